@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client_kill [N]: clients that attach, register, connect, move and close are
- * killed at N instants by chance, beside two that must not notice. Afterwards
- * the proxies hold what they held before: ledger, QPs, descriptors, maps.
+ * killed at N random times, while two other clients must not notice. Afterwards
+ * the proxies hold the same as before: ledger, QPs, descriptors, maps.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 static struct node node[2];
 static unsigned kills = 40;
 
-/* What a proxy holds, by its own account and by the kernel's. */
+/* The resources of a proxy, as reported by it and by the kernel. */
 struct holdings {
 	json_int_t attached, regions, registered, mapped, lanes, qps;
 	unsigned fds, maps;
@@ -102,7 +102,7 @@ static void until_same(unsigned i, const struct holdings *before)
 	say("after ", i, &now);
 }
 
-/* Everything a client does, over and over, until it is killed. */
+/* Repeat everything that a client can do until it is killed. */
 static void live(unsigned seed)
 {
 	for (unsigned i = seed;; i++) {
@@ -163,7 +163,7 @@ static void open_witnesses(struct mover *m)
 		mover_must(mover_move(&m[i], 3));
 }
 
-/* A node's lanes to itself: lanes stay once they are made. */
+/* Make a node's lanes to itself: lanes are kept once made. */
 static void make_own_lanes(const struct node *n)
 {
 	struct mover m;
@@ -173,14 +173,14 @@ static void make_own_lanes(const struct node *n)
 	node_until_usage(n, "attached", 2);
 }
 
-TEST(killed_clients_leave_nothing_and_hurt_nobody)
+TEST(killed_clients_leave_nothing_and_affect_no_other)
 {
 	struct mover witness[WITNESSES];
 	struct holdings before[2];
 	pid_t victim[VICTIMS];
 	uint64_t messages = 0;
 
-	/* Windows that begin whole: a witness's would grow meanwhile. */
+	/* Windows of full size: a witness's window would grow otherwise. */
 	node_start(&node[0], 1, "--log-level", "warn", "--client-window",
 		   "524288", NULL);
 	node_start(&node[1], 2, "--log-level", "warn", "--client-window",
@@ -206,7 +206,7 @@ TEST(killed_clients_leave_nothing_and_hurt_nobody)
 	for (unsigned v = 0; v < VICTIMS; v++)
 		child_kill(victim[v]);
 	pass(witness, 100000);
-	/* Between messages a staging window may be as it was before. */
+	/* Between messages a staging window may again be as it was before. */
 	until_same(0, &before[0]);
 	until_same(1, &before[1]);
 

@@ -55,7 +55,7 @@ static pid_t rank_start(void)
 	return pid;
 }
 
-/* The answer to its HELLO. */
+/* Read the answer to the process's HELLO. Returns its status. */
 static int rank_hello(int sock, char *why, size_t len)
 {
 	struct mpib_ctl_hello hello = {
@@ -84,7 +84,7 @@ static int hello(char *why, size_t len)
 	return rc;
 }
 
-/* Crash the proxy by a request of the client at the socket. */
+/* Crash the proxy with a request of the client at the socket. */
 static void crash(int sock)
 {
 	struct mpib_ctl_header bad = { .type = 0xdead, .len = sizeof(bad) };
@@ -92,12 +92,12 @@ static void crash(int sock)
 
 	assert_int_equal(mpib_message_send(sock, &bad, NULL, 0), 0);
 	status = child_end(node.pid);
-	if (status != 128 + SIGSEGV && status != 1 /* a sanitizer's */)
+	if (status != 128 + SIGSEGV && status != 1 /* from a sanitizer */)
 		fail_msg("the proxy ended with %d", status);
 	node_again(&node);
 }
 
-TEST(who_crashes_the_proxy_twice_is_not_served)
+TEST(a_process_that_crashes_the_proxy_twice_is_refused)
 {
 	char why[240];
 	pid_t other;
@@ -124,14 +124,14 @@ TEST(who_crashes_the_proxy_twice_is_not_served)
 	}
 	assert_int_equal(hello(why, sizeof(why)), -EPERM);
 	assert_in(why, "crashed twice");
-	/* The other one came back. */
+	/* The other process has attached again. */
 	node_until_usage(&node, "attached", 1);
 	child_kill(other);
 	node_stop(&node);
 	unsetenv("LD_PRELOAD");
 }
 
-TEST(who_was_there_comes_before_who_is_new)
+TEST(old_clients_are_served_before_new_ones)
 {
 	struct mpib_client *c;
 	char why[240];
@@ -146,7 +146,7 @@ TEST(who_was_there_comes_before_who_is_new)
 	assert_int_equal(hello(why, sizeof(why)), -EINPROGRESS);
 	assert_in(why, "1 clients of the last mpib-proxy come first");
 	kill(rank, SIGCONT);
-	/* It waits by itself. */
+	/* mpib_attach() itself waits. */
 	assert_int_equal(attach(&c, 0), 0);
 	node_until_usage(&node, "attached", 2);
 	mpib_detach(c);

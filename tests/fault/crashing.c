@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: a bug of the proxy. It crashes in the work for a client that sends a
- * request of the type 0xdead.
+ * Preloaded: simulates a bug of the proxy, which crashes while it serves a
+ * client that sends a request of type 0xdead.
  */
 #include <dlfcn.h>
 #include <mpib/control.h>

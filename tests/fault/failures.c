@@ -27,7 +27,7 @@ struct trial {
 	char dir[80]; /* its run directory */
 	pid_t pid;
 	int err; /* a pipe from its stderr */
-	bool ready; /* it serves */
+	bool ready; /* the proxy serves */
 };
 
 static struct node good;
@@ -148,8 +148,8 @@ static int all_ways(unsigned long n)
 	return rc;
 }
 
-/* Return the outcome of point n: 0: the proxy refused to start, 1: a call of a
- * client failed, 2: none did. */
+/* Return the outcome of point n. 0: the proxy refused to start, 1: a call of a
+ * client failed, 2: no call failed. */
 static unsigned try(unsigned long n)
 {
 	char at[32];

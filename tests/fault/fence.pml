@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fence and replay between a sender (end 0) and a receiver (end 1): two rails,
- * two messages of two chunks each, FAULTS faults at any moment. The fence is
- * runtime/failover/fence.c, the judgement that of stripes.h. Checked: no chunk
- * is seen twice or lost, nothing is written after a message ended at the
- * receiver, both ends count epochs alike, and nobody waits for ever (no invalid
- * end state). tests/fault/model runs it.
+ * two messages of two chunks each, FAULTS faults at any moment. The model of
+ * the fence follows runtime/failover/fence.c, the decision about lost chunks
+ * stripes.h. Checked: no chunk is received twice or lost, nothing is written
+ * after a message completed at the receiver, both ends count the same epochs,
+ * and no end waits for ever (no invalid end state). tests/fault/model runs it.
  */
 #ifndef FAULTS
 #define FAULTS 2
 #endif
 #ifndef CHUNKS
-#define CHUNKS 4 /* 2 a message */
+#define CHUNKS 4 /* 2 per message */
 #endif
 #define ALL ((1 << CHUNKS) - 1)
 
@@ -24,22 +24,22 @@ typedef rail {
 	bool err; /* the QP of epoch */
 	bool there = true; /* it exists */
 	bool peer_fenced, peer_reconnects, peer_up, probed;
-	byte answer; /* the peer's */
+	byte answer; /* the peer's answer */
 };
 typedef side { rail r[2]; };
 
 side side_[2];
-bool hurt[2]; /* nothing passes on the rail */
+bool hurt[2]; /* the rail loses everything */
 byte faults;
 
 /* Sender. */
 byte next; /* chunk to post */
 byte pending, lost; /* bit a chunk */
-byte carrier; /* bit a chunk: rail 0 or 1 */
+byte carrier; /* bit per chunk: rail 0 or 1 */
 /* Receiver. */
-byte seen, over; /* bit a chunk; bit a message */
+byte seen, over; /* bit per chunk; bit per message */
 
-/* Capacity for every chunk once an epoch, and for every message of a fence. */
+/* Capacity for every chunk once per epoch, and for every message of a fence. */
 chan net0 = [CHUNKS] of { byte, byte }; /* epoch, chunk */
 chan net1 = [CHUNKS] of { byte, byte };
 chan ack0 = [CHUNKS] of { byte, byte };
@@ -59,9 +59,9 @@ inline tell(e, what, rl, num, has)
 }
 
 /*
- * What can have no effect any more is taken away at once, so that states do not
- * differ by it: with the receiver's QP in ERR every write under way on the rail
- * will be refused, with the sender's every acknowledgement ignored.
+ * Drop packets without an effect immediately, so that they do not add states.
+ * With the receiver's QP in ERR every outstanding write on the rail will be
+ * refused. With the sender's QP in ERR every acknowledgement will be ignored.
  */
 inline forget(ch)
 {
@@ -88,7 +88,7 @@ inline stop(e, rl)
 	side_[e].r[rl].state = STOPPING
 }
 
-/* DOWN stands for REPLAYING, too: this end's part of the replay is one step. */
+/* DOWN also stands for REPLAYING: this end's part of the replay is one step. */
 inline complete(e, rl)
 {
 	side_[e].r[rl].state = DOWN;
@@ -100,7 +100,8 @@ inline complete(e, rl)
 	side_[e].r[rl].probed = false;
 	if
 	:: e == 0 ->
-		/* What the rail carried and the receiver lacks is lost. */
+		/* Chunks that the rail carried and the receiver lacks are
+		 * lost. */
 		lost = lost | (pending & ~side_[0].r[rl].answer &
 			       (rl == 1 -> carrier : ~carrier) & ALL);
 		pending = pending & ~((rl == 1 -> carrier : ~carrier) & ALL &
@@ -158,7 +159,7 @@ inline message(e, what, rl, num, has)
 	fi
 }
 
-/* The fence's own steps of one rail at one end. */
+/* The steps of the fence on one rail at one end. */
 inline steps(e, rl, flushed, has)
 {
 	if
@@ -170,7 +171,7 @@ inline steps(e, rl, flushed, has)
 		tell(e, FENCED, rl, side_[e].r[rl].epoch, has);
 		side_[e].r[rl].state = STOPPED;
 		if
-#ifdef HASTY /* a mistake that the check must find */
+#ifdef HASTY /* a bug that the check must find */
 		:: e == 0 && !side_[e].r[rl].peer_fenced -> complete(e, rl)
 #endif
 		:: side_[e].r[rl].peer_fenced -> complete(e, rl)
@@ -274,7 +275,8 @@ end:
 	:: d_step { nempty(link1) -> link1?kind, rl, ep, have;
 		message(1, kind, rl, ep, have);
 		rl = 0; ep = 0; have = 0 }
-	/* Flushed: no completion waits, and in ERR none comes any more. */
+	/* Flushed: no completion is pending, and in ERR no further one
+	 * comes. */
 	:: atomic { steps(1, 0, (len(cq0) == 0), seen) }
 	:: atomic { steps(1, 1, (len(cq1) == 0), seen) }
 	:: d_step { nempty(cq0) -> see(cq0) }
@@ -326,7 +328,8 @@ end:
 	od
 }
 
-/* Anybody may stop where he is (end labels), but not before all is seen. */
+/* Each process may stop at its end labels, but only after all chunks are
+ * received. */
 active proctype judge()
 {
 	(seen == ALL && pending == 0 && lost == 0 && next == CHUNKS)

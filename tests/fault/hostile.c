@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile [N]: a client that keeps no rule, beside one that keeps them all.
+ * hostile [N]: a client that breaks every rule, beside one that keeps them all.
  * First N bad descriptors and index jumps, each of which ends its connection
- * with one error and nothing else. Then 50 N descriptors that two threads
- * change while the proxy reads them: descriptors, sequence words, summary.
- * What is taken then was valid as it was copied, the rest ends its connection.
- * The neighbour's bytes stay right, and memory that no descriptor names stays
- * as it was. Under AddressSanitizer (preset asan) nothing is touched out of
- * bounds.
+ * with one error and no other effect. Then 50 N descriptors that two threads
+ * change while the proxy reads them: descriptors, sequence words, summary. A
+ * descriptor that the proxy accepts was valid when copied; any other ends its
+ * connection. The neighbour's bytes are correct, and memory that no descriptor
+ * names does not change. Under AddressSanitizer (preset asan) no access is out
+ * of bounds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,10 +21,10 @@
 #include "spoil.h"
 #include "test.h"
 
-#define PAIRS 32u /* pair i: 2 i receives what 2 i + 1 sends */
-#define GOOD PAIRS /* one more, that nothing bad is done to */
+#define PAIRS 32u /* pair i: 2 i receives from 2 i + 1 */
+#define GOOD PAIRS /* another pair, without bad descriptors */
 #define WRITERS 2u
-#define RACED 4u /* pairs whose rings they change */
+#define RACED 4u /* pairs whose rings the threads change */
 #define CANARY 0xc7
 #define HANG_MS 60000
 
@@ -91,7 +91,7 @@ static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
 	raw_push(&client, index, &d);
 }
 
-/* A message over the pair that nothing bad was done to. */
+/* Move a message over the good pair. */
 static void move_good(void)
 {
 	struct mpib_desc r = valid(2 * GOOD), s = valid(2 * GOOD + 1);
@@ -118,7 +118,7 @@ static void until_failed(uint32_t index, unsigned how)
 {
 	unsigned long long since = node_ms();
 
-	/* The control thread may say so before the shard has. */
+	/* The control thread may report it before the shard does. */
 	while (raw_state(&client, index) == MPIB_CONN_READY ||
 	       !atomic_load(&client.reply->conn[index].broken)) {
 		if (node_ms() - since > HANG_MS)
@@ -154,7 +154,7 @@ TEST(each_bad_descriptor_ends_its_connection)
 			index[i] = 2 * i + (unsigned)draw(&rng, 2);
 			kinds[how[i]]++;
 			open_pair(i);
-			/* Sending ends only. */
+			/* Only on sending ends. */
 			if (how[i] == BAD_NOP)
 				index[i] |= 1;
 			assert_int_equal(raw_state(&client, index[i]),
@@ -200,7 +200,7 @@ static void *write_wildly(void *arg)
 	return NULL;
 }
 
-/* Push what looks right into every ring that has room; how many. */
+/* Push plausible descriptors into every ring with room. Returns how many. */
 static unsigned push_all(void)
 {
 	unsigned n = 0;
@@ -235,7 +235,7 @@ static unsigned reopen(void)
 	return n;
 }
 
-TEST(what_changes_under_the_proxys_eyes_harms_nobody)
+TEST(changes_while_the_proxy_reads_do_no_harm)
 {
 	pthread_t writer[WRITERS];
 	uint64_t pushed = 0;

@@ -2,8 +2,8 @@
 /*
  * orphan [N]: clients with device memory (sealed memfds in its place) are
  * killed while a peer that reads and writes this memory is stopped. The proxy
- * releases the memory long before it is done with the client, and other clients
- * do not notice.
+ * releases the memory long before it removes the client, and other clients are
+ * not affected.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,8 @@
 static unsigned kills = 4;
 static struct node node[2];
 
-/* Send and receive, and write a byte to tell for each message. */
+/* Send and receive, and write a byte to the descriptor tell for each
+ * message. */
 static void rank_run(int tell)
 {
 	struct mover m[2];
@@ -51,7 +52,7 @@ static void until_let_go(void)
 	}
 }
 
-TEST(the_memory_of_a_dead_rank_waits_for_no_peer)
+TEST(a_dead_ranks_memory_is_released_without_its_peer)
 {
 	struct mover other;
 

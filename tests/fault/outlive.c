@@ -20,7 +20,7 @@
 
 static struct node node[2];
 static unsigned kills = 4;
-static unsigned opening = MOVERS; /* that one connects */
+static unsigned opening = MOVERS; /* the mover that connects */
 
 static void move(struct mover *m, uint64_t messages)
 {
@@ -50,7 +50,7 @@ static void step(struct mover *m, unsigned most)
 /* Kill one of the proxies or both, and start them again one after the other. */
 static void kill_some(struct mover *m)
 {
-	unsigned which = (unsigned)rand() % 3 + 1; /* a bit for each */
+	unsigned which = (unsigned)rand() % 3 + 1; /* bit per proxy */
 	unsigned first = (unsigned)rand() % 2;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -64,7 +64,7 @@ static void kill_some(struct mover *m)
 	}
 }
 
-/* Close a connection, and open another in its place. */
+/* Replace a connection by a new one. */
 static void replace_one(struct mover *m)
 {
 	opening = (unsigned)rand() % MOVERS;
@@ -100,7 +100,7 @@ static void outlives_with(const char *sup)
 	for (unsigned i = 0; i < MOVERS; i++)
 		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
-		if (rand() % 2) /* else while they resume */
+		if (rand() % 2) /* otherwise while they resume */
 			move(m, (unsigned)rand() % (k % 8 ? 8 : 200));
 		step(m, 200);
 		if (rand() % 4 == 0)
@@ -148,7 +148,7 @@ static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
 }
 
 /* The peer gets the error long before resume.grace ends. */
-TEST(what_is_closed_without_a_proxy_ends_at_the_peer)
+TEST(a_close_without_a_proxy_reaches_the_peer)
 {
 	struct mover m[2];
 
@@ -220,8 +220,8 @@ static void write_start(const char *base)
 	}
 }
 
-/* Of 8 clients of each. */
-TEST(what_a_rank_started_is_started_again)
+/* The proxy has 8 clients of each kind. */
+TEST(a_rank_restarts_the_proxy_that_it_started)
 {
 	char base[] = "/tmp/mpib-start-XXXXXX", text[64];
 	struct mover m[MOVERS];

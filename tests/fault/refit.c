@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * refit: a proxy returns with other settings. Compatible ones change nothing
- * for its clients. For others the errors at both ends say which setting and
- * why.
+ * for its clients. Otherwise the errors at both ends name the setting and the
+ * reason.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rehearsal: an operator plays each fault on a node's SUP under checked traffic.
- * No call fails and no message is wrong, the fault does what its name says, it
- * is over when its time is, and the rail carries again.
+ * rehearsal: an operator injects each fault on a node's SUP under checked
+ * traffic. No call fails, no message is wrong, the fault does what its name
+ * says and ends on time, and the rail is used again.
  */
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -36,7 +36,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* mpibctl fault ...; NULL: done, else what it says. */
+/* Run mpibctl fault. Returns NULL for success, otherwise its error. */
 static const char *fault(const char *verb, const char *a, const char *b,
 			 const char *c)
 {
@@ -49,7 +49,7 @@ static const char *fault(const char *verb, const char *a, const char *b,
 	return run.status ? run.err : NULL;
 }
 
-/* The number of the newest event. */
+/* Return the number of the newest event. */
 static json_int_t newest(void)
 {
 	json_t *data = node_ask(&node[0], "events 1000000000");
@@ -59,7 +59,8 @@ static json_int_t newest(void)
 	return last;
 }
 
-/* Until node 0 has told an event of the kind on SUP, after number since. */
+/* Wait until node 0 reports an event of this kind on SUP with a number above
+ * since. */
 static void until_told(json_int_t since, const char *kind)
 {
 	unsigned long long begin = node_ms();
@@ -99,7 +100,7 @@ static json_int_t sent(unsigned rail)
 	return bytes;
 }
 
-/* Until node 0 has sent bytes over the rail since this call. */
+/* Wait until node 0 sends bytes over the rail. */
 static void until_used(unsigned rail)
 {
 	unsigned long long begin = node_ms();
@@ -121,7 +122,7 @@ static unsigned played(void)
 	return n;
 }
 
-TEST(each_fault_is_outlived_and_ends)
+TEST(jobs_survive_each_fault_and_it_ends)
 {
 	static const struct {
 		const char *what, *seconds, *kind;
@@ -143,7 +144,7 @@ TEST(each_fault_is_outlived_and_ends)
 		until_told(since, "fault");
 		if (row[i].kind)
 			until_told(since, row[i].kind);
-		/* However long the machine took to notice. */
+		/* End it however long the machine took to notice. */
 		if (!strcmp(row[i].seconds, "600"))
 			assert_null(fault("end", "SUP", NULL, NULL));
 		until_told(since, "fault_end");
@@ -154,9 +155,9 @@ TEST(each_fault_is_outlived_and_ends)
 	}
 }
 
-/* The lanes to the other node are all that there are, so it does what that of
- * the rail does. */
-TEST(one_of_a_peer_is_found_by_its_name)
+/* All lanes lead to the other node, so this fault has the effect of a fault of
+ * the rail. */
+TEST(a_fault_of_a_peer_is_found_by_its_name)
 {
 	json_t *data = node_ask(&node[0], "peers");
 	json_int_t since = newest();
@@ -173,7 +174,7 @@ TEST(one_of_a_peer_is_found_by_its_name)
 			       "cannot be limited to the lanes to a peer"));
 	assert_null(fault("play", "delay=1", on, "600"));
 	assert_null(fault("end", "SUP", NULL, NULL));
-	/* The port may be left out. What is told has it. */
+	/* The port may be omitted. The report has it. */
 	snprintf(name, sizeof(name), "%s", strchr(on, '@') + 1);
 	*strrchr(on, ':') = '\0';
 	error = fault("play", "black-hole", on, "600");
@@ -189,7 +190,7 @@ TEST(one_of_a_peer_is_found_by_its_name)
 	until_used(MPIB_RAIL_SUP);
 }
 
-TEST(what_would_end_jobs_is_refused)
+TEST(a_fault_that_would_end_jobs_is_refused)
 {
 	static const struct {
 		const char *what, *on, *seconds, *text;
@@ -217,8 +218,9 @@ TEST(what_would_end_jobs_is_refused)
 	until_used(MPIB_RAIL_SUP);
 }
 
-/* The last one: by another proxy, the first of 30 s. */
-TEST(a_device_that_was_gone_is_used_again)
+/* This is the last test: it needs another proxy, and the first retry comes
+ * after 30 s. */
+TEST(a_lost_device_is_used_again)
 {
 	json_int_t since = newest();
 	const char *error = fault("play", "gone", "SUP", "2");
@@ -232,7 +234,7 @@ TEST(a_device_that_was_gone_is_used_again)
 	until_used(MPIB_RAIL_SUP);
 }
 
-TEST(nothing_is_played_unless_it_is_enabled)
+TEST(faults_are_refused_unless_enabled)
 {
 	static struct node quiet;
 	const char *argv[] = { "mpibctl", "-s",	 quiet.dir, "fault", "play",

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection whose proxies are killed: rank S sends by proxy PS, rank R
- * receives by proxy PR. Three sends go into two receives, the first of which is
- * a group of two buffers; the second send waits for the second receive while the
- * third fills the group. KILLS kills, BREAKS breaks of the peer link and CUTS
- * losses of a lane at one end come at any step, also while a rank resumes.
- * tests/fault/resume_model runs it, and each mistake (BUG_*) that it must find.
+ * One connection whose proxies are killed: rank S sends through proxy PS, rank
+ * R receives through proxy PR. Three sends go into two receives, the first of
+ * which is a group of two buffers. The second send waits for the second receive
+ * while the third fills the group. KILLS kills, BREAKS breaks of the peer link
+ * and CUTS losses of a lane at one end come at any step, also while a rank
+ * resumes. tests/fault/resume_model runs it, and each bug (BUG_*) that it must
+ * find.
  *
- * Checked: a receive ends with the bytes of the send that is its own, once, and
- * nothing is written into it afterwards; a send ends after its receive and in
- * the same way; a connect gets one end; a close is heard; no request ends in an
- * error; all of it comes to its end (judge(); and no cycle of states).
+ * Checked: a receive completes once, with the bytes of its own send, and
+ * nothing is written into it afterwards. A send completes after its receive,
+ * with the same result. A connect gets one end. The peer learns of a close. No
+ * request fails. Everything completes (judge(); and no cycle of states).
  *
- * What outlives a proxy is the rank's: its requests (nsent, nrecv), completion
- * words (word_s, word_r) and records (rec) in reply segments that stay mapped.
+ * The state that outlives a proxy belongs to the rank: its requests (nsent,
+ * nrecv), completion words (word_s, word_r) and records (rec) in reply segments
+ * that stay mapped.
  */
 #ifndef KILLS
 #define KILLS 2
@@ -21,7 +23,7 @@
 #ifndef BREAKS
 #define BREAKS 0
 #endif
-#ifndef CUTS /* lanes that are lost between living proxies */
+#ifndef CUTS /* lanes lost while both proxies live */
 #define CUTS 0
 #endif
 #define SENDS 3
@@ -53,43 +55,43 @@
 #endif
 
 mtype = { OPEN, ACCEPT, WAITS, AGAIN, CLOSE, CLOSED };
-/* An end of the connection in its proxy. NONE: the rank has not told of it.
- * LOST: the other end's proxy is gone, this end has stopped for good. */
+/* An end of the connection in its proxy. NONE: the rank has not created it.
+ * LOST: the other end's proxy is gone; this end has stopped for good. */
 mtype = { NONE, WAIT, LIVE, LOST };
 
-/* Rank S: the library's memory and what it has mapped. */
+/* Rank S: the library's memory and its mappings. */
 byte nsent; /* sends posted */
-byte word_s, refused_s; /* a bit a send: it is over; with -EMSGSIZE */
+byte word_s, refused_s; /* bit per send: completed; with -EMSGSIZE */
 /* 1 + the receive that a send answers: in the reply segment that the
- * connection's thread used last, which stays mapped until it swaps. */
+ * connection's thread used last, which stays mapped until the thread swaps. */
 byte rec[SENDS];
 byte a; /* incarnation */
 bool att_s, swap_s; /* attached; the connection's thread uses this end */
-bool closing, forgot; /* it closed the connection; the peer knows */
+bool closing, forgot; /* the rank closed the connection; the peer knows */
 
 /* Rank R. */
 byte nrecv;
-byte word_r, refused_r; /* a bit a receive */
-byte cell[3]; /* memory of the buffers: 1 + the send whose bytes it has */
+byte word_r, refused_r; /* bit per receive */
+byte cell[3]; /* memory of the buffers: 1 + the send of its bytes */
 byte b;
 bool att_r, told_r, swap_r;
-bool knows; /* the connection, not only that it waits for one */
-bool heard; /* that the peer closed it */
+bool knows; /* the connection exists, not only its wait */
+bool heard; /* the peer's close */
 #ifdef WINDOW
-byte took; /* a bit a receive: its bytes were copied out of the window */
+byte took; /* bit per receive: bytes copied out of the window */
 #endif
 
-/* Proxy PS; all of it dies with the process. */
+/* Proxy PS; all of its state dies with the process. */
 bool up_s = true;
 mtype st_s = NONE;
 byte b_of; /* the pair is a, b_of */
-byte base_s; /* number of the receive in slot 0 */
-byte queue; /* a bit a send: taken from the ring, not posted */
+byte base_s; /* number of the receive that has slot 0 */
+byte queue; /* bit per send: taken from the ring, not posted */
 byte slot_s; /* slot being answered */
-byte filled; /* a bit a buffer of it */
-byte cts, cts_base; /* the table: slots announced; what slot 0 is */
-byte ack; /* slots over, as the other end wrote */
-bool sent_s, csent_s, fresh_s; /* on this link; the peer is another process */
+byte filled; /* bit per buffer of the slot */
+byte cts, cts_base; /* the table: slots announced; receive of slot 0 */
+byte ack; /* slots completed, as the other end wrote */
+bool sent_s, csent_s, fresh_s; /* sent on this link; new process */
 #ifdef BUG_RECORD_LATE
 byte owes; /* 1 + send whose record is still to be stored */
 #endif
@@ -97,10 +99,10 @@ byte owes; /* 1 + send whose record is still to be stored */
 bool halfway;
 #endif
 #ifdef BUG_LOUD
-bool failed; /* a request has an error for its result */
+bool failed; /* a request failed */
 #endif
 #ifdef BUG_BOOT
-bool again_r; /* another process than the one that made the handle */
+bool again_r; /* not the process that made the handle */
 #endif
 
 /* Proxy PR. */
@@ -108,12 +110,12 @@ bool up_r = true;
 mtype st_r = NONE;
 byte a_of, base_r;
 byte cts_r, acked_r;
-byte arrived; /* a bit a slot: its IMM's completion is in the CQ */
-byte refuse; /* a bit a slot: the record says that it is refused */
-byte offer; /* incarnation in an OPEN that waits; 0: none */
-byte paired; /* the last one that was accepted */
+byte arrived; /* bit per slot: its IMM's completion is in the CQ */
+byte refuse; /* bit per slot: the record refuses it */
+byte offer; /* incarnation in a waiting OPEN; 0: none */
+byte paired; /* the last incarnation that was accepted */
 bool listens, pclose, fresh_r;
-bool sent_r; /* on this link, that it waits */
+bool sent_r; /* has reported on this link that it waits */
 
 bool linked;
 byte kills, breaks, cuts;
@@ -121,14 +123,14 @@ byte kills, breaks, cuts;
 bool strange;
 #endif
 
-/* To PR and to PS on the peer link. A link's end notices late that it broke:
- * what was sent before is read until then. */
+/* Messages to PR and to PS on the peer link. An end notices a broken link late:
+ * it still reads what was sent before. */
 chan to_r = [3] of { mtype, byte }; /* kind, a */
 chan to_s = [3] of { mtype, byte, byte, byte }; /* kind, a, b, base */
-/* On the rail: slot, buffer or 2 for the IMM, send or whether refused. */
+/* On the rail: slot; buffer, or 2 for the IMM; send, or whether refused. */
 chan net = [6] of { byte, byte, byte };
 
-byte i, j, k; /* of one step */
+byte i, j, k; /* local to one step */
 mtype kind;
 
 #ifdef GHOST
@@ -160,7 +162,7 @@ inline drop_to_r()
 	od
 }
 
-/* The first receive that is not over, from the words alone: the summary. */
+/* The first receive without a completion word, which the summary gives. */
 #define FIRST (!(word_r & 1) -> 0 : (!(word_r & 2) -> 1 : 2))
 
 inline clear_s()
@@ -180,8 +182,8 @@ inline clear_s()
 #endif
 }
 
-/* The lane's QPs go to ERR: nothing is posted, nothing lands, no word or record
- * is written from now on. */
+/* The lane's QPs go to ERR: from now on nothing is posted, no bytes arrive, and
+ * no word or record is written. */
 inline stop_s()
 {
 	clear_s();
@@ -275,7 +277,7 @@ inline die_r()
 	drop_to_r()
 }
 
-/* Send number i ends by what the rank knows. */
+/* Complete send i from the rank's own records. */
 inline end_by_record()
 {
 	word_s = word_s | (1 << i);
@@ -288,7 +290,7 @@ inline end_by_record()
 	check_send()
 }
 
-/* Send i is over: so is its receive, in the same way. */
+/* Send i is complete, so its receive must be, with the same result. */
 inline check_send()
 {
 	k = 0;
@@ -312,7 +314,7 @@ active proctype rank_s()
 {
 end:
 	do
-	/* The helper: its proxy's process has ended, and another one is there. */
+	/* The helper: its proxy has ended, and a new one runs. */
 	:: d_step { up_s && !att_s && !forgot ->
 		att_s = true;
 		if
@@ -328,7 +330,8 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* The helper: the proxy lives and says that the peer's is gone. */
+	/* The helper: the proxy lives and reports that the peer's proxy is
+	 * gone. */
 	:: d_step { up_s && att_s && st_s == LOST && !closing ->
 		a++;
 		assert(a <= MOST);
@@ -365,7 +368,7 @@ end:
 		:: else -> break
 		od;
 		i = 0 }
-	/* A proxy that has died without the rank's knowledge takes nothing. */
+	/* A proxy that has died unnoticed by the rank takes nothing. */
 #ifdef BUG_HELPER_SWAPS
 	:: d_step { halfway && nsent < SENDS -> nsent++ }
 #endif
@@ -387,7 +390,7 @@ active proctype rank_r()
 {
 end:
 	do
-	/* First the connections that it has, then its listeners. */
+	/* First resume the connections, then the listeners. */
 #ifdef BUG_LISTEN_FIRST
 	:: d_step { up_r && !att_r -> att_r = true; listens = true }
 	:: d_step { up_r && att_r && !told_r ->
@@ -426,7 +429,7 @@ end:
 		fi;
 #endif
 #endif
-		/* What is received again is received from its first byte. */
+		/* A repeated receive starts at its first byte. */
 		i = FIRST;
 		do
 		:: i < RECVS ->
@@ -494,11 +497,11 @@ end:
 	od
 }
 
-/* The oldest send of the buffer's tag that waits; SENDS: none. */
+/* The oldest waiting send of the buffer's tag; SENDS: none. */
 #define OLDEST(t) (t == 0 -> (queue & 1 -> 0 : (queue & 2 -> 1 : SENDS)) \
 			  : (queue & 4 -> 2 : SENDS))
 
-/* The QPs of both ends are those of one pair. */
+/* The QPs of both ends are connected to each other. */
 #define CONNECTED (up_r && st_r == LIVE && a_of == a && b == b_of)
 
 inline answer(buf)
@@ -511,7 +514,7 @@ inline answer(buf)
 	rec[i] = base_s + slot_s + 1;
 #endif
 	if
-	:: !CONNECTED /* nobody takes it */
+	:: !CONNECTED /* no end receives it */
 	:: else ->
 		if
 		:: REFUSED(i) -> net!slot_s, 2, 1
@@ -564,8 +567,8 @@ active proctype proxy_s()
 {
 end:
 	do
-	/* Shard. A kill between the record and the WR is a kill after which the
-	 * WR is lost. */
+	/* Shard. A kill between the record and the WR is equivalent to a kill
+	 * after which the WR is lost. */
 	:: d_step { STORED && ANSWERS(0) -> answer(0) }
 	:: d_step { STORED && ANSWERS(1) -> answer(1) }
 #ifdef BUG_RECORD_LATE
@@ -616,7 +619,7 @@ inline tell_accept()
 {
 	if
 	:: linked -> to_s!ACCEPT, offer, b, base_r
-	:: else /* lost; it is asked for again on the next link */
+	:: else /* lost; repeated on the next link */
 	fi;
 	offer = 0
 }
@@ -625,8 +628,8 @@ active proctype proxy_r()
 {
 end:
 	do
-	/* Shard: announce what the rank posts again, and more. The table of the
-	 * other end is there since its OPEN. */
+	/* Shard: announce the receives that the rank posts again, and new ones.
+	 * The table of the other end exists since its OPEN. */
 	:: d_step { up_r && st_r == LIVE && swap_r && base_r + cts_r < nrecv ->
 		cts_r++;
 		if
@@ -636,7 +639,7 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* Shard: slots end in order, each once its bytes are there. */
+	/* Shard: slots complete in order, each after its bytes arrived. */
 #ifdef BUG_OUT_OF_ORDER
 	:: d_step { up_r && st_r == LIVE && arrived & 2 && base_r == 0 &&
 		    !(word_r & 2) ->
@@ -679,7 +682,7 @@ end:
 		:: kind == CLOSE -> pclose = true
 		fi;
 		i = 0 }
-	/* The rank knows of the connection before the peer hears of it. */
+	/* The rank learns of the connection before the peer. */
 #ifdef BUG_BOOT
 #define LISTENS (listens && !again_r)
 #else
@@ -702,7 +705,7 @@ end:
 	:: d_step { up_r && offer && st_r == WAIT && nfull(to_s) ->
 		if
 #ifndef BUG_PAIRED_TWICE
-		/* The opener's table has what the former end wrote. */
+		/* The opener's table has entries of the previous end. */
 		:: offer <= paired ->
 			if
 			:: linked -> to_s!AGAIN, offer, 0, 0
@@ -714,7 +717,8 @@ end:
 		fi;
 		i = 0 }
 #ifndef BUG_WAITS_SILENTLY
-	/* The opener may be LIVE with what this end was before. */
+	/* The opener may still be LIVE with the previous incarnation of this
+	 * end. */
 	:: d_step { up_r && linked && st_r == WAIT && !offer && !sent_r &&
 		    nfull(to_s) ->
 		sent_r = true;
@@ -725,7 +729,7 @@ end:
 #ifdef BUG_ANY_OPEN
 		:: true -> tell_accept()
 #else
-		:: offer == a_of -> tell_accept() /* said once more */
+		:: offer == a_of -> tell_accept() /* repeat it */
 		:: offer > a_of -> stop_r()
 		:: offer < a_of -> offer = 0 /* stale */
 #endif
@@ -759,10 +763,10 @@ end:
 	/* One end finds its lane lost. */
 	:: d_step { cuts < CUTS && st_s == LIVE -> cuts++; stop_s() }
 	:: d_step { cuts < CUTS && st_r == LIVE -> cuts++; stop_r(); i = 0 }
-	/* The link is made, and each end learns whether the other one is the
-	 * process that it knew. What was under way on an old link is read
-	 * still; but an ACCEPT names the id of its OPEN, and with another
-	 * process a lane, a table and an id are new. */
+	/* The link is made, and each end learns whether the other end is still
+	 * the same process. An end still reads the messages of an old link. But
+	 * an ACCEPT names the id of its OPEN, and another process has a new
+	 * lane, table and id. */
 	:: d_step { up_s && up_r && !linked ->
 		linked = true;
 		sent_s = false;
@@ -797,7 +801,7 @@ end:
 	od
 }
 
-/* All may stop where they are (end labels), but not before this. */
+/* All processes may stop at their end labels, but not before this holds. */
 active proctype judge()
 {
 	(word_s == ALL_S && word_r == ALL_R && heard && forgot);

@@ -4,12 +4,12 @@
 #include <endian.h>
 #include <string.h>
 
-/* A field becomes one of range values from base on. */
+/* Set a field to one of range values from base on. */
 struct change {
 	size_t at, bytes;
 	uint64_t base;
 	uint32_t range;
-	bool added; /* to what it was */
+	bool added; /* to its old value */
 };
 
 #define SET(field, base, range)                                                \

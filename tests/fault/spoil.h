@@ -19,24 +19,24 @@ enum spoil {
 	BAD_TOTAL,
 	BAD_POS,
 	BAD_LEN,
-	BAD_EMPTY, /* a part; a send may begin with nothing */
+	BAD_EMPTY, /* an empty part; the first part of a send may be empty */
 	BAD_MR,
 	BAD_MR_FAR,
 	BAD_OFF,
 	BAD_END,
 	BAD_WRAP,
-	BAD_PART, /* of a request that did not begin */
-	BAD_MEMBER, /* of a group that did not begin */
+	BAD_PART, /* of a request without a first part */
+	BAD_MEMBER, /* of a group without a first member */
 	BAD_NOP,
 	SPOILS,
-	/* What is bad beside the descriptor. */
-	BAD_WAY = SPOILS, /* a send where receives go */
+	/* Errors outside the descriptor. */
+	BAD_WAY = SPOILS, /* a send in a ring for receives */
 	BAD_TWICE, /* a request that is active */
-	BAD_JUMP, /* no descriptor but an index */
+	BAD_JUMP, /* a jump of the index */
 	BADS,
 };
 
-/* Of a valid descriptor; more varies what it gets instead. */
+/* Make a valid descriptor bad; more varies the new value. */
 void spoil(struct mpib_desc *d, enum spoil how, uint32_t more);
 
 #endif

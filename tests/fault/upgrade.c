@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upgrade [N]: one of two proxies is upgraded N times under checked traffic. No
- * call of the clients fails, and each message arrives once and whole. A program
- * that cannot take over changes nothing, and mpibctl says why.
+ * call of the clients fails, and each message arrives once and whole. An
+ * upgrade to a program that cannot take over changes nothing, and mpibctl
+ * prints the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>

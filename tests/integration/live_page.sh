@@ -98,8 +98,8 @@ is_true() {
 until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
-# has_both CANVAS: the colours of both rails are on it, allowing for one shade
-# of antialiasing between them.
+# has_both CANVAS: wait until it shows the colours of both rails, within 40 of
+# 255 per channel.
 has_both() {
 	until_true "['--r0', '--r1'].every((name) => {
 	const c = document.getElementById('$1');

@@ -30,7 +30,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* n messages at once. */
+/* Transfer n messages in parallel. */
 static void transfer(unsigned n, uint32_t len)
 {
 	uint32_t g_rx[DEPTH], g_tx[DEPTH];

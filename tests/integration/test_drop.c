@@ -40,8 +40,8 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Return whether this process has the capability that prevents holes in
- * shared memory. */
+/* Write the capability against holes in shared memory as a mask in hex, or
+ * zeros if this process lacks it. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;

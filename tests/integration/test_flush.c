@@ -178,7 +178,7 @@ fixture_test(a_wrong_flush_breaks_the_connection)
 
 fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 {
-	struct ibv_qp *broken = loopback(0)->qp; /* the lane is well */
+	struct ibv_qp *broken = loopback(0)->qp; /* the lane works */
 
 	place_late();
 	receive(BYTES, 8);

@@ -36,7 +36,7 @@ static bool start_with(const char *sup)
 
 	start_node(&a, 3, sup);
 	start_node(&b, 4, sup);
-	/* The memory needed for both buffers, and the staging windows. */
+	/* Memory for both buffers, and for the staging windows. */
 	sysinfo(&memory);
 	return (memory.freeram + memory.bufferram) * memory.mem_unit > 3 * ROOM;
 }

@@ -20,7 +20,7 @@
 #define LEN 3000u
 
 #define TABLES 16384 /* maximum bytes of a connection's tables */
-#define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts)) /* bytes of a try */
+#define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts)) /* per write */
 
 static struct pair honest;
 static struct pair_end tx[HONEST], rx[HONEST];

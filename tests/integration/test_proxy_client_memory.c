@@ -116,7 +116,7 @@ TALK_TEST(pools_are_counted_when_made_and_removed)
 	close(sock);
 }
 
-TALK_TEST(a_region_of_another_client_is_out_of_reach)
+TALK_TEST(a_client_cannot_use_the_region_of_another)
 {
 	uint32_t mr = 0;
 	int a = talk_attach(), b = talk_attach();

@@ -115,7 +115,7 @@ static bool is_refused_now(void)
 	return found;
 }
 
-TEST(a_sender_without_credit_is_reported)
+TEST(a_sender_that_gets_no_request_is_reported)
 {
 	struct mpib_request *sent[300], *recv;
 	unsigned n = 0;

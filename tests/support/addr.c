@@ -24,7 +24,8 @@ static int open_lock(const char *path)
 	return fd;
 }
 
-/* False: another process has the lock, or removed the file meanwhile. */
+/* Returns false if another process has the lock, or removed the file
+ * meanwhile. */
 static bool take(int fd, const char *path)
 {
 	struct stat ours, there;

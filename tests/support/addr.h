@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* 127.A.B.host in host byte order. The first call claims 127.A with a file
- * lock that ends with the process. Call it from one thread. */
+/* Return 127.A.B.host in host byte order. The first call claims 127.A with a
+ * file lock that ends with the process. Call it from one thread. */
 uint32_t test_addr(unsigned host);
 
 #endif

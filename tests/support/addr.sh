@@ -1,18 +1,18 @@
-# shellcheck shell=bash
-# Sourced: sets $net, the first three bytes of addresses that no other test or bench
-# uses. Tests run at the same time, and a proxy listens at the address of its rail.
-# All of ${net%.*} is claimed, so other third bytes are free, too: by a lock on a file
-# that ends with this shell and what it started. addr.h does the same for programs.
+# shellcheck shell=bash Sourced: sets $net, the first three bytes of addresses
+# that no other test or bench uses. Tests run at the same time, and a proxy
+# listens at the address of its rail. The whole ${net%.*} is claimed, so other
+# third bytes are free, too: by a lock on a file that ends with this shell and
+# what it started. addr.h does the same for programs.
 net_files=()
 
-# net_claim: another network, beside those that this shell has.
+# net_claim: claim another network, in addition to those of this shell.
 net_claim() {
 	local i n file
 	for ((i = 0; i < 60000; i++)); do
 		n=$((128 + ($$ + i) % 100)) file=/tmp/mpib-net.$n
 		[ -e "$file" ] || (umask 022 && set -C && : >"$file") 2>/dev/null
 		if { exec {net_lock}<"$file"; } 2>/dev/null; then
-			# Not one that its last holder removed meanwhile.
+			# Do not use a file that its last holder has removed.
 			flock -n "$net_lock" && [ "$file" -ef "/proc/self/fd/$net_lock" ] &&
 				break
 			exec {net_lock}<&-
@@ -28,7 +28,7 @@ net_claim() {
 	net=127.$n.$(($$ % 250))
 }
 
-# net_release: for those who leave nothing behind, once nothing of theirs runs.
+# net_release: remove the lock files once no program uses the addresses.
 net_release() {
 	rm -f "${net_files[@]}" 2>/dev/null
 	net_files=()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of the proxy's clients: regions, bytes, descriptors, users. */
+/* Sums over the proxy's clients: regions, bytes, descriptors, users. */
 #include "client/client.h"
 #include "sums.h"
 

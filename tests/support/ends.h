@@ -11,12 +11,12 @@
 
 #include "node.h"
 
-#define ENDS_JOB 0xfedcba9876543210ull /* of all of these clients */
+#define ENDS_JOB 0xfedcba9876543210ull /* of all these clients */
 
 struct ends {
 	struct mpib_client *from, *to;
 	struct mpib_conn *tx, *rx;
-	size_t room; /* bytes of either memory */
+	size_t room; /* bytes of each memory */
 	char *src, *dst;
 	struct mpib_region *src_mr, *dst_mr;
 };
@@ -29,12 +29,12 @@ void ends_open(struct ends *e, const struct node *from, const struct node *to,
 void ends_connect(struct ends *e);
 void ends_detach(struct ends *e);
 
-/* Post until there is room for it. */
+/* Post a send, repeatedly until it gets a request. */
 struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
 struct mpib_request *ends_receive(const struct ends *e, int tag);
 /* Wait until the request completes. Returns its size. */
 size_t ends_finish(struct mpib_request *r);
-/* Send so many new bytes, and compare them. */
+/* Send this many new bytes, and compare them. */
 void ends_move(const struct ends *e, size_t size, int tag);
 
 #endif

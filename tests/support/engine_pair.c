@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two engines turned by hand, see engine_pair.h. */
+/* Two engines whose turns the test makes, see engine_pair.h. */
 #include "engine_pair.h"
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -40,7 +40,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 
 struct pair *pair_opened;
 
-/* A message about a rail, under way to the other node. */
+/* A message about a rail, in flight to the other node. */
 struct told {
 	struct mpib_rail_msg msg;
 	struct mpib_lane *to;
@@ -168,7 +168,7 @@ static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
 	return NULL;
 }
 
-/* The requests of the send op have their answers. */
+/* Check that the answers of the send op's requests are recorded. */
 static void check_answers(struct engine_conn *f, uint32_t op)
 {
 	const struct send_op *p = send_op_at(f, op & 0xff);
@@ -186,7 +186,8 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	}
 }
 
-/* If the process ended now, what it posts could still arrive. */
+/* The record must precede the post: if the process ended now, the WRs could
+ * still arrive. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
@@ -202,7 +203,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return soft_post_send(qp, wr, bad);
 }
 
-/* Look at the WRs that software HCAs get. */
+/* Check the WRs posted to software HCAs. */
 static void watch_posts(struct mpib_engine *e)
 {
 	for (unsigned i = 0; i < e->shards; i++) {
@@ -336,7 +337,7 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
-/* Whatever the test did, CQ and SRQ budgets must agree with their owners. */
+/* After any test, CQ and SRQ budgets must equal the sums of their owners. */
 static void check_sums(const struct pair *p, unsigned node)
 {
 	const struct mpib_engine *e = p->node[node].engine;

@@ -49,11 +49,11 @@ struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
-	unsigned shard[2]; /* of each node, that client and lane are on */
+	unsigned shard[2]; /* of each node: the shard of client and lane */
 	bool fences; /* see pair_fences() */
 };
 
-/* Open both engines with cfg, but for rails and addresses, which this fills in;
+/* Open both engines with cfg, except for rails and addresses, which this sets.
  * path says whether the nodes share an island. */
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
@@ -64,8 +64,8 @@ static inline void pair_open(struct pair *p,
 	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
 }
 void pair_close(struct pair *p);
-extern struct pair *pair_opened; /* the last one, unless it is closed */
-/* For cmocka: closes that. */
+extern struct pair *pair_opened; /* the last pair, unless it is closed */
+/* Close that pair, as a teardown for cmocka. */
 static inline int pair_teardown(void **state)
 {
 	if (pair_opened)
@@ -83,39 +83,39 @@ static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	pair_join_on(p, more, uid, 0, 0);
 }
 void pair_leave(struct pair *more);
-/* Add a lane to those of p's tenant between the nodes: `more` is then used like p,
- * and has the same clients. */
+/* Add a lane between the nodes for p's tenant: `more` is then used like p, and
+ * has the same clients. */
 void pair_more_lane(const struct pair *p, struct pair *more);
 /* pair_open() with sup_bw as SUP's share, and a connection from node 0 to node
  * 1. */
 void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 		  struct pair_end *tx, struct pair_end *rx);
 
-/* From now on both ends of the lane of p fence a rail that fails, and connect it
- * again: pair_turn() delivers what they tell each other. */
+/* Let both ends of p's lane fence a failed rail and connect it again:
+ * pair_turn() delivers their messages. */
 void pair_fences(struct pair *p);
 
-/* A few turns of both nodes' shards and control threads. Returns how much was
- * done. */
+/* Make a few turns of both nodes' shards and control threads. Returns how much
+ * was done. */
 int pair_turn(struct pair *p);
 void pair_turns(struct pair *p, unsigned n);
-/* A turn of node 0, and of node 1 of the devices of its first shard alone. */
+/* Make a turn of node 0. At node 1 only the devices of its first shard make a
+ * turn. */
 void pair_turn_sender(struct pair *p);
 /* Make turns until *flag is set; fails the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
-/* To be told by an engine's call what it ended with, which is success: sets the
- * bool at arg. */
+/* A done callback for engine calls that must succeed: sets the bool at arg. */
 static inline void pair_set_flag(void *arg, int status)
 {
 	assert_int_equal(status, 0);
 	*(bool *)arg = true;
 }
 
-/* Create one end of the connection `index` at a node, which is not started. */
+/* Create one end of the connection `index` at a node. It is not started. */
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
 		   uint32_t slots, struct pair_end *e);
 /* Create the connection `index` from node `from` to the other node, with tables
- * of so many entries. */
+ * of this many entries. */
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
 static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
@@ -128,17 +128,17 @@ static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
 		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 void pair_push(struct pair_end *e, const struct mpib_desc *d);
-/* Push a receive of n buffers, len bytes each, that lie side by side from off on
- * and have the tags from tag on. Returns its generation. */
+/* Push a receive of n buffers of len bytes each, side by side from off on, with
+ * tags from tag on. Returns its generation. */
 uint32_t pair_post_group(struct pair_end *e, uint8_t req, uint8_t n,
 			 uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 const struct mpib_completion *pair_completion(const struct pair_end *e,
 					      uint8_t req);
-/* Make turns until a request is over. Returns its result. */
+/* Make turns until a request completes. Returns its result. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
-/* Push a flush of one byte, number gen of its connection; and the number of the
- * last that is over. */
+/* Push a flush of one byte, number gen of its connection. pair_flushed()
+ * returns the number of the last completed flush. */
 void pair_flush(struct pair_end *e, uint32_t mr, uint64_t off, uint32_t gen);
 static inline uint32_t pair_flushed(const struct pair_end *e)
 {
@@ -146,16 +146,16 @@ static inline uint32_t pair_flushed(const struct pair_end *e)
 }
 /* Register more memory for a node's client. Returns the region. */
 uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len);
-/* Register memory of a device, len bytes, at a node. map, if not NULL: where a
- * GPU would see it. Returns the region. */
+/* Register device memory of len bytes at a node. Unless map is NULL, store
+ * there the mapping that a GPU would see. Returns the region. */
 uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map);
-/* Fill p with bytes that depend on their place and on seed. */
+/* Fill p with bytes that depend on their offset and on seed. */
 void pair_fill(char *p, size_t len, unsigned seed);
 /* Send a message of len bytes from pair_fill() into a buffer of room bytes, and
  * check the whole buffer. */
 void pair_transfer(struct pair *p, struct pair_end *tx, struct pair_end *rx,
 		   uint8_t req, uint32_t len, uint32_t room, unsigned seed);
-/* A snapshot of a node, which the caller frees. */
+/* Return a snapshot of a node, which the caller frees. */
 struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shard's sums: reservations in CQs, bytes in flight, references to
+/* Sums over a shard: reservations in CQs, bytes in flight, references to
  * regions, WRs in pools. */
 #include "engine/conn/conn.h"
 #include "sums.h"
@@ -120,9 +120,9 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
 	struct sums sum = sums_add_up(s, r);
 
-	/* A lane that is not connected yet, and a tenant that is being added
-	 * or removed, have reservations but are on no list. So accept more
-	 * than was found. */
+	/* A lane that is not connected yet, and a tenant that is being added or
+	 * removed, have reservations but are on no list. So accept a sum above
+	 * the counted objects. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)

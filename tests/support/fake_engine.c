@@ -131,7 +131,7 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
-/* Run the callbacks that wait now, not those that they add. */
+/* Run the waiting callbacks, but not those that they add. */
 static void run_all(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

@@ -35,7 +35,7 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
-	unsigned retold, received; /* rails' messages */
+	unsigned retold, received; /* messages about rails */
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
 };
@@ -69,23 +69,24 @@ struct mpib_engine {
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx);
 void fake_engine_fini(struct mpib_engine *e);
-/* As if the engine's process were killed: no connection of it writes any more
+/* Behave as if the engine's process were killed: its connections write no more
  * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
 /* Hold callbacks, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 
-/* The number of lanes or connections of e (NULL: of all engines) that are not
- * destroyed. */
+/* Return the number of lanes or connections of e (NULL: of all engines) that
+ * are not destroyed. */
 unsigned fake_lanes(const struct mpib_engine *e);
 unsigned fake_conns(const struct mpib_engine *e);
-/* The connection of client a at index, or NULL. */
+/* Return the connection of client a at index, or NULL. */
 struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
-/* The n-th lane of the engine that is not destroyed. */
+/* Return the n-th lane of the engine that is not destroyed. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 
-/* The number of violations since the last reset, and the text of the first. */
+/* Return the number of violations since the last reset, or the text of the
+ * first. */
 unsigned fake_violations(void);
 const char *fake_violation(void);
 /* Free all objects; no broker may refer to them any more. */

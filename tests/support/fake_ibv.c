@@ -60,7 +60,7 @@ unsigned fake_ibv_contexts(void)
 	return n;
 }
 
-/* The errno with which this call must fail, or 0. */
+/* Return the errno with which this call must fail, or 0. */
 static int fails(const char *call)
 {
 	if (!fake_ibv.fail || strcmp(fake_ibv.fail, call) ||
@@ -124,7 +124,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
-	ctx->abi_compat = NULL; /* so ibv_query_port() comes here */
+	ctx->abi_compat = NULL; /* so that ibv_query_port() calls this file */
 	return ctx;
 }
 

@@ -15,7 +15,7 @@
 #define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
-/* mpib_hca_wait_ms, unless a test lets a call hang. */
+/* The value of mpib_hca_wait_ms, unless a test lets a call hang. */
 #define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
@@ -70,10 +70,11 @@ void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
  */
 void fake_ibv_hang(const char *device, const char *call);
 void fake_ibv_release(void);
-/* How many calls have hung, and how many contexts are open. */
+/* Return how many calls have hung, or how many contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* For the fake functions: device d got this call. Blocks if it is to hang. */
+/* Called by the fake functions for each call of device d. Blocks if the call is
+ * to hang. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

@@ -246,7 +246,8 @@ void engine_conn_local(const struct engine_conn *conn,
 	*info = (struct engine_conn_info){ .id = 1, .addr = conn->addr };
 }
 
-/* Whether connection from may still write into the memory of connection to. */
+/* Return whether connection from may still write into the memory of connection
+ * to. */
 static bool can_reach(const struct engine_conn *from,
 		      const struct engine_conn *to)
 {

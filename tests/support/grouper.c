@@ -61,7 +61,8 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test *r. 1: it completed, and *r is NULL; 0: not yet; -errno. */
+/* Test *r. Returns 1 if it completed, and sets *r to NULL; 0: not yet;
+ * -errno. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

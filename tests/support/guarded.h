@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory with a page on either side that nobody may touch. */
+/* Memory between two inaccessible pages. */
 #ifndef MPIB_TESTS_GUARDED_H
 #define MPIB_TESTS_GUARDED_H
 
@@ -14,7 +14,7 @@ static inline size_t guarded_bytes(size_t bytes)
 	return (bytes + GUARD - 1) / GUARD * GUARD + 2 * GUARD;
 }
 
-/* Zeroed. */
+/* Map zeroed memory between the two pages. */
 static inline void *guarded_map(size_t bytes)
 {
 	size_t all = guarded_bytes(bytes);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network plugin that corrupts messages, to test programs that check them.
- * It loads the plugin LIAR_PLUGIN, passes every call on, and delivers some
- * messages wrongly. LIAR_DOES is a list, "drop@7,swap@12": what happens to
- * which message of each receiving connection, counted from 0. Each corruption
- * adds a line to LIAR_LOG; the checking program must find as many.
+ * A network plugin that corrupts messages, to test programs that check them. It
+ * loads the plugin LIAR_PLUGIN, passes every call on, and delivers some
+ * messages wrongly. LIAR_DOES is a list such as "drop@7,swap@12": which
+ * corruption for which message of each receiving connection, counted from 0.
+ * Each corruption adds a line to LIAR_LOG; the checking program must find as
+ * many.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -18,14 +19,14 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* Polls of a message that is to be swapped with the next one, before the swap
- * is given up. */
+/* Polls of a message that waits to be swapped with the next one, before the
+ * swap is given up. */
 #define PATIENCE 200000
 
 struct comm {
 	void *real;
 	uint64_t posted;
-	char *copy; /* of the message that DOUBLE repeats */
+	char *copy; /* the message that DOUBLE repeats */
 	size_t copied;
 };
 
@@ -34,7 +35,7 @@ struct request {
 	struct comm *comm; /* NULL: free */
 	int n, size[GROUP_MAX];
 	bool done;
-	unsigned looks, swapped; /* swapped: a bit for each message */
+	unsigned looks, swapped; /* swapped: bit per message */
 	uint64_t first; /* number of its first message */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
@@ -89,8 +90,8 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* Before a receive is posted, for its bytes may be there as soon as it is. room
- * has the sizes of the buffers. */
+/* Called before a receive is posted, because its bytes may arrive immediately.
+ * room has the sizes of the buffers. */
 static struct request *prepare(void *of, int n, void **data, const size_t *room)
 {
 	struct comm *c = comm_of(of);
@@ -114,7 +115,7 @@ static void release(struct request *r)
 	r->comm = NULL;
 }
 
-/* The receive was posted as *req, which r replaces; or, NULL, it was not. */
+/* The receive was posted as *req, which r replaces. NULL: it was not posted. */
 static void posted(struct request *r, void **req)
 {
 	if (!*req) {
@@ -136,8 +137,8 @@ static bool real_done(struct request *r)
 	return r->done;
 }
 
-/* The receive that has message `number`, or NULL if none is posted yet; *k is
- * the message's place in the receive. */
+/* Return the receive of message `number`, or NULL if none is posted yet. *k is
+ * the position of the message in the receive. */
 static struct request *holder(const struct comm *c, uint64_t number, int *k)
 {
 	for (int i = 0; i < REQUESTS_MAX; i++) {
@@ -152,8 +153,8 @@ static struct request *holder(const struct comm *c, uint64_t number, int *k)
 	return NULL;
 }
 
-/* Exchange message k of r with the next message. False if the next one has not
- * arrived yet, so that the caller tries again. */
+/* Exchange message k of r with the next message. Returns false if the next one
+ * has not arrived yet, so that the caller tries again. */
 static bool swapped(struct request *r, int k)
 {
 	uint64_t number = r->first + (unsigned)k;

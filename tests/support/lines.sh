@@ -1,20 +1,20 @@
-# shellcheck shell=bash
-# Sourced by scripts that search text and wait. They end with $failed, which fail
-# sets.
+# Sourced by scripts that search text and wait. They exit with $failed, which
+# fail sets.
 failed=0
 fail() {
 	echo "FAIL: $*"
 	failed=1
 }
 
-# has GREP-ARGUMENT...: whether standard input has such a line. All of it is read,
-# which grep -q at the end of a pipe does not: its writer then dies of SIGPIPE,
-# and with pipefail what was found counts as not found.
+# has GREP-ARGUMENT...: return whether standard input has such a line. It reads
+# all input. grep -q at the end of a pipe does not: the writer then dies of
+# SIGPIPE, and with pipefail a match counts as a failure.
 has() {
 	grep -q "$@" <<<"$(cat)"
 }
 
-# await COMMAND...: until it succeeds, a minute at most. Fails if it never does.
+# await COMMAND...: run it until it succeeds, for at most a minute. Returns
+# failure if it never does.
 await() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do
@@ -24,13 +24,13 @@ await() {
 	"$@"
 }
 
-# lives PID
+# lives PID: return whether the process lives.
 lives() {
 	kill -0 "$1" 2>/dev/null
 }
 
-# await_ready OUT PID: the first line of a program that says when it serves. Fails
-# if it never does, or ends.
+# await_ready OUT PID: wait for the first line of a program that prints when it
+# is ready. Returns failure if it never does, or ends.
 await_ready() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do

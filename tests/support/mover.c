@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#define HANGS_NS 60000000000u /* without an end */
+#define HANGS_NS 60000000000u /* before a request counts as hung */
 
 static uint64_t next(struct mover *m)
 {
@@ -161,7 +161,7 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test *r unless it is NULL. 1: it completed; 0: not yet; -errno. */
+/* Test *r unless it is NULL. Returns 1 if it completed; 0: not yet; -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;
@@ -174,7 +174,7 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
-/* The message has arrived, and is flushed. */
+/* Compare the message, which has arrived and is flushed. */
 static int compare(struct mover *m)
 {
 	m->messages++;

@@ -35,21 +35,23 @@ struct mover {
 };
 
 /* Attach to the proxies at both run directories and begin to connect. room is
- * the largest message; direct memory is sent without a copy. 0 or -errno. */
+ * the size of the largest message; direct memory is sent without a copy.
+ * Returns 0 or -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
 /* mover_open() in two steps: mover_call() connects, mover_answer() accepts. */
 int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
 int mover_answer(struct mover *m);
-/* 1 when both ends are ready, 0 not yet, -errno. */
+/* Return 1 when both ends are ready, 0: not yet, or -errno. */
 int mover_ready(struct mover *m);
-/* Wait until both ends are ready: 0, -ETIME after a minute, or -errno. */
+/* Wait until both ends are ready. Returns 0, -ETIME after a minute, or
+ * -errno. */
 int mover_wait(struct mover *m);
 /* mover_open() and mover_wait(). */
 int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 		bool direct, uint64_t seed);
-/* Move so many more messages. Returns the same, or -EBADMSG if one was
+/* Move this many more messages. Returns this number, or -EBADMSG if one was
  * wrong. */
 int mover_move(struct mover *m, uint64_t messages);
 /* Describe the result of one of these calls. */
@@ -59,8 +61,8 @@ static inline void mover_must(int rc)
 	if (rc < 0)
 		fail_msg("%s", mover_why(rc));
 }
-/* Post, test or compare once. 1 when something happened, else 0, or -errno of
- * the first call that failed. */
+/* Post, test or compare once. Returns 1 if something happened, 0 if not, or
+ * -errno of the first call that failed. */
 int mover_step(struct mover *m);
 /* May be called in any state. */
 void mover_close(struct mover *m);

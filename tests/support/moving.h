@@ -30,7 +30,7 @@ void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args);
 /* One step of each mover. */
 void moving_turn(struct moving *m);
-/* Move until each mover has moved so many more messages. */
+/* Move until each mover has moved this many more messages. */
 void moving_by(struct moving *m, uint64_t messages);
 /* Close all movers; no message may have been wrong. */
 void moving_close(struct moving *m);
@@ -38,7 +38,7 @@ void moving_close(struct moving *m);
  * more, and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
-/* Keep the traffic going until the n runs are over. */
+/* Keep the traffic going until the n runs have ended. */
 void moving_until(struct moving *m, struct run *run, unsigned n);
 
 #endif

@@ -44,7 +44,7 @@ static void forget_environment(void)
 		/* MPIB_SOFT_* are set for a whole test run. */
 		if (!strncmp(name, "MPIB_", 5) &&
 		    strncmp(name, "MPIB_SOFT_", 10))
-			unsetenv(name); /* moves the next one here */
+			unsetenv(name); /* moves the next variable here */
 		else
 			e++;
 	}
@@ -204,7 +204,8 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
 		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
 #ifdef __SANITIZE_THREAD__
-	/* It follows no thread that a forked child starts, and clients would. */
+	/* ThreadSanitizer does not support threads started by a forked child,
+	 * and clients would start them. */
 	dprintf(fd, "[resume]\ngrace = 0\n");
 #endif
 	close(fd);
@@ -332,7 +333,7 @@ void node_stop(struct node *node)
 	free_args(node);
 }
 
-/* -1: nothing listens there. */
+/* Connect to the socket. Returns -1 if no process listens. */
 static int try_dial(const char *dir, const char *name, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -383,7 +384,7 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	/* It makes this socket last. */
+	/* The proxy makes this socket last. */
 	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
 	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);

@@ -17,7 +17,7 @@
 struct node {
 	char base[64]; /* made and removed by the test */
 	char dir[80]; /* the run directory in base, made by the proxy */
-	char conf[80]; /* an empty file, instead of the machine's */
+	char conf[80]; /* empty, replaces the machine's file */
 	char sout[32], sup[32]; /* its rails */
 	char ready[512]; /* its ready line */
 	char *args[20]; /* further arguments, up to a NULL */
@@ -25,15 +25,15 @@ struct node {
 };
 
 /* Write rail i (1 to 254), "soft:127.A.B.i", see addr.h. Node number n has
- * rails 10 n and 10 n + 1. If rails.h names rails, nodes of odd number have
- * those of the first node. */
+ * rails 10 n and 10 n + 1. If rails.h names rails, nodes of odd number have the
+ * rails of the first node. */
 void node_rail(char *buf, size_t len, unsigned i);
-/* The address of such a rail, network order. */
+/* Return the address of such a rail, in network byte order. */
 uint32_t node_address(const char *rail);
 /* Start node number n, with further arguments up to a NULL, and wait for its
  * ready line. */
 void node_start(struct node *node, unsigned n, ...);
-/* The same, of a list that ends with NULL. */
+/* The same with an array that ends with NULL. */
 void node_start_with(struct node *node, unsigned n, const char *const *args);
 /* SIGKILL the proxy and wait. Start it again with the same arguments. */
 void node_kill(struct node *node);
@@ -43,23 +43,23 @@ void node_wipe(struct node *node);
 /* SIGTERM and wait; the test fails unless the exit status is 0 and the run
  * directory has no more than run_dir_remove() removes. */
 void node_stop(struct node *node);
-/* Wait until another process has taken over from the node's proxy and that one has
- * ended. This process must be a subreaper: the successor is its child once its starter
- * has ended. */
+/* Wait until another process has taken over from the node's proxy and this
+ * proxy has ended. This process must be a subreaper: it becomes the parent of
+ * the new proxy once its starter has ended. */
 void node_succeeded(struct node *node);
-/* Remove a run directory with what its proxy leaves there. */
+/* Remove a run directory with the files that its proxy leaves. */
 void run_dir_remove(const char *dir);
 
-/* Wait for a child to end: its exit status, or 128 + signal. */
+/* Wait for a child to end. Returns its exit status, or 128 + signal. */
 int child_end(pid_t pid);
 /* SIGKILL a child of the test and wait; it must not have ended by itself. */
 void child_kill(pid_t pid);
 /* SIGSTOP a child, and wait until it is stopped. */
 void child_freeze(pid_t pid);
-/* Count the entries of the folder /proc/PID/what. */
+/* Count the entries of the directory /proc/PID/what. */
 unsigned proc_entries(pid_t pid, const char *what);
 
-/* What one process wrote and how it ended. */
+/* The output and exit status of one process. */
 struct run {
 	int status; /* exit status, 128 + signal */
 	char out[1 << 18]; /* holds all events that a proxy keeps, as JSON */
@@ -68,17 +68,17 @@ struct run {
 	FILE *outfile, *errfile;
 };
 
-/* Run a program to its end. argv[0] "mpib-proxy" and "mpibctl" mean those of
- * the build. The program does not get the test's MPIB_* variables, except
- * MPIB_SOFT_*. */
+/* Run a program until it ends. argv[0] "mpib-proxy" and "mpibctl" mean the
+ * programs of the build. The program does not get the test's MPIB_* variables,
+ * except MPIB_SOFT_*. */
 void run_wait(struct run *run, const char *const *argv);
 /* run_wait() in two steps: start the program; ask whether it has ended. */
 void run_begin(struct run *run, const char *const *argv);
 bool run_over(struct run *run);
 
-/* The data of the answer to a command, by the admin socket. */
+/* Return the data of the answer to a command on the admin socket. */
 json_t *node_ask(const struct node *node, const char *command);
-/* One number of "usage" in the answer to "info". */
+/* Return one number of "usage" in the answer to "info". */
 json_int_t node_usage(const struct node *node, const char *key);
 /* Ask until that number is n; fails the test after 10 s. */
 void node_until_usage(const struct node *node, const char *key, json_int_t n);
@@ -89,7 +89,7 @@ int node_dial(const struct node *node, const char *name, int type);
 /* The same for the admin socket, as root or the user of the proxy. */
 int node_dial_admin(const struct node *node);
 
-/* Milliseconds of a monotonic clock. */
+/* Return the milliseconds of a monotonic clock. */
 unsigned long long node_ms(void);
 
 #endif

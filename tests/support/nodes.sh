@@ -1,12 +1,11 @@
-# shellcheck shell=bash
-# Sourced with $build set by scripts that have nodes, each a proxy on two rails of the
-# software HCA, with traffic between them. Node N has the run directory $dir/nN, its
-# ready line in $dir/outN, its log in $dir/logN and its process ID in ${pids[N]}. All
-# of it ends with the script.
+# Sourced with $build set by scripts that run nodes: proxies on two rails of the
+# software HCA, with traffic between them. Node N has the run directory $dir/nN,
+# its ready line in $dir/outN, its log in $dir/logN and its process ID in
+# ${pids[N]}. Everything ends with the script.
 . "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 declare -A pids
 
-# node N OPTIONS...: starts it.
+# node N OPTIONS...: start node N.
 node() {
 	rm -f "$dir/out$1"
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
@@ -15,7 +14,7 @@ node() {
 	pids[$1]=$!
 }
 
-# nodes_ready N...: returns when they are, or ends the script.
+# nodes_ready N...: wait until these nodes are ready, or end the script.
 nodes_ready() {
 	local n
 	for n; do
@@ -26,7 +25,7 @@ nodes_ready() {
 	done
 }
 
-# ctl ARGUMENT...: mpibctl of node 0. ctl_of N ARGUMENT...: of that one.
+# ctl ARGUMENT...: run mpibctl for node 0. ctl_of N ARGUMENT...: for node N.
 ctl() {
 	ctl_of 0 "$@"
 }
@@ -34,8 +33,8 @@ ctl_of() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
 
-# job NAME "N M..." OPTIONS...: starts mpib-perf over these nodes, ${pids[NAME]},
-# which writes to $dir/NAME.
+# job NAME "N M..." OPTIONS...: start mpib-perf over these nodes as
+# ${pids[NAME]}, with its output in $dir/NAME.
 job() {
 	local dirs
 	# shellcheck disable=SC2086
@@ -45,20 +44,20 @@ job() {
 	pids[$1]=$!
 }
 
-# pair_start OPTIONS...: node 0 with them, and node 1.
+# pair_start OPTIONS...: start node 0 with these options, and node 1.
 pair_start() {
 	node 0 "$@"
 	node 1
 	nodes_ready 0 1
 }
 
-# Both rails of node 0 have had a megabyte.
+# Return whether each rail of node 0 has sent a megabyte.
 pair_moves() {
 	ctl rails -o rx_bytes |
 		awk '$1 > 1000000 { n++ } END { exit n != NR || n == 0 }'
 }
 
-# pair_traffic RANKS_A_NODE: starts, and returns once bytes move.
+# pair_traffic RANKS_PER_NODE: start traffic, and return once bytes move.
 pair_traffic() {
 	job perf "0 1" --ranks-per-node "$1" --pattern ring \
 		--min 1M --max 1M --iters 1000000 --warmup 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linked by mpib_one_thread() of CMake into tests that must have one thread:
- * replaces pthread_create() by a function that aborts, but where the test has been
- * given devices of libibverbs, each of which has a thread. */
+ * pthread_create() aborts. Exception: a test that was given libibverbs devices,
+ * each of which has a thread. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broker's sums: lanes, connections, waiting callers and waiting bytes. */
+/* Sums over a broker: lanes, connections, waiting callers and waiting bytes. */
 #include "peer/internal.h"
 #include "sums.h"
 
 struct peer_sums {
 	uint64_t peers, conns; /* connections with a peer */
 	uint64_t offers, waiting; /* waiting connects, of lanes; of listeners */
-	uint64_t up; /* lanes that are up */
-	uint64_t waits; /* bytes that wait, on links */
+	uint64_t up; /* lanes in state UP */
+	uint64_t waits; /* bytes waiting on links */
 };
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
@@ -60,7 +60,7 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 			n);
 }
 
-/* Check the counters that several owners share. */
+/* Check the counters that several objects share. */
 static bool broker_fits(const struct mpib_broker *b,
 			const struct peer_sums *sums, struct sum *wrong)
 {

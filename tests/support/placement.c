@@ -44,7 +44,8 @@ static enum placement placement_of(const struct ibv_context *ctx)
 	return PLACED;
 }
 
-/* End what ctx holds, of all devices if ctx is NULL. */
+/* Place or drop the bytes that ctx holds; those of all devices if ctx is
+ * NULL. */
 static void release(const struct ibv_context *ctx, bool place)
 {
 	struct held *h, *next;
@@ -90,7 +91,7 @@ void placement_end(void)
 	memset(devices, 0, sizeof(devices));
 }
 
-/* Return where the bytes for the range at to wait. */
+/* Return the memory in which bytes for the range at `to` wait. */
 static uint8_t *hold(const struct ibv_context *ctx, uint8_t *to, uint64_t len)
 {
 	struct held *h;
@@ -130,7 +131,7 @@ uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
 	return hold(c, to, len);
 }
 
-/* A WRITE_WITH_IMM that takes no receive completes nothing. */
+/* A WRITE_WITH_IMM that consumes no receive causes no completion. */
 bool __wrap_soft_recv_take(struct soft_qp *qp)
 {
 	return (qp->srq && placement_of(&qp->ctx->vctx.context) == FORGOTTEN) ||

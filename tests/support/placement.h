@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device of the software HCA does with the bytes of incoming WRITEs. A
- * test that uses this is linked with
- * --wrap=soft_mr_remote,--wrap=soft_recv_take.
+ * How a device of the software HCA handles the bytes of incoming WRITEs. Link a
+ * test that uses this with --wrap=soft_mr_remote,--wrap=soft_recv_take.
  */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
@@ -24,7 +23,7 @@ enum placement {
 void placement_set(struct ibv_context *ctx, enum placement how);
 /* Return whether ctx has acknowledged bytes that it has not placed. */
 bool placement_waits(const struct ibv_context *ctx);
-/* All devices place again. Drop what waits. */
+/* Let all devices place bytes again, and drop waiting bytes. */
 void placement_end(void);
 
 #endif

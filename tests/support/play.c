@@ -133,7 +133,7 @@ void play_run(struct play *p, unsigned how)
 	play_check(p);
 }
 
-/* The n-th send of a tag is that for the n-th buffer of the tag. */
+/* The n-th send of a tag is for the n-th buffer of the tag. */
 void play_order(struct play *p, const int32_t *tag)
 {
 	bool used[PLAY_BUFFERS] = { false };

@@ -26,15 +26,15 @@ struct play {
 	uint32_t g_rx[PLAY_BUFFERS], g_tx[PLAY_BUFFERS];
 };
 
-/* A pseudo-random number below n; the same sequence in each run. */
+/* Return a pseudo-random number below n. Each run has the same sequence. */
 unsigned play_draw(unsigned n);
 
 /* Read receives from words such as "AB A": a word is a receive, a letter is a
  * buffer with that tag. Lengths are random. The caller sets the order of the
  * sends, tx and rx. */
 void play_read(struct play *p, const char *words);
-/* Random receives of 1 to 8 buffers each with random tags, and their sends in
- * random order. */
+/* Make random receives of 1 to 8 buffers each with random tags, and their sends
+ * in random order. */
 void play_random(struct play *p);
 /* Post the sends in the order that has these tags. */
 void play_order(struct play *p, const int32_t *tag);
@@ -43,7 +43,7 @@ void play_order(struct play *p, const int32_t *tag);
 void play_prepare(const struct play *p);
 void play_receive(struct play *p, unsigned which);
 void play_send(struct play *p, unsigned buffer);
-/* Make turns until all requests are over, and check every byte. */
+/* Make turns until all requests complete, and check every byte. */
 void play_check(struct play *p);
 
 /* Prepare, post and check all. how: 0 receives first, 1 sends first, 2 in

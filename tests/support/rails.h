@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The qp.timeout for rails that are named, about one second: they may be
- * emulated, and rxe has a bug in repeating writes (docs/providers.md). */
+/* The qp.timeout for named rails, about one second: they may be emulated, and
+ * rxe has a bug in repeating writes (docs/providers.md). */
 #define TEST_RAIL_TIMEOUT 18
 
-/* Write the name of a rail; node and rail are 0 or 1. False if MPIB_TEST_RAILS
- * is not set. */
+/* Write the name of a rail; node and rail are 0 or 1. Returns false if
+ * MPIB_TEST_RAILS is not set. */
 static inline bool test_rail(char *buf, size_t len, unsigned node,
 			     unsigned rail)
 {

@@ -94,7 +94,7 @@ static bool listen_once(struct raw_client *x)
 
 uint32_t raw_state(const struct raw_client *x, uint32_t index)
 {
-	/* Acquire, pairs with the proxy's release of the state. */
+	/* The acquire pairs with the proxy's release of the state. */
 	return atomic_load_explicit(&x->reply->conn[index].state,
 				    memory_order_acquire);
 }
@@ -159,7 +159,7 @@ void raw_ring(struct raw_client *x, unsigned word, uint64_t bits)
 
 	atomic_fetch_or(&x->submit->summary.word[word], bits);
 	atomic_fetch_or(&x->submit->summary.top, 1ull << word);
-	/* An eventfd that is full is readable, so the proxy is woken. */
+	/* A full eventfd is readable, so the proxy is woken. */
 	if (write(x->doorbell, &one, sizeof(one)) < 0)
 		return;
 }
@@ -170,7 +170,7 @@ void raw_put(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
 		&x->submit->ring[index][x->tail[index] % MPIB_RING_SLOTS];
 
 	s->desc = *d;
-	/* Release, pairs with the acquire in mpib_ring_pop(). */
+	/* The release pairs with the acquire in mpib_ring_pop(). */
 	atomic_store_explicit(&s->seq, ++x->tail[index], memory_order_release);
 }
 

@@ -20,13 +20,13 @@ struct raw_client {
 	uint64_t tail[MPIB_INDEXES_MAX];
 };
 
-/* Attach by sock, which is connected to the control socket. The client owns
- * sock from now on. */
+/* Attach through sock, which is connected to the control socket. The client
+ * owns sock afterwards. */
 bool raw_attach(struct raw_client *x, int sock);
 /* Get a registered pool of `bytes`; the caller unmaps mem. */
 bool raw_pool(struct raw_client *x, size_t bytes, uint32_t *mr, void **mem);
 /* Make a connection from this client to itself. Returns when neither end is
- * PENDING any more. */
+ * PENDING. */
 bool raw_pair(struct raw_client *x, uint32_t rx, uint32_t tx);
 /* Close a connection. Returns when its index is FREE. */
 bool raw_close(struct raw_client *x, uint32_t index);

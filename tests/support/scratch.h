@@ -11,7 +11,7 @@ int scratch_remove(void **state);
 
 /* The path of name in the directory, valid until the next call. */
 const char *scratch_path(const char *name);
-/* Both also make the parent directories. */
+/* Make a directory or a file, with its parent directories. */
 void scratch_dir(const char *name);
 void scratch_write(const char *name, const char *text);
 

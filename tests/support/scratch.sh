@@ -1,13 +1,12 @@
-# shellcheck shell=bash
-# Sourced by scripts that start programs: they have a folder $dir and addresses from
-# $net, and what they put into pids, a list or by name, ends with them, as $dir does.
-# They end with $failed, which fail sets.
+# Sourced by scripts that start programs. $dir is a temporary directory, $net
+# has addresses, and pids (a list, or by name) has the programs. The programs
+# and $dir are removed at the end. The exit status is $failed, which fail sets.
 
 . "$(dirname "${BASH_SOURCE[0]}")/workdir.sh"
 
 scratch_end() {
 	local pid
-	# Of those that have ended the number may be another's by now.
+	# The number of an ended process may already belong to another.
 	for pid in $(jobs -pr; jobs -ps); do
 		kill -9 "$pid"
 		wait "$pid"
@@ -19,7 +18,8 @@ at_end() {
 . "$(dirname "${BASH_SOURCE[0]}")/addr.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
 
-# ready NAME: pids[NAME], which writes to $dir/NAME.out and .log, is; else all ends.
+# ready NAME: wait until pids[NAME], which writes to $dir/NAME.out and .log, is
+# ready, or end the script.
 ready() {
 	await_ready "$dir/$1.out" "${pids[$1]}" && return
 	cat "$dir/$1.log"

@@ -1,14 +1,14 @@
-# shellcheck shell=bash
-# Sourced with $build set by scripts in which mpib-agent steers a job between nodes 0
-# and 1: with $proxy_options of each proxy and $agent_options of the agent.
+# Sourced with $build set by scripts in which mpib-agent steers a job between
+# nodes 0 and 1. $proxy_options are for each proxy, $agent_options for the
+# agent.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
-# proxy N: starts node N.
+# proxy N: start node N.
 proxy() {
 	node "$1" --agent-dir "$dir/agent" "${proxy_options[@]}"
 	nodes_ready "$1"
 }
-# agent OPTIONS...: starts it, ${pids[agent]}.
+# agent OPTIONS...: start the agent as ${pids[agent]}.
 agent() {
 	rm -f "$dir/agent.out"
 	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
@@ -17,12 +17,12 @@ agent() {
 	pids[agent]=$!
 	ready agent
 }
-# traffic: starts the job, ${pids[perf]}.
+# traffic: start the job as ${pids[perf]}.
 traffic() {
 	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
 		--timeout 250
 }
-# end SIGNAL NAME: ends ${pids[NAME]}.
+# end SIGNAL NAME: send the signal to ${pids[NAME]}, and wait for its end.
 end() {
 	kill "$1" "${pids[$2]}"
 	wait "${pids[$2]}" 2>/dev/null
@@ -31,7 +31,8 @@ end() {
 moved() {
 	ctl rails -o tx_bytes | tr '\n' ' '
 }
-# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, bytes between two looks.
+# expect WHAT AWK-CONDITION: wait until the condition holds for $1 SOUT and $2
+# SUP, the bytes sent between two checks.
 expect() {
 	local a b seen
 	for _ in $(seq 1200); do

@@ -20,7 +20,7 @@ struct sum {
 	uint64_t owed, have;
 };
 
-/* Return whether the two are equal; if not, set *wrong. */
+/* Return whether the two are equal. If not, set *wrong. */
 static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 			    uint64_t have)
 {
@@ -30,8 +30,8 @@ static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 	return false;
 }
 
-/* Whether all sums are right; if not, *wrong is the first that differs. In
- * engine_sums.c, peer_sums.c and client_sums.c. */
+/* Return whether all sums are right. If not, *wrong is the first that differs.
+ * Defined in engine_sums.c, peer_sums.c and client_sums.c. */
 bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);
 bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong);
 bool sums_of_clients(const struct proxy_clients *all, struct sum *wrong);

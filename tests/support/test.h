@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmocka, with the headers that it asks for and that nearly every test uses.
+ * cmocka, with the headers that it requires and those that nearly every test
+ * uses.
  */
 #ifndef MPIB_TESTS_TEST_H
 #define MPIB_TESTS_TEST_H
@@ -17,7 +18,7 @@
 /* Few tests use cmocka's argument state. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Skip the test: it cannot run here, for this reason. */
+/* Skip the test, which cannot run here, with this reason. */
 _Noreturn static inline void skip_as(const char *reason)
 {
 	print_message("SKIPPED: %s\n", reason);

@@ -1,14 +1,14 @@
-# shellcheck shell=bash
-# Sourced by scripts that write files: they have a folder $dir, which is removed when
-# they end. A script with more to end defines at_end, which comes before that.
+# Sourced by scripts that write files: $dir is a temporary directory, removed
+# when they end. A script with other things to clean up defines at_end, which
+# runs before that.
 workdir=$(mktemp -d "/tmp/mpib-$(basename "$0" .sh).XXXXXX") || exit 1
 dir=$workdir
 
 workdir_end() {
-	# A child that is killed before it is the program it is to be comes here, too.
+	# A child that is killed before its exec runs this trap, too.
 	[ "$BASHPID" -eq "$$" ] || return
 	! declare -F at_end >/dev/null || at_end
-	# A function that ends the script may have a $dir of its own.
+	# The function that ends the script may have a local $dir.
 	rm -rf "$workdir"
 }
 trap workdir_end EXIT

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon a repaired rail carries bytes: the time from the end of its fault to
- * the first payload over it, under traffic and with default settings. Each
- * round begins with new nodes, whose rails have not failed.
+ * Measure how soon a repaired rail carries bytes: the time from the end of its
+ * fault to the first payload over it, under traffic and with default settings.
+ * Each round begins with new nodes, whose rails have not failed.
  *
  * failback [-n rounds of each kind] [-m most ms]
  *
@@ -57,7 +57,8 @@ static void until_out(unsigned rail)
 	}
 }
 
-/* Each breaks and repairs the rail. Returns the time of the repair. */
+/* Each of these functions breaks and repairs the rail. Returns the time of the
+ * repair. */
 static uint64_t link_down(unsigned end, unsigned rail)
 {
 	set_fault(end, rail, (struct mpib_soft_fault){ .link_down = 1 });
@@ -93,7 +94,7 @@ static uint64_t black_hole(unsigned end, unsigned rail)
 {
 	set_fault(end, rail, (struct mpib_soft_fault){ .black_hole = 1 });
 	until_out(rail);
-	/* Through several probes, which fail. */
+	/* Wait while several probes fail. */
 	run_for(6000 * MS);
 	set_fault(end, rail, (struct mpib_soft_fault){ 0 });
 	return now_ns();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that fails again and again is held down four times as long each time, up
- * to 64 times. And a fence may take as long as it will: what the other rail
- * carries meanwhile is no matter. Every thread is played here, and hold-downs, of
- * hours, are ended by hand.
+ * A rail that fails repeatedly is held down four times as long each time, up to
+ * 64 times. A fence may take any time, however much the other rail carries
+ * meanwhile. The test makes the turns of every thread, and ends hold-downs, of
+ * hours, itself.
  */
 #include <stdio.h>
 
@@ -62,7 +62,7 @@ static void kill_qp(unsigned rail)
 						 IBV_QP_STATE);
 }
 
-/* For the given time in a row, by either end's count. */
+/* Fail the rail for the given time in a row, by the count of both ends. */
 static void fail(unsigned rail, unsigned times)
 {
 	uint64_t most = (HOUR_MS * MS) << 2 * (times < 4 ? times - 1 : 3),
@@ -95,7 +95,8 @@ static bool is_tried_again(unsigned end, unsigned rail)
 	return is_held(end, rail) && ctl(end, rail)->cause == MPIB_CAUSE_PROBE;
 }
 
-/* When this end goes on by itself, from now; 0: it waits for the peer. */
+/* Return the time until this end continues by itself; 0: it waits for the
+ * peer. */
 static uint64_t wait_of(unsigned end, unsigned rail)
 {
 	uint64_t at = ctl(end, rail)->due, now = now_ns();
@@ -103,9 +104,9 @@ static uint64_t wait_of(unsigned end, unsigned rail)
 	return at > now ? at - now : 0;
 }
 
-/* Nothing passes when it is tried, which is no flapping: it is tried again, and
- * so soon that it comes back within 2 s of when something passes. A hold-down
- * is an hour here, and ends by hand: what comes back later is not waited for. */
+/* A failed probe is not flapping: the rail is probed again so soon that it is
+ * used within 2 s of its repair. The hold-down is an hour here, and the test
+ * ends it. */
 static void fail_probe(unsigned rail)
 {
 	struct mpib_soft_fault hole = { .black_hole = 1 }, none = { 0 };
@@ -147,7 +148,8 @@ static bool all_are_past(uint64_t messages)
 	return true;
 }
 
-/* What the other end has is old news by the time that it is told. */
+/* Node 0 handles the peer's messages so late that the slots they name have been
+ * used again. */
 static void hear_late(unsigned rail)
 {
 	struct node *deaf = &nodes.node[0], *other = &nodes.node[1];
@@ -158,7 +160,7 @@ static void hear_late(unsigned rail)
 			goal = traffic.conn[i].tx.done + 2 * MPIB_SLOTS;
 	}
 	kill_qp(rail);
-	/* The QP may be at rest, so that nothing fails with it. */
+	/* The QP may be idle, so that no WR fails on it. */
 	mpib_qp_probe(&TAILQ_FIRST(&deaf->engine->lanes)->qp[rail][0]);
 	while (ctl(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
 		mpib_shard_turn(&deaf->engine->shard[0]);
@@ -185,7 +187,7 @@ int main(void)
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = cfg.grace_ms = HOUR_MS;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
-	/* However long it takes: no peer is silent. */
+	/* Wait as long as it takes: neither peer times out. */
 	for (unsigned i = 0; i < 2; i++)
 		mpib_loop_advance(&nodes.node[i].loop, 0);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
@@ -206,7 +208,7 @@ int main(void)
 	printf("a rail that failed %d times is held down 64 times as long the "
 	       "next time\n",
 	       TIMES);
-	nodes_start(&nodes); /* for those who close them */
+	nodes_start(&nodes); /* nodes_close() stops the threads */
 	nodes_close(&nodes);
 	return 0;
 }

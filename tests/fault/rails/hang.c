@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device of one end whose firmware no longer answers, in each call that
- * blocks on it: the call does not return until the test releases it. The engine
- * gives the rail up, the control thread does its other work, and checked
- * traffic uses the other rail without an error. When the call returns, its
- * object is destroyed and the device is closed. If the device hangs at the
- * start, its rail counts as down. The devices are those of fake_ibv.h, called
- * through libibverbs' provider.
+ * A device of one end whose firmware no longer answers, in each blocking call:
+ * the call does not return until the test releases it. The engine gives the
+ * rail up, the control thread does its other work, and checked traffic uses the
+ * other rail without an error. When the call returns, its object is destroyed
+ * and the device is closed. If the device hangs at the start, its rail counts
+ * as down. The devices are those of fake_ibv.h, called through libibverbs'
+ * provider.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 
 #define LIMIT_MS 60000
 #define MESSAGES 16 /* of each connection */
-/* How long a call is waited for while one hangs. */
+/* The timeout of a call while another one hangs. */
 #define WAIT_MS 500
-#define START_MS 5000 /* of the calls of every device */
+#define START_MS 5000 /* for the calls of all devices */
 
 static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t limit;
-static unsigned hung = 1; /* the rail, of node 0 */
+static unsigned hung = 1; /* the hanging rail of node 0 */
 
 static void in_time(const char *what)
 {
@@ -50,7 +50,7 @@ static void look_dead(struct node *node, void *arg)
 	*(bool *)arg = node->engine->shard[0].rail[hung].dead;
 }
 
-/* Only this rail hangs, as the control thread reports. */
+/* Wait until the control thread reports that only this rail hangs. */
 static void until_given_up(const char *what)
 {
 	bool dead = false;
@@ -76,7 +76,7 @@ static void look_awake(struct node *node, void *arg)
 	*(bool *)arg = poll(&fd, 1, 0) != 0;
 }
 
-/* No timer wakes the control thread again and again. */
+/* Wait until no timer wakes the control thread repeatedly. */
 static void until_asleep(const char *what)
 {
 	bool awake = true;
@@ -175,7 +175,7 @@ static void play(const char *call, void (*provoke)(void))
 	if (fake_ibv_hung() != before + 1)
 		die("%s: %u calls hang", call, fake_ibv_hung() - before);
 	if (provoke == do_reg)
-		do_dereg(); /* without SUP, which has no object of it */
+		do_dereg(); /* which has no object of the region */
 	move(call);
 	until_asleep(call);
 
@@ -185,7 +185,7 @@ static void play(const char *call, void (*provoke)(void))
 	printf("%s hangs: the rail is lost, the other carries on\n", call);
 }
 
-/* Like an event of recovering firmware, which cannot be read. */
+/* Raise an event like that of recovering firmware, which cannot be read. */
 static void raise_event(struct node *node, void *arg)
 {
 	const struct mpib_rail *rail = &node->engine->shard[0].rail[hung];

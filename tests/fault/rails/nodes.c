@@ -38,7 +38,7 @@ static struct node *node_of(void *ctx)
 	return (struct node *)((char *)ctx - offsetof(struct node, broker));
 }
 
-/* As the broker does, with a look at the clock. */
+/* Send as the broker does, and record the time of a FENCE. */
 static void on_lane_send(void *ctx, struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {

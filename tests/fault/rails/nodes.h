@@ -46,13 +46,13 @@ struct node {
 
 struct nodes {
 	struct node node[2];
-	size_t mem; /* bytes a node */
+	size_t mem; /* bytes per node */
 };
 
-/* private_lanes: imm v1. */
+/* Open both nodes. private_lanes: use IMMs of version 1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
-/* FENCEs that both have sent. */
+/* Return the number of FENCEs that both ends have sent. */
 static inline unsigned nodes_fences(const struct nodes *n)
 {
 	return atomic_load(&n->node[0].fences) +
@@ -69,11 +69,12 @@ void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 	       void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
-/* Move a QP of the lane on this rail to ERR. False: it has none now. */
+/* Move a QP of the lane on this rail to ERR. Returns false if it has no QP
+ * now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
-/* Mask of the rails that are live at this end. */
+/* Return the mask of rails that are live at this end. */
 uint8_t node_live(struct node *node);
-/* The caller frees. */
+/* Return a snapshot, which the caller frees. */
 struct mpib_snapshot *node_snapshot(struct node *node);
 void node_ring(struct node *node); /* the shard's doorbell, if it sleeps */
 

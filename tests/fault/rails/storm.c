@@ -31,7 +31,7 @@ enum kind {
 	KIND_DOWN,
 	KIND_HOLE,
 	KIND_KILL,
-	KIND_BOTH, /* the other rail too, during the failover */
+	KIND_BOTH, /* also the other rail, during the failover */
 	KINDS,
 };
 
@@ -90,7 +90,7 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-/* When the first end fenced the rail; 0: not yet. */
+/* Return when the first end fenced the rail; 0: not yet. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
 	uint64_t first = 0;
@@ -168,8 +168,8 @@ static void both_rails(void)
 	    traffic_until_marked(&traffic, "both rails") - start);
 }
 
-/* Each end received the bytes that the other sent, except those lost and
- * replayed. */
+/* Check that each end received the bytes that the other sent, except those lost
+ * and replayed. */
 static void check_counts(void)
 {
 	struct mpib_snapshot *s[2] = { node_snapshot(&nodes.node[0]),

@@ -63,7 +63,7 @@ static uint32_t length_of(const struct traffic *t, const struct conn *c,
 		return t->fixed < room ? t->fixed : room;
 	switch (z & 7) {
 	case 0:
-		return (uint32_t)(z >> 8) % 129; /* none, and one rail's */
+		return (uint32_t)(z >> 8) % 129; /* fits one rail */
 	case 1:
 	case 2:
 		return (uint32_t)(z >> 8) % (room + 1);
@@ -146,7 +146,7 @@ static void post(struct end *e, enum traffic_kind kind, struct mpib_desc d)
 	push_parts(e, d, cut);
 }
 
-/* Post a send of a group: whole, in two parts, or so that it is not held for
+/* Post a send of a group: whole, in two parts, or so that it does not wait for
  * the others. */
 static void post_grouped(struct conn *c, struct mpib_desc d)
 {
@@ -198,7 +198,7 @@ static struct mpib_desc send_of(const struct traffic *t, const struct conn *c,
 				   .total = length_of(t, c, number, k) };
 }
 
-/* Send k of a message. */
+/* Post send k of a message. */
 static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 		      unsigned k)
 {
@@ -212,7 +212,7 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 	flush(&c->tx);
 }
 
-/* The next send of a random tag that has one. */
+/* Post the next send of a random tag that has one left. */
 static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 {
 	unsigned first =
@@ -232,7 +232,8 @@ static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 	return false;
 }
 
-/* Post a send. False: none remains. A begun group is completed. */
+/* Post a send. Returns false if none remains. A group that has begun is
+ * completed. */
 static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
 {
 	uint64_t end = posting ? c->tx.done + TRAFFIC_WINDOW : c->tx.posted;

@@ -38,7 +38,7 @@ struct conn {
 	unsigned number;
 	struct end tx, rx;
 	uint64_t next[TRAFFIC_GROUPED]; /* of a group: sends posted, by tag */
-	uint64_t drawn; /* tags */
+	uint64_t drawn; /* tags drawn */
 	bool poisoned[TRAFFIC_WINDOW];
 	uint64_t last_ns; /* of the first message after the mark */
 	uint64_t mark; /* number of the first message posted after it */
@@ -48,30 +48,30 @@ struct traffic {
 	struct conn conn[TRAFFIC_CONNS];
 	unsigned conns;
 	uint64_t seed; /* of the order of tags */
-	uint32_t fixed; /* 0: random sizes; else all of this size */
+	uint32_t fixed; /* 0: random sizes; otherwise the size of all */
 	uint64_t messages, bytes;
 };
 
-/* Connect all, before nodes_start(). */
+/* Connect all connections, before nodes_start(). */
 void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
-/* Post and complete what is possible. If posting is false only complete. */
+/* Post and complete as much as possible. If posting is false, only complete. */
 void traffic_turn(struct traffic *t, bool posting);
-/* All posted messages have completed. */
+/* Return whether all posted messages have completed. */
 bool traffic_dry(const struct traffic *t);
-/* Make turns until then; ends the program after HANG_MS. Unless n is NULL
- * make turns of its threads, too. */
+/* Make turns until all posted messages have completed; ends the program after
+ * HANG_MS. Unless n is NULL, make the turns of its threads, too. */
 void traffic_run_dry(struct traffic *t, struct nodes *n);
 /* Make turns for ns, at least one. */
 void traffic_run_for(struct traffic *t, uint64_t ns);
 /* Make turns until all rails of both nodes are live; ends the program after
  * HANG_MS. */
 void traffic_until_live(struct traffic *t, struct nodes *n);
-/* Begin to wait for a message of each connection. */
+/* Start to wait for a message of each connection. */
 void traffic_mark(struct traffic *t);
-/* The time when the last of them completed; 0: not yet. */
+/* Return the time when the last of these messages completed; 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
-/* Make turns until then, and return that time. After HANG_MS die() names the
- * case `what`. */
+/* Make turns until these messages have completed, and return that time. After
+ * HANG_MS die() names the case `what`. */
 uint64_t traffic_until_marked(struct traffic *t, const char *what);
 
 #endif
