@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Administration from where it must not come: the stats socket, a container's
- * root, a user namespace's root.
+ * Administration from wrong places: the stats socket, the root of a container,
+ * the root of a user namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Give the command and wait for the answer. 0: done; 1: refused; 2: the socket
- * cannot be connected to; 3: no answer. */
+/* Send the command and wait for the answer. Returns 0: done; 1: refused; 2:
+ * cannot connect to the socket; 3: no answer. */
 static int give(int fd, const char *command)
 {
 	char line[4096];
@@ -77,7 +77,7 @@ static const char *const changes[] = { "drain SUP",
 				       "fault black-hole SOUT 60",
 				       "heal SUP" };
 
-/* The stats socket changes nothing, not for root either. */
+/* The stats socket changes nothing, not even for root. */
 static int change_by_stats(void *arg)
 {
 	(void)arg;
@@ -88,15 +88,15 @@ static int change_by_stats(void *arg)
 	return 0;
 }
 
-TEST(nobody_changes_anything_by_the_stats_socket)
+TEST(the_stats_socket_changes_nothing)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, change_by_stats, NULL), 0);
 	assert_int_equal(tenant_run(0, change_by_stats, NULL), 0);
 }
 
-/* A pod: a mount namespace and a root of its own, where the run directory is
- * mounted; uid 0 outside as well, as without user namespaces. */
+/* Become a pod: a separate mount namespace and root directory with the run
+ * directory mounted; uid 0 outside as well, as without user namespaces. */
 static int be_a_pod(void *arg)
 {
 	char root[128], at[160];
@@ -114,7 +114,8 @@ static int be_a_pod(void *arg)
 	if (give(tenant_dial("/run", MPIB_STATS_SOCK, SOCK_STREAM),
 		 "drain SUP") != 1)
 		return 1;
-	/* And nothing in what pods mount leads to administration. */
+	/* No file in the directories that pods mount leads to
+	 * administration. */
 	return access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0 ? 2 : 0;
 }
 
@@ -138,7 +139,7 @@ static int be_root_of_a_user_namespace(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWUSER) < 0)
-		return 77; /* forbidden on this machine */
+		return 77; /* not allowed on this machine */
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
 	snprintf(map, sizeof(map), "0 %u 1", uid);
 	if (fd < 0 || write(fd, map, strlen(map)) < 0 || getuid() != 0)
@@ -173,8 +174,9 @@ TEST(a_tenant_does_not_reach_the_admin_socket)
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
 
-/* What root may: the attacks above are not refused for want of a door. */
-TEST(root_changes_things_by_the_admin_socket)
+/* Root may do this, so the attacks above are not refused for lack of a working
+ * socket. */
+TEST(root_changes_settings_by_the_admin_socket)
 {
 	attack_needs_root();
 	assert_int_equal(give_admin("drain SUP"), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent that was taken over: a user whom the proxies hear, and nothing more,
- * answers what it likes, says what nobody asked, writes and takes away the hints
- * that they read, and puts other things in their place.
+ * A hostile agent: a user whom the proxies trust only as an agent. It sends
+ * arbitrary answers and unrequested messages, writes and truncates the hints
+ * that the proxies read, and replaces them by other files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +23,13 @@
 #include "test.h"
 #include "victim.h"
 
-#define AGENT "games" /* a user of every system that owns nothing that counts */
-#define HEARD 8 /* calls of proxies */
+#define AGENT "games" /* a user of every system that owns nothing important */
+#define HEARD 8 /* calls of proxies that the agent accepts */
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the agent has done its deed */
-static int frozen[2]; /* the other way: the proxies stand still */
+static int ready[2]; /* a pipe: the agent has attacked */
+static int frozen[2]; /* in the other direction: the proxies are stopped */
 static char dir[] = "/tmp/mpib-agent.XXXXXX";
 static _Atomic unsigned *heard;
 
@@ -71,7 +71,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Hints as they ought to be; the descriptor. */
+/* Make valid hints. Returns the descriptor. */
 static int make_hints(void)
 {
 	const struct mpib_hint_header h = {
@@ -103,7 +103,7 @@ static int make_socket(void)
 	return fd;
 }
 
-/* Answers with any slot or error, or says anything of any length. */
+/* Answer with a random slot or error, or send random data of random length. */
 static void say(int to, uint64_t *rng)
 {
 	struct mpib_agent_request ask;
@@ -126,8 +126,8 @@ static void say(int to, uint64_t *rng)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Any hint, in entries that are never written to their end, in a file that is
- * there, shorter, longer, empty or full of holes. */
+/* Write random hints, in entries with an unfinished write, in a file that has
+ * the right size, is shorter, longer, empty or full of holes. */
 static void spoil_hints(int fd, uint64_t *rng)
 {
 	uint64_t entry[2] = { draw(rng, UINT64_MAX), draw(rng, UINT64_MAX) };
@@ -142,7 +142,7 @@ static void spoil_hints(int fd, uint64_t *rng)
 		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
 }
 
-/* In the place of the hints, for the next who looks for them. */
+/* Replace the hints with another file, for the next process that opens them. */
 static void replace_hints(uint64_t *rng)
 {
 	unlink(MPIB_AGENT_HINTS);
@@ -206,7 +206,7 @@ static pid_t agent_begin(int (*fn)(void *arg))
 	return tenant_begin(getpwnam(AGENT)->pw_uid, fn, NULL);
 }
 
-TEST(an_agent_gone_bad_hurts_nobody)
+TEST(a_hostile_agent_affects_no_job)
 {
 	pid_t pid;
 	int status;
@@ -221,8 +221,8 @@ TEST(an_agent_gone_bad_hurts_nobody)
 	print_message("proxies called the agent %u times\n", *heard);
 }
 
-/* What nobody asked for, and more behind it, with sockets that linger, to both
- * proxies. */
+/* Send both proxies unrequested messages and further data, with lingering
+ * sockets as descriptors. */
 static int send_sockets(void *arg)
 {
 	struct mpib_agent_response answer = { 0 };
@@ -248,7 +248,7 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-TEST(sockets_of_an_agents_that_linger_are_closed)
+TEST(lingering_sockets_from_an_agent_are_closed)
 {
 	char byte = 'x';
 	pid_t pid;

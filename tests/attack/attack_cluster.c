@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that is one, with the key or where there is none, and lies: it asks how a
- * node is without end and reads no answer, tells without being asked, megabytes
- * of it, in another's name, and answers nothing itself.
+ * A real peer, with the key or in a cluster without one, that lies: it asks for
+ * the node's state endlessly and reads no answer, sends megabytes of
+ * unrequested reports in another node's name, and answers nothing itself.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static struct node node[2];
 static struct victim *victim;
-static char other[32]; /* an address where no proxy is */
+static char other[32]; /* an address without a proxy */
 static int ready[2]; /* a pipe: the attacker is a peer */
 
 static int setup(void **state)
@@ -37,8 +37,8 @@ static bool say(int fd, const struct mpib_peer_msg *m)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-/* Become a peer of the first node, whose SOUT it says is the second's: the
- * socket, or -1. */
+/* Become a peer of the first node, with the second node's address as SOUT.
+ * Returns the socket, or -1. */
 static int become_a_peer(uint16_t port)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -67,7 +67,7 @@ static int become_a_peer(uint16_t port)
 	return say(fd, &m) ? fd : -1;
 }
 
-/* A report of all that fits, none of it true. */
+/* Make a report of maximum size, with wrong values only. */
 static void lie(struct mpib_peer_msg *m)
 {
 	struct mpib_node_report *r = &m->report;
@@ -87,7 +87,8 @@ static void lie(struct mpib_peer_msg *m)
 	snprintf(r->agent.island, sizeof(r->agent.island), "\033[31m\n");
 }
 
-/* Asks and tells without end, and is a peer again when it was cut off. */
+/* Send questions and reports endlessly, and connect again after a
+ * disconnect. */
 static int lie_without_end(void *arg)
 {
 	const uint16_t *port = arg;
@@ -114,7 +115,7 @@ static int lie_without_end(void *arg)
 	return 0;
 }
 
-/* The answer, or NULL; every text of it can be shown. */
+/* Return the answer, or NULL. Every string of it must be printable. */
 static json_t *ask_politely(const char *command)
 {
 	json_t *data = node_ask(&node[0], command);
@@ -146,7 +147,7 @@ static void nobody_is_sick_by_a_strangers_word(void)
 	json_decref(agents);
 }
 
-TEST(a_peer_that_lies_harms_itself_alone)
+TEST(a_lying_peer_harms_only_itself)
 {
 	static uint16_t port[LIARS] = { 1001, 1002, 1003, 1004 };
 	pid_t pid[LIARS];
@@ -160,8 +161,8 @@ TEST(a_peer_that_lies_harms_itself_alone)
 		assert_true(json_array_size(
 				    json_object_get(cluster, "nodes")) >= 2);
 		json_decref(cluster);
-		/* Without a key who says so first has the address of a node
-		 * that is nobody's peer. */
+		/* Without a key, the first node that claims an address gets it,
+		 * if the address belongs to no peer. */
 		if (victim_is_here(victim))
 			nobody_is_sick_by_a_strangers_word();
 		victim_goes_on(victim, 256);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places that a user takes and does not use: connections to the control socket
- * without a word, readers of the stats socket that ask nothing, or that do not
- * read what they asked for.
+ * A user occupies places without using them: silent connections to the control
+ * socket, and readers of the stats socket that send no command, or do not read
+ * the answers.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -18,7 +18,7 @@
 #define READERS 1000
 #define LONG 400 /* connections */
 #define HELD 120
-#define CROWD 1000 /* attaches, of which most are refused */
+#define CROWD 1000 /* attaches, most of them refused */
 #define COMERS 400
 
 static struct node node[2], other;
@@ -32,7 +32,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connects, keeps what it gets, and connects again where it was hung up on. */
+/* Connect repeatedly, keep each connection, and replace those that the proxy
+ * closed. */
 static int stay_silent(void *arg)
 {
 	static int fd[200];
@@ -112,8 +113,8 @@ CASE(readers_that_stay_keep_nobody_out)
 	child_kill(pid);
 }
 
-/* Makes the list of connections long, has it told to many readers, and reads
- * none of it; begins anew with each that is hung up on. */
+/* Make the list of connections long, request it with many readers, and read no
+ * answer. Replace readers that the proxy disconnects. */
 static int hold_answers(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -149,8 +150,8 @@ static int hold_answers(void *arg)
 	return 0;
 }
 
-/* As slow as the kernel's buffers allow: all that the proxy sends must be held
- * for a while. The exit status is 0 if it comes to its end. */
+/* Read so slowly that the proxy must keep the whole answer for a while. Returns
+ * 0 if the answer is complete. */
 static int read_conns_late(void *arg)
 {
 	int fd = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -193,7 +194,7 @@ CASE(answers_not_read_keep_nobody_from_theirs)
 	munmap(holds, 4096);
 }
 
-/* Attaches until it is refused, keeps what it has, and tries on. */
+/* Attach until refused, keep the clients, and try further. */
 static int attach_without_end(void *arg)
 {
 	_Atomic bool *holds = arg;
@@ -213,7 +214,7 @@ static int attach_without_end(void *arg)
 	return 0;
 }
 
-/* The exit status: how many of its attaches were refused. */
+/* Attach repeatedly. Returns how many attaches were refused. */
 static int attach_again_and_again(void *arg)
 {
 	static struct mpib_hist took;
@@ -247,7 +248,7 @@ CASE(who_has_many_clients_leaves_others_theirs)
 	pid_t pid;
 
 	attack_needs_root();
-	attack_start(&other, 3, NULL); /* with all the places there are */
+	attack_start(&other, 3, NULL); /* with the default limits */
 	pid = tenant_begin(ATTACKER, attach_without_end, holds);
 	while (!atomic_load(holds))
 		victim_goes_on(victim, 16);
@@ -258,4 +259,4 @@ CASE(who_has_many_clients_leaves_others_theirs)
 	munmap(holds, 4096);
 }
 
-/* Each with a victim of its own, so that the p99 of each is known. */
+/* Each attack has its own victim, so that each p99 is known. */

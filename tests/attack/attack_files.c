@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files and directories that users can open: they lock them, make them first, and
- * call the agent's socket without end. A proxy and an agent start all the same,
- * and serve whom they are for.
+ * Files and directories that users can open: the users lock them, create them
+ * first, and call the agent's socket endlessly. Proxy and agent still start and
+ * serve.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 static struct node node[2], other;
 static struct victim *victim;
 static char agent_dir[100], squatted[100], said[100];
-static int ready[2]; /* a pipe: the attacker has done its deed */
+static int ready[2]; /* a pipe: the attack has begun */
 
 static int setup(void **state)
 {
@@ -48,7 +48,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A process of the build, until child_kill(). */
+/* Start a program of the build, which runs until child_kill(). */
 static pid_t begin_agent(const char *dir)
 {
 	int err = open(said, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -66,7 +66,7 @@ static pid_t begin_agent(const char *dir)
 	return pid;
 }
 
-/* 1: it answers a proxy's REGISTER; 0: not now. */
+/* Return 1 if the agent answers a proxy's REGISTER, 0 if not yet. */
 static int agent_answers(const char *dir)
 {
 	struct mpib_agent_request ask = { .type = MPIB_AGENT_REGISTER,
@@ -107,13 +107,14 @@ static void lock_one(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	/* Kept until the process ends. */
+	/* The lock is held until the process ends. */
 	while (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 &&
 	       errno == EWOULDBLOCK)
 		usleep(1000);
 }
 
-/* Lock whatever can be opened there, each by a process of its own. */
+/* Lock every file that can be opened in the directory, each from another
+ * process. */
 static int lock_all(void *arg)
 {
 	const char *path = arg;
@@ -131,23 +132,24 @@ static int lock_all(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-TEST(locks_of_others_keep_no_proxy_from_its_start)
+TEST(locks_of_others_stop_no_proxy_start)
 {
 	pid_t pid;
 
 	attack_needs_root();
-	/* Of the group that may attach itself, as a packaged one is. */
+	/* Its user is in the group that may attach, like that of a packaged
+	 * proxy. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
-	usleep(300000); /* whoever waits for the lock has it by now */
+	usleep(300000); /* a process that waits for the lock has it by now */
 	node_again(&other);
 	child_kill(pid);
 	node_wipe(&other);
 }
 
-/* Ended as an operator does it, so that nothing is left. */
+/* End the agent as an operator does, so that it leaves no files. */
 static void end_agent(pid_t pid)
 {
 	int status;
@@ -157,7 +159,7 @@ static void end_agent(pid_t pid)
 	assert_true(WIFEXITED(status));
 }
 
-TEST(locks_of_others_keep_no_agent_from_its_start)
+TEST(locks_of_others_stop_no_agent_start)
 {
 	pid_t agent, pid;
 	bool came;
@@ -176,7 +178,7 @@ TEST(locks_of_others_keep_no_agent_from_its_start)
 	assert_true(came);
 }
 
-/* Have the agent's socket, which it makes, be a link before it sets its mode. */
+/* Replace the agent's new socket with a link before the agent sets its mode. */
 static int squat(void *arg)
 {
 	char sock[120];
@@ -194,7 +196,7 @@ static int squat(void *arg)
 	return 0;
 }
 
-TEST(a_directory_made_by_others_is_no_agents)
+TEST(an_agent_refuses_a_directory_made_by_others)
 {
 	char precious[100], gone[120];
 	struct stat st;
@@ -213,7 +215,8 @@ TEST(a_directory_made_by_others_is_no_agents)
 		pid_t agent = begin_agent(squatted);
 		unsigned long long until = node_ms() + 20000;
 
-		/* It refuses, or it has been seen to change the file's mode. */
+		/* The agent refuses the directory, or it was seen changing the
+		 * file's mode. */
 		while (waitpid(agent, &status, WNOHANG) == 0) {
 			assert_int_equal(fstat(fd, &st), 0);
 			assert_int_equal(st.st_mode & 0777, 0644);
@@ -250,7 +253,7 @@ static int call_agent(void *arg)
 	return 0;
 }
 
-TEST(calls_of_others_keep_no_proxy_from_its_agent)
+TEST(calls_of_others_block_no_proxy_from_its_agent)
 {
 	unsigned answered = 0;
 	pid_t agent, pid[2];
@@ -273,8 +276,8 @@ TEST(calls_of_others_keep_no_proxy_from_its_agent)
 	assert_true(answered >= TRIES / 4);
 }
 
-/* Steers, if it can, by the hints that are there, or by its own; of the group of
- * the proxies' user, as who may attach is. */
+/* Try to steer with the existing hints or with new ones, as a member of the
+ * group of the proxies' user, like every client. */
 static int take_agents_place(void *arg)
 {
 	char path[2][140], mine[140];
@@ -300,7 +303,7 @@ static int call_as_proxy(void *arg)
 	return agent_answers(agent_dir) ? 0 : 1;
 }
 
-TEST(others_have_no_way_to_an_agents_files)
+TEST(others_cannot_reach_an_agents_files)
 {
 	pid_t agent;
 
@@ -308,7 +311,7 @@ TEST(others_have_no_way_to_an_agents_files)
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
 	assert_int_equal(tenant_run(ATTACKER, take_agents_place, NULL), 0);
-	/* Who is of the user that it serves is let in. */
+	/* A process of the served user is accepted. */
 	assert_int_equal(tenant_run(65534, call_as_proxy, NULL), 0);
 	victim_goes_on(victim, 64);
 	end_agent(agent);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: whoever touches a page while its owner punches a hole there waits in the
- * kernel until the hole is made, and then for the next one. It takes long with many
- * mappings of the page, and as long as one likes where who punches hardly gets the
- * CPU.
+ * Holes: a thread that touches a page while the owner punches a hole there
+ * waits in the kernel for the hole, and then for the next one. This takes long
+ * if the page has many mappings, and arbitrarily long if the punching process
+ * hardly gets the CPU.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "victim.h"
 
 #define PAGE 4096
-#define MAPS 2000 /* punching a page takes 0.3 ms then */
+#define MAPS 2000 /* so punching a page takes 0.3 ms */
 #define HOLES_MS 3000
 
 static struct node node[2];
@@ -38,7 +38,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The answer to a request, with its descriptors. */
+/* Send a request and receive the answer with its descriptors. */
 static bool ask(int sock, const struct mpib_ctl_header *h,
 		struct mpib_message *m)
 {
@@ -49,7 +49,8 @@ static bool ask(int sock, const struct mpib_ctl_header *h,
 	       mpib_message_recv(sock, m) > 0 && m->h.status == 0;
 }
 
-/* What the proxy looks at in each turn, and what its rails read and write. */
+/* Get the segments that the proxy reads in each turn, and the memory that its
+ * rails read and write. */
 static bool segments(int *submit, int *pool)
 {
 	const struct mpib_ctl_hello hello = {
@@ -76,7 +77,8 @@ static bool segments(int *submit, int *pool)
 static bool map_often(int fd)
 {
 	for (unsigned i = 0; i < MAPS; i++) {
-		/* Not next to the one before: that would be one mapping. */
+		/* Not adjacent to the previous mapping: the kernel would merge
+		 * both. */
 		char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				 fd, i % 2 * 2 * PAGE);
 
@@ -87,8 +89,8 @@ static bool map_often(int fd)
 	return true;
 }
 
-/* From now on this process runs on a processor that four others want, and after
- * them. */
+/* Move this process to a processor that four other processes keep busy, with
+ * lower priority than they have. */
 static void hardly_run(void)
 {
 	const struct sched_param none = { 0 };
@@ -109,7 +111,7 @@ static void hardly_run(void)
 	sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
-/* 0: there can be no hole in it. */
+/* Punch holes. Returns 0 if the file allows none. */
 static int punch(int fd)
 {
 	unsigned long long until = node_ms() + HOLES_MS;
@@ -158,7 +160,8 @@ static void *punch_on(void *arg)
 	return NULL;
 }
 
-/* Memory of its own, where the proxy cannot keep holes out: 0 if it is not taken. */
+/* Register memory in which the proxy cannot prevent holes. Returns 0 if it is
+ * refused. */
 static int register_and_punch(void *arg)
 {
 	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -183,7 +186,8 @@ static int register_and_punch(void *arg)
 	return rc != -EPERM;
 }
 
-/* Run the attacker, and tell how long the victim stood still at most. */
+/* Run the attacker, and report the longest time without progress of the
+ * victim. */
 static void comes_to_nothing(int (*fn)(void *arg))
 {
 	unsigned long long moved, longest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places of the HTTP page that a user takes and does not use, while another
- * scrapes.
+ * A user occupies connections of the HTTP page without using them, while
+ * another user scrapes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connect to the page and send text: the socket or -1. */
+/* Connect to the page and send text. Returns the socket or -1. */
 static int visit(const char *text)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -62,8 +62,8 @@ static bool is_over(int fd)
 	       (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-/* Holds requests that never end, a byte of each now and then so that they are
- * not idle, and begins anew where it was hung up on. */
+/* Hold requests that never end, each with a byte now and then so that it is not
+ * idle. Replace connections that the proxy closes. */
 static int stay_slow(void *arg)
 {
 	int fd[SLOW];
@@ -84,7 +84,8 @@ static int stay_slow(void *arg)
 	return 0;
 }
 
-/* Read to the end, which must come in time: whether it begins so. */
+/* Read to the end, which must come in time. Returns whether the answer begins
+ * with this text. */
 static bool answer_begins(int fd, const char *with)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -102,7 +103,8 @@ static bool answer_begins(int fd, const char *with)
 	return n == 0 && !strncmp(head, with, strlen(with));
 }
 
-/* Has all there is made without end, on as many connections as a user may have. */
+/* Request the largest answers endlessly, on as many connections as a user may
+ * have. */
 static int ask_for_all(void *arg)
 {
 	static const char ask[] = "GET /stats.json HTTP/1.1\r\n"
@@ -118,7 +120,8 @@ static int ask_for_all(void *arg)
 		for (unsigned i = 0; i < LOOPS; i++) {
 			if (p[i].revents &&
 			    recv(p[i].fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
-				/* One more waits behind what is not read yet. */
+				/* Send another request behind the unread
+				 * answer. */
 				(void)!send(p[i].fd, ask, sizeof(ask) - 1,
 					    MSG_NOSIGNAL | MSG_DONTWAIT);
 			} else if (p[i].revents) {
@@ -158,7 +161,7 @@ TEST(slow_clients_leave_scrapes_answered)
 	child_kill(pid);
 }
 
-/* Four users take all that is not kept for root, who has places of his own. */
+/* Four users take all connections except those reserved for root. */
 TEST(slow_users_leave_root_its_scrapes)
 {
 	pid_t pid[5];
@@ -173,7 +176,7 @@ TEST(slow_users_leave_root_its_scrapes)
 		child_kill(pid[i]);
 }
 
-TEST(who_asks_for_all_without_end_leaves_others_served)
+TEST(endless_large_requests_leave_others_served)
 {
 	pid_t pid;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proxies that end at once if they ask the kernel for what is not in their list
- * of system calls: they serve, lose a peer and read statistics, and
- * calls that code from elsewhere would make end a process that has the filter.
+ * Proxies that are killed by any system call outside their list still serve,
+ * lose a peer and read statistics. System calls typical of injected code must
+ * end a process with this filter.
  */
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -46,8 +46,9 @@ TEST(a_proxy_keeps_to_its_list_of_calls)
 	victim_leave(v, node);
 }
 
-/* What it takes to leave a container, to read others' memory or keys, to load
- * something, or to become another program or user. Each ends the process with SIGSYS, or fails in a gentler filter. */
+/* System calls to leave a container, to read other processes' memory or keys,
+ * to load modules, or to become another program or user. Each ends the process
+ * with SIGSYS, or fails with a more lenient filter. */
 static long forbidden_call(unsigned n)
 {
 	switch (n) {
@@ -97,7 +98,7 @@ static int call_in_filter(unsigned n, enum mpib_seccomp how)
 				   : WEXITSTATUS(status);
 }
 
-TEST(calls_out_of_the_list_fail_or_end_the_process)
+TEST(calls_outside_the_list_fail_or_end_the_process)
 {
 #ifdef MPIB_TRACED
 	skip_as("a sanitizer makes calls of its own");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that are not the memory which their owner says they are: each is
- * refused, none costs the proxy a signal. LIES is how many, by default 5000.
+ * Descriptors that differ from the owner's description: the proxy refuses each,
+ * and none causes a signal in it. LIES is their number, 5000 by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,8 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* The n-th lie, and what is said of it; -1 where there is no such thing. */
+/* Make the n-th wrong descriptor and its description. Returns -1 if this
+ * machine has no such descriptor. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
 	*offset = 0;
@@ -109,7 +110,7 @@ static int tell_lies(void *arg)
 			continue;
 		rc = tenant_reg_fd(sock, fd, offset, size);
 		close(fd);
-		/* So many a second, whatever they are. */
+		/* The quota of messages per second applies to all of them. */
 		if (rc == -EDQUOT) {
 			usleep(10000);
 			continue;

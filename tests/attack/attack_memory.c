@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory: pages that a client would have the proxy pay for, and the proxy's own,
- * which has the data of all users and the cluster's key.
+ * Memory: pages that a client wants charged to the proxy, and the proxy's own
+ * memory, which has the data of all users and the cluster's key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +17,22 @@
 #include "test.h"
 #include "victim.h"
 
-#define ATTACKED 1000 /* messages under attack by one who is soon through */
+#define ATTACKED 1000 /* messages during an attack that ends soon */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
-/* MiB that a proxy grows by beside what a user holds: tables of its regions, the
- * victim's window. A sanitizer keeps what was freed. */
+/* MiB that a proxy grows by in addition to the user's memory: tables of its
+ * regions, the victim's window. A sanitizer keeps freed memory. */
 #ifdef MPIB_TRACED
 #define BESIDE_MIB 1024
 #else
 #define BESIDE_MIB 16
 #endif
 
-#define CONNECTION (32u << 10) /* bytes that an end takes at most */
+#define CONNECTION (32u << 10) /* most bytes of an end */
 
 static struct node node[2];
 
-/* The number behind a word of a file in /proc/PID. */
+/* Return the number after a word in a file of /proc/PID. */
 static long number_of(pid_t pid, const char *file, const char *word)
 {
 	char path[64], line[256];
@@ -51,16 +51,16 @@ static long number_of(pid_t pid, const char *file, const char *word)
 	return n;
 }
 
-/* Shared pages of a process. */
+/* Return the KiB of shared pages of a process. */
 static long shared_kib(pid_t pid)
 {
 	return number_of(pid, "status", "RssShmem:");
 }
 
-/* Memfds without a page, registered without the library, which would allocate
- * them here; what the second has mincore(2) tells nobody who may not write to it: 0
- * if each is refused, for that or, where a user may not have so much, for its
- * size. */
+/* Register memfds without pages, without the library, which would allocate
+ * them. mincore(2) reports no pages of the second to users who may not write
+ * it. Returns 0 if each is refused, for the holes or, with a lower quota, for
+ * its size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -98,10 +98,10 @@ TEST(holes_are_not_filled_by_the_proxy)
 	assert_true(shared_kib(node[0].pid) - before < (64L << 10));
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
-		node_wipe(&node[i]); /* it may not remove its directory */
+		node_wipe(&node[i]); /* its user cannot remove the directory */
 }
 
-/* What the library registers has its pages, and is taken. */
+/* Memory that the library registers has pages and is accepted. */
 static int register_by_library(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -116,7 +116,7 @@ static int register_by_library(void *arg)
 	return mpib_reg_fd(c, other, 4 << 20, 4096, fd, MPIB_REG_MEMFD, &r) < 0;
 }
 
-/* As much as a user may have, and not as much as there is. */
+/* Take pools up to the quota, which is below the machine's memory. */
 static int take_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -129,7 +129,8 @@ static int take_pools(void *arg)
 	return had >= *least && had <= 64 << 20 ? 0 : 1;
 }
 
-/* All that a user gets, when what it had before is taken back, kept. */
+/* Take all pools that a user gets while its earlier ones are released, and keep
+ * them. */
 static int hold_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -148,7 +149,8 @@ static int hold_pools(void *arg)
 	return 0;
 }
 
-/* What the proxy grows by while who tried again and again has all there is. */
+/* Return the growth of the proxy while the attacker holds as much as it got
+ * after repeated tries. */
 static long grown_kib(struct victim *v, long before)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -179,7 +181,7 @@ TEST(a_users_memory_is_bounded)
 	v = victim_start(&node[0], &node[1]);
 	had = number_of(node[0].pid, "status", "VmRSS:");
 	assert_int_equal(tenant_run(ATTACKER, register_by_library, NULL), 0);
-	/* Once more, while what it had is being taken back, and once more. */
+	/* Repeat while the proxy releases the earlier memory, and once more. */
 	for (; atomic_load(&v->messages) < ATTACKED; least = 0)
 		assert_int_equal(tenant_run(ATTACKER, take_pools, &least), 0);
 	assert_true(grown_kib(v, had) < (64 + BESIDE_MIB) << 10);
@@ -189,8 +191,8 @@ TEST(a_users_memory_is_bounded)
 		node_stop(&node[i]);
 }
 
-#ifndef MPIB_TRACED /* a sanitizer takes more memory than there is */
-/* Write text to a file of a cgroup: whether it was taken. */
+#ifndef MPIB_TRACED /* a sanitizer needs too much memory */
+/* Write text to a file of a cgroup. Returns whether the kernel accepted it. */
 static bool tell(const char *cgroup, const char *file, const char *text)
 {
 	char path[300];
@@ -205,8 +207,8 @@ static bool tell(const char *cgroup, const char *file, const char *text)
 	return ok;
 }
 
-/* Move this process to a new memory cgroup of so many bytes, the name of which
- * goes into cgroup; false where that cannot be done. */
+/* Move this process to a new memory cgroup with a limit of this many bytes, and
+ * write its name to cgroup. Returns false if that is not possible. */
 static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
 {
 	static const char *const kind[][2] = {
@@ -227,7 +229,7 @@ static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
 	return false;
 }
 
-/* Back to the root cgroup, where the cgroup's own folder lies. */
+/* Return to the root cgroup, and remove the cgroup. */
 static void leave_cgroup(const char *cgroup)
 {
 	char root[300];
@@ -237,8 +239,8 @@ static void leave_cgroup(const char *cgroup)
 	assert_true(tell(root, "cgroup.procs", "0"));
 }
 
-/* Connections of the client to itself, until one is refused, or it can have no
- * more: how many ends. */
+/* Connect the client to itself until a connection is refused, or the client has
+ * the maximum. Returns the number of ends. */
 static unsigned connections_of(struct mpib_client *c)
 {
 	struct mpib_listener *l;
@@ -263,7 +265,7 @@ static unsigned connections_of(struct mpib_client *c)
 	}
 }
 
-/* All connections that a user gets, of one process after the other. */
+/* Take all connections that a user gets, from one process after the other. */
 static int hold_connections(void *arg)
 {
 	_Atomic uint64_t *had = arg;
@@ -278,7 +280,8 @@ static int hold_connections(void *arg)
 	return 0;
 }
 
-/* Two users of a proxy in a cgroup of 300 MB take, and keep, what they get. */
+/* Two users of a proxy in a cgroup of 300 MB take and keep as much as they
+ * get. */
 static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -327,7 +330,7 @@ TEST(a_cgroup_is_not_used_up)
 
 #endif
 
-/* Another program of the proxy's own user, as an agent is. */
+/* Read as another program of the proxy's own user, such as an agent. */
 static int read_the_proxys_memory(void *arg)
 {
 	const struct node *n = arg;
@@ -339,13 +342,13 @@ static int read_the_proxys_memory(void *arg)
 	return fd < 0 && (errno == EACCES || errno == EPERM) ? 0 : 1;
 }
 
-TEST(nobody_reads_the_proxys_memory)
+TEST(no_user_reads_the_proxys_memory)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct node n;
 
 	attack_needs_root();
-	setrlimit(RLIMIT_CORE, &all); /* as on a machine that collects cores */
+	setrlimit(RLIMIT_CORE, &all); /* as on a machine with core dumps */
 	node_start(&n, 5, "--run-user", "nobody", NULL);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);
 #ifdef MPIB_TRACED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stranger without the key, and a user with handles of his own making,
- * do to the peer link: fill the table of peers, cut calls, hold lanes.
+ * Attacks on the peer link by a stranger without the key and by a user with
+ * forged handles: fill the table of peers, cut calls, hold lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 
 #define PEER_PORT 24790
 #define PEERS 9000
-#define ATTACKED 1000 /* messages under attack by one who is soon through */
+#define ATTACKED 1000 /* messages during an attack that ends soon */
 #define ELSEWHERE "127.250.6.6"
 
 static struct node node[3];
 static char key[64];
 
-/* Connect as if from the node `as`, which any user of this machine may: the
- * socket or -errno. */
+/* Connect with the address of the node `as`, which any user of this machine
+ * may. Returns the socket or -errno. */
 static int call_as(const struct node *as, const struct node *to)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -65,7 +65,7 @@ static int say_hello(int fd, const struct node *as, uint16_t port)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* HELLOs of as many nodes as there are ports. */
+/* Send HELLOs as one node for each port. */
 static int greet_from_every_port(void *arg)
 {
 	char answer[1024];
@@ -83,7 +83,7 @@ static int greet_from_every_port(void *arg)
 	return 0;
 }
 
-/* HELLOs from the address of a peer, for as long as the test lets it. */
+/* Send HELLOs from the address of a peer until the test ends this. */
 static int greet_as_the_peer(void *arg)
 {
 	(void)arg;
@@ -103,8 +103,8 @@ static int greet_as_the_peer(void *arg)
 	return 0;
 }
 
-/* Connects to peers that are not there, each another one, by one client after
- * the other, all held. */
+/* Connect to missing peers, each another address, from one client after the
+ * other, and keep all clients. */
 static int call_everywhere(void *arg)
 {
 	struct mpib_handle h, real;
@@ -125,11 +125,11 @@ static int call_everywhere(void *arg)
 		refused += mpib_connect(c, &h, -1, &conn) < 0;
 	}
 	printf("%u of %d connects refused\n", refused, PEERS);
-	pause(); /* they are held until the test is over */
+	pause(); /* keep them until the test ends */
 	return 0;
 }
 
-/* A lane for each traffic class, from each of the user's processes. */
+/* Take a lane for each traffic class, from each of the user's processes. */
 static int take_lanes(void *arg)
 {
 	struct mpib_handle h;
@@ -158,11 +158,11 @@ static int take_lanes(void *arg)
 		}
 		mpib_close(tx);
 	}
-	/* Of --quota-lanes 16 a peer may open a quarter. */
+	/* A peer may open a quarter of --quota-lanes 16. */
 	return failed == 255 - 16 / 4 ? 0 : 3;
 }
 
-/* A class that clients may have, and others that they may not. */
+/* Request a class that clients may use, and others that they may not. */
 static int take_classes(void *arg)
 {
 	struct mpib_handle h;
@@ -196,8 +196,8 @@ static unsigned listen_at(const char *addr, int *fd)
 	return ntohs(sa.sin_port);
 }
 
-/* Have the proxy knock at ports of another network, one that is open and some
- * that are not: both look the same, and nobody comes. */
+/* Make the proxy connect to ports of another network, an open one and closed
+ * ones: all look the same, and no connection arrives. */
 static int knock_elsewhere(void *arg)
 {
 	struct mpib_handle h;
@@ -236,7 +236,7 @@ static void stop_all(void)
 		node_stop(&node[i]);
 }
 
-/* A node that nobody has spoken to yet is reached both ways. */
+/* Check that a new node can connect and be reached. */
 static void assert_newcomer_served(void)
 {
 	victim_newcomer(&node[2], &node[1], 10);
@@ -255,7 +255,7 @@ TEST(strangers_fill_no_table)
 	stop_all();
 }
 
-TEST(a_user_who_calls_everywhere_fills_no_table)
+TEST(a_user_connecting_everywhere_fills_no_table)
 {
 	struct victim *v;
 	json_int_t all;
@@ -266,7 +266,7 @@ TEST(a_user_who_calls_everywhere_fills_no_table)
 	all = 1 + PEERS / 1000 + victim_is_here(v);
 	pid = tenant_begin(ATTACKER, call_everywhere, NULL);
 	victim_goes_on(v, 2000);
-	/* Once what it may have is used up. */
+	/* Wait until the quota is used up. */
 	for (unsigned i = 0; node_usage(&node[0], "attached") < all && i < 6000;
 	     i++)
 		usleep(10000);
@@ -277,7 +277,7 @@ TEST(a_user_who_calls_everywhere_fills_no_table)
 	stop_all();
 }
 
-TEST(who_greets_from_a_peers_address_cuts_no_call)
+TEST(a_hello_from_a_peers_address_cuts_no_call)
 {
 	const char *const args[] = { "--peer-key-file", key, NULL };
 	struct victim *v;
@@ -291,7 +291,7 @@ TEST(who_greets_from_a_peers_address_cuts_no_call)
 	assert_int_equal(write(fd, "the key of this cluster", 23), 23);
 	close(fd);
 	start_all(state, args);
-	/* It is there before the link, and goes on. */
+	/* The attacker starts before the link exists, and continues. */
 	pid = tenant_begin(ATTACKER, greet_as_the_peer, NULL);
 	usleep(100000);
 	v = victim_start(&node[0], &node[1]);
@@ -318,7 +318,7 @@ TEST(lanes_of_a_user_are_bounded)
 	stop_all();
 }
 
-TEST(traffic_classes_are_the_operators)
+TEST(only_operators_allow_traffic_classes)
 {
 	const char *const args[] = { "--qp-traffic-classes", "26,106", NULL };
 	struct victim *v;
@@ -332,7 +332,7 @@ TEST(traffic_classes_are_the_operators)
 	stop_all();
 }
 
-TEST(a_users_handle_makes_nobody_knock_elsewhere)
+TEST(a_users_handle_causes_no_connects_elsewhere)
 {
 	char nets[64];
 	const char *const args[] = { "--peer-networks", nets, NULL };

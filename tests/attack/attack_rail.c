@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to the port of a software rail that say nothing, or greet QPs that
- * they guess: whoever dials it for a lane gets through all the same, no QP is
- * joined or cut, and the proxy keeps nothing of them.
+ * Connections to the port of a software rail that send nothing, or send
+ * greetings with guessed QPs: real peers still connect their lanes, no QP is
+ * connected or cut, and the proxy keeps nothing of the attackers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define PEER_PORT 24790
 #define HELD 400
 #define GREETED 900
-/* Of which a proxy of three nodes has less than a hundred at rest. */
+/* An idle proxy of three nodes has less than a hundred descriptors. */
 #define FDS_BOUND 900
 #define TCP_LISTEN_STATE 0xa
 
@@ -24,7 +24,8 @@ static struct node node[3];
 static uint32_t rail_addr;
 static uint16_t rail_port;
 
-/* The port, beside that of the peer link, on which the node's SOUT listens. */
+/* Find the port on which the node's SOUT listens, next to that of the peer
+ * link. */
 static void find_rail(const struct node *n)
 {
 	unsigned addr, port, state;
@@ -82,8 +83,9 @@ static int hold_the_port(void *arg)
 	return 0;
 }
 
-/* Many thousand a second, none of them held for long. Who never rests takes a
- * core from others, whatever he does with it. */
+/* Connect many thousand times per second, without holding a connection. The
+ * pauses leave CPU time to other processes, which any endless loop would
+ * take. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -99,8 +101,9 @@ static int call_and_go(void *arg)
 	return 0;
 }
 
-/* Greetings in the name of a node's rail, which any user of this machine can send
- * from. QP numbers are few and in a row, packet numbers are tried at random. */
+/* Send a greeting in the name of a node's rail, as any user of this machine
+ * can. QP numbers are few and consecutive, packet numbers are tried at
+ * random. */
 static void greet(int fd, unsigned i)
 {
 	struct soft_hello h = { .status = SOFT_HELLO_ASK,
@@ -140,7 +143,7 @@ static int dial_from_a_peer(void)
 	return fd;
 }
 
-/* Each connection is held after its greeting, whatever the answer. */
+/* Hold each connection after its greeting, whatever the answer. */
 static int greet_and_hold(void *arg)
 {
 	static int fd[GREETED];
@@ -158,7 +161,7 @@ static int greet_and_hold(void *arg)
 	return 0;
 }
 
-TEST(greetings_by_guess_join_nothing_and_are_not_kept)
+TEST(guessed_greetings_join_nothing_and_are_not_kept)
 {
 	struct victim *v;
 	unsigned most = 0;
@@ -191,7 +194,8 @@ TEST(greetings_by_guess_join_nothing_and_are_not_kept)
 		node_stop(&node[i]);
 }
 
-/* By two nodes' connections the third one's shard is in use and joined anew. */
+/* With two nodes connected, the third node's shard is in use and connects
+ * again. */
 static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before;
@@ -201,7 +205,7 @@ static void flooded(int (*attack)(void *arg))
 	for (unsigned i = 0; i < 3; i++)
 		attack_start(&node[i], 1 + i, NULL);
 	before = victim_start(&node[0], &node[2]);
-	find_rail(&node[2]); /* the lower address dials */
+	find_rail(&node[2]); /* the node with the lower address connects */
 	assert_true(rail_port > 0);
 	for (unsigned i = 0; i < 3; i++)
 		pid[i] = tenant_begin(ATTACKER, attack, NULL);
@@ -216,12 +220,12 @@ static void flooded(int (*attack)(void *arg))
 		node_stop(&node[i]);
 }
 
-TEST(silence_on_a_rails_port_keeps_nobody_away)
+TEST(silent_connections_block_no_rail)
 {
 	flooded(hold_the_port);
 }
 
-TEST(calls_without_end_keep_nobody_away)
+TEST(endless_connections_block_no_rail)
 {
 	flooded(call_and_go);
 }

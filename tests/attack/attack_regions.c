@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions that are deregistered while they are used, of a client with all the
- * connections it may have: each ends a connection of its own, and nobody else waits.
+ * Regions that are deregistered while in use, by a client with the maximum of
+ * connections: each ends one of its own connections, and no other user waits.
  */
 #include <mpib/control.h>
 #include <poll.h>
@@ -16,8 +16,8 @@
 #define CLIENTS 4u
 #define PAIRS (MPIB_CONNS_MAX / 2)
 #define PACE_US 300 /* within the share of control messages */
-#ifndef DEREG_US /* a sanitizer's build takes its time */
-#define DEREG_US 100 /* of the shard's CPU for each, at most */
+#ifndef DEREG_US /* a sanitizer's build is slower */
+#define DEREG_US 100 /* most CPU time of the shard for each */
 #endif
 
 static struct node node[2];
@@ -30,7 +30,7 @@ static int setup(void **state)
 	return pipe(ready) || pipe(go);
 }
 
-/* Each connection receives into a region of its own. */
+/* Post a receive on each connection, each into its own region. */
 static bool use_regions(struct raw_client *x, uint32_t *mr)
 {
 	struct mpib_desc d = {

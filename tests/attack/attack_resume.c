@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that are asked for again by clients that never had them, all at once,
- * or by some that die of it; the victim's own are resumed meanwhile, since a proxy of
- * its is killed.
+ * Clients try to resume connections that they never had, all at the same time,
+ * or a few that die while they ask. Meanwhile the victim's own connections are
+ * resumed, because its proxy was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static uint64_t random64(void)
 	return getrandom(&v, sizeof(v), 0) == sizeof(v) ? v : 1;
 }
 
-/* An address where a proxy is, may be, or never is. */
+/* Choose an address that has, may have, or never has a proxy. */
 static void some_address(uint8_t addr[16], uint16_t *port)
 {
 	memset(addr, 0, 16);
@@ -52,7 +52,7 @@ static void some_address(uint8_t addr[16], uint16_t *port)
 	*port = (uint16_t)random64();
 }
 
-/* The i-th wrong question, as good as it gets. */
+/* Send the i-th wrong RESUME, as plausible as possible. */
 static void ask_wrongly(int sock, unsigned i)
 {
 	struct mpib_ctl_resume resume = {
@@ -89,7 +89,7 @@ static void ask_wrongly(int sock, unsigned i)
 	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
 }
 
-/* Read the answers that have come, and wait for none. */
+/* Read the answers that have arrived, without waiting. */
 static void drain(int sock)
 {
 	static char answer[MPIB_CTL_MAX];
@@ -105,7 +105,7 @@ static int ask_without_end(void *arg)
 	for (unsigned life = 0;; life++) {
 		int sock = tenant_hello(node[0].dir);
 
-		if (sock < 0) { /* the proxy is away, or tired of this */
+		if (sock < 0) { /* the proxy is down, or hung up */
 			poll(NULL, 0, 20);
 			continue;
 		}
@@ -123,7 +123,7 @@ static int ask_without_end(void *arg)
 	}
 }
 
-/* The victim's proxies are killed one by one meanwhile. */
+/* Kill the victim's proxies one by one meanwhile. */
 static void the_victim_resumes_beside(unsigned dies_after)
 {
 	pid_t pid[CLIENTS];
@@ -148,12 +148,12 @@ TEST(strangers_resume_nothing)
 	the_victim_resumes_beside(3000);
 }
 
-TEST(a_crowd_that_asks_and_dies_keeps_no_one)
+TEST(dying_clients_do_not_delay_others_resumes)
 {
 	the_victim_resumes_beside(50);
 }
 
-/* Its own connections, with lies about what is over. */
+/* Resume its own connections with wrong completion states. */
 static int lie_about_its_own(void *arg)
 {
 	(void)arg;
@@ -175,11 +175,11 @@ static int lie_about_its_own(void *arg)
 		resume.key = end->key;
 		resume.port = end->port;
 		memcpy(resume.addr, end->addr, sizeof(resume.addr));
-		/* It is alive: refused. */
+		/* The connection lives: the proxy refuses. */
 		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
 		    tenant_answer(x.sock) != -EEXIST)
 			return 2;
-		/* With its sending end closed it waits for nobody. */
+		/* With its sending end closed it waits for no peer. */
 		resume.conn = 3;
 		if (!raw_close(&x, 1))
 			return 3;
@@ -191,14 +191,15 @@ static int lie_about_its_own(void *arg)
 	return 0;
 }
 
-TEST(lies_about_own_connections_hurt_their_owner_alone)
+TEST(lies_about_own_connections_hurt_only_their_owner)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, lie_about_its_own, NULL), 0);
 	victim_goes_on(victim, 64);
 }
 
-/* So many messages without waiting, then an answer to each, which was good. */
+/* Send these messages without waiting, then read an answer to each. Returns
+ * whether all were good. */
 static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 			unsigned n)
 {
@@ -213,8 +214,8 @@ static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 	return good;
 }
 
-/* A receiving end is closed and asked for again before the peer, which has the
- * sending end, can say that it heard of the close. */
+/* Close a receiving end and resume it before the peer, which has the sending
+ * end, can report that it learned of the close. */
 static int ask_again_for_the_closed(void *arg)
 {
 	struct raw_client from, to;
@@ -259,7 +260,7 @@ static int ask_again_for_the_closed(void *arg)
 	return 0;
 }
 
-TEST(who_asks_again_for_what_it_closed_cuts_no_link)
+TEST(resuming_a_closed_connection_cuts_no_link)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, ask_again_for_the_closed, NULL),
@@ -267,8 +268,7 @@ TEST(who_asks_again_for_what_it_closed_cuts_no_link)
 	victim_goes_on(victim, 64);
 }
 
-/* Take the place of a proxy that is away: by its socket, its lock, its list of
- * processes. */
+/* Replace a proxy that is down: its socket, its lock, its list of processes. */
 static int take_the_place(void *arg)
 {
 	static const char *const name[] = { MPIB_CONTROL_SOCK, "clients",
@@ -294,7 +294,7 @@ static int take_the_place(void *arg)
 	return 0;
 }
 
-TEST(no_user_takes_the_place_of_a_proxy_that_is_away)
+TEST(no_user_replaces_a_proxy_that_is_down)
 {
 	attack_needs_root();
 	victim_goes_on(victim, 64);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors on which a call waits for as long as their owner likes: memory whose
- * lock a write holds that does not end, files whose close is answered by a process
- * of the user's. The proxy goes on while it all lasts.
+ * Descriptors that block a call for as long as their owner likes: memory whose
+ * lock is held by an endless write, and files whose close is answered by a
+ * process of the user. The proxy continues meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +22,13 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
-#define LAST 16 /* closes, from which on nothing is taken of their user */
+#define LAST 16 /* pending closes at which a user is not served */
 #define GOES 2000
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the attacker has done its deed */
-static int frozen[2]; /* the other way: the proxy stands still */
+static int ready[2]; /* a pipe: the attack has begun */
+static int frozen[2]; /* in the other direction: the proxy is stopped */
 
 static int setup(void **state)
 {
@@ -36,7 +36,7 @@ static int setup(void **state)
 	return pipe(ready) || pipe(frozen);
 }
 
-/* For attackers: that file, or tell the test that there is none. */
+/* For attackers: open that file, or tell the test that it cannot exist here. */
 static int stalled_file(bool closes)
 {
 	int fd = stall_open(closes);
@@ -46,7 +46,7 @@ static int stalled_file(bool closes)
 	return fd;
 }
 
-/* Memory that may be registered. */
+/* Make memory that may be registered. */
 static int memory(void)
 {
 	static const char bytes[BYTES];
@@ -104,7 +104,7 @@ static int offer_a_file(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* At any time the proxy closes some. */
+/* Offer files endlessly: at any time the proxy is closing some. */
 static int offer_files_without_end(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -125,8 +125,9 @@ static int offer_files_without_end(void *arg)
 	}
 }
 
-/* For a registration, more than a message may have, in messages that are never read,
- * beside bytes for who reads no descriptors, and with one that is out of band. */
+/* Send descriptors for a registration, more than a message may have, in
+ * messages that the proxy never reads, with bytes for receivers that read no
+ * descriptors, and with a byte out of band. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -154,7 +155,7 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Who has closes that last comes and goes. */
+/* Connect and leave repeatedly, as a user with slow closes. */
 static int come_and_go(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -180,11 +181,12 @@ static int come_and_go(void *arg)
 			return 4;
 		close(sock);
 	}
-	tenant_hello(node[0].dir); /* the others were there before */
+	tenant_hello(node[0].dir); /* the others attached before */
 	return tenant_stay(ready[1]);
 }
 
-/* Holds much, and has closed it: the proxy alone has it when this process ends. */
+/* Register much memory and close it, so that only the proxy holds it when this
+ * process ends. */
 static int register_much(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -206,7 +208,7 @@ static int register_much(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Start the attacker; when it has done its deed. */
+/* Start the attacker; return after it has begun the attack. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {
 	char byte = 0;
@@ -251,7 +253,8 @@ TEST(files_without_end_are_closed)
 	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
 
-/* The attacker sends while the proxy stands still, to which alone it then belongs. */
+/* The attacker sends while the proxy is stopped. Then only the proxy has the
+ * descriptors. */
 static pid_t attack_asleep(int (*fn)(void *))
 {
 	pid_t pid = attack_begin(fn, NULL);
@@ -264,8 +267,8 @@ static pid_t attack_asleep(int (*fn)(void *))
 	return pid;
 }
 
-/* Each connection has a descriptor of the proxy's, of which others have need. */
-TEST(who_comes_and_goes_takes_no_descriptors)
+/* Each connection takes a descriptor of the proxy, which others need. */
+TEST(reconnecting_clients_exhaust_no_descriptors)
 {
 	unsigned before = holds(node[0].pid);
 	pid_t pid = attack_asleep(come_and_go);
@@ -284,8 +287,8 @@ TEST(sockets_that_linger_are_closed)
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
-/* Freeing it takes 100 ms a GiB and more, whoever does it. */
-TEST(memory_of_who_ends_is_not_the_control_threads)
+/* Freeing it takes 100 ms per GiB and more, on any thread. */
+TEST(the_control_thread_does_not_free_large_memory)
 {
 	pid_t pid = attack_begin(register_much, NULL);
 	uint64_t us = control_us(node[0].pid);

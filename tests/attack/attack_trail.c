@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What users leave in what an operator reads, and how often they come: events
- * that push out those of others, names that look like events, and connections anew
- * for another bucket of control messages.
+ * Traces of users in an operator's view, and frequent reconnects: events that
+ * push out those of others, names that look like events, and new connections to
+ * get a new quota of control messages.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "victim.h"
 
 #define COMERS 700
-#define RATE 1000 /* control messages a second, of a user */
+#define RATE 1000 /* control messages per second of a user */
 #define FLOOD_MS 3000
 
 static struct node node[2];
@@ -38,7 +38,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Attach as somebody of that name, and as a part of a job. */
+/* Attach with this name, and as part of a job. */
 static int attach_as(const char *dir, const char *name)
 {
 	struct mpib_ctl_hello hello = {
@@ -75,7 +75,7 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
-/* How many events there are of the kind; the newest number. */
+/* Count the events of this kind, and get the newest number. */
 static unsigned events_of(const struct node *n, const char *kind,
 			  json_int_t *newest)
 {
@@ -98,7 +98,7 @@ static unsigned events_of(const struct node *n, const char *kind,
 	return found;
 }
 
-TEST(comers_and_goers_leave_others_their_events)
+TEST(reconnecting_users_push_out_no_others_events)
 {
 	json_int_t newest = 0;
 
@@ -131,7 +131,7 @@ static int attach_forged(void *arg)
 	return 0;
 }
 
-/* Also over a kill, after which it is the file that tells. */
+/* This holds after a kill, too, when the events come from the file. */
 TEST(names_forge_no_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);
@@ -155,7 +155,7 @@ TEST(names_forge_no_events)
 	node_stop(&other);
 }
 
-/* Asks, and is hung up on or leaves, and comes back. */
+/* Send messages until the proxy hangs up or leave, and connect again. */
 static int ask_and_come_back(void *arg)
 {
 	struct mpib_ctl_id ask = {
@@ -180,7 +180,7 @@ static int ask_and_come_back(void *arg)
 	return 0;
 }
 
-TEST(who_comes_back_has_no_new_bucket_of_messages)
+TEST(a_reconnect_gives_no_new_message_quota)
 {
 	unsigned *answered = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);

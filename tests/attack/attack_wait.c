@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends that nobody receives and receives that nobody sends to, on thousands of
- * connections: they take no time of whoever began them, and little of the shard's.
- * Requests that end at once, as fast as they are taken. And rings that are named in
- * summaries, and are not there.
+ * Sends without receives and receives without sends, on thousands of
+ * connections: they take no CPU time of other users, and little of the shard's.
+ * Also requests that end immediately, as fast as the proxy takes them, and
+ * summaries that name missing rings.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #include "victim.h"
 
 #define CLIENTS 8u
-#define MANY_CLIENTS 240u /* of those that a user may have */
-#define PAIRS 500u /* of connections, of each client */
+#define MANY_CLIENTS 240u /* of the clients that a user may have */
+#define PAIRS 500u /* of connections, per client */
 #define PACE_US 300 /* within the share of control messages */
-#define MANY (MPIB_RING_SLOTS + 8) /* more than an end takes */
+#define MANY (MPIB_RING_SLOTS + 8) /* more than an end holds */
 #define PARTS 5
-#ifndef TURN_US /* builds with a sanitizer give a bound that always holds */
-#define TURN_US 200 /* of the shard's CPU, at most; a tenth for nothing */
+#ifndef TURN_US /* builds with a sanitizer set a bound that always holds */
+#define TURN_US 200 /* most CPU time of the shard; a tenth for nothing */
 #define MOVED 4000 /* messages of the victim meanwhile */
 #endif
 
@@ -36,14 +36,14 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-/* What is begun: on the sending ends or the receiving ones, and so many parts of a
- * message of many. */
+/* The attack: on sending or receiving ends, with this many parts of a message
+ * of many. */
 struct begun {
 	uint8_t op;
 	unsigned parts;
 };
 
-/* Whoever wrote over what is there would be hung up on. */
+/* Wait for room: a client that overwrites entries is disconnected. */
 static void until_room(const struct raw_client *x, uint32_t index)
 {
 	while (x->tail[index] - atomic_load(&x->reply->conn[index].head) >=
@@ -118,7 +118,7 @@ static int begin_and_wait(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Rings of connections that were never opened. */
+/* Name rings of connections that were never opened. */
 static int name_what_is_not(void *arg)
 {
 	static struct raw_client client[MANY_CLIENTS];
@@ -155,8 +155,8 @@ static uint64_t turns_so_far(void)
 	return n;
 }
 
-/* The shard's CPU time in microseconds per turn, while the victim moves a part of its
- * messages. */
+/* Return the shard's CPU time in microseconds per turn, while the victim moves
+ * a part of its messages. */
 static uint64_t us_per_turn(void)
 {
 	uint64_t turns = turns_so_far(), us = shards_us(node[0].pid);
@@ -169,7 +169,7 @@ static uint64_t us_per_turn(void)
 	return us / turns;
 }
 
-/* In the best of the parts: what else the machine does can only add to it. */
+/* Use the best part: other load on the machine only adds time. */
 static void turns_stay_below(uint64_t most_us, int (*attack)(void *arg),
 			     struct begun b)
 {
@@ -192,7 +192,7 @@ static void turns_stay_short(struct begun b)
 	turns_stay_below(TURN_US, begin_and_wait, b);
 }
 
-TEST(sends_that_nobody_receives)
+TEST(sends_without_receives)
 {
 	turns_stay_short((struct begun){ MPIB_OP_SEND, 1 });
 }
@@ -207,12 +207,12 @@ TEST(rings_without_room_for_receives)
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
-TEST(requests_that_end_at_once)
+TEST(requests_that_end_immediately)
 {
 	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
 }
 
-TEST(rings_that_are_not)
+TEST(missing_rings)
 {
 	turns_stay_below(TURN_US / 10, name_what_is_not, (struct begun){ 0 });
 }

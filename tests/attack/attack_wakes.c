@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever sends to a socket, or reads from it, wakes all who wait at its other end, and
- * it is he who goes through their list: 130 ms of his for a million epoll watches.
+ * A process that sends to a socket, or reads from it, wakes all waiters at the
+ * other end, and itself walks their list: 130 ms for a million epoll watches.
  */
 #include <mpib/control.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "test.h"
 #include "victim.h"
 
-#define COPIES 400 /* of a socket, which each epoll watches */
+#define COPIES 400 /* of a socket, each watched by every epoll */
 #define EPOLLS 500
 #define ATTACK_MS 4000
 
@@ -48,7 +48,7 @@ static bool watch_often(int sock)
 	return true;
 }
 
-/* As soon as it is hung up on it comes back, which takes it seconds. */
+/* Connect again after each hang-up, which takes seconds. */
 static int ask_for_nothing(void *arg)
 {
 	const struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE + 1000,

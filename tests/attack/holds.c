@@ -8,7 +8,7 @@
 #include "node.h"
 #include "test.h"
 
-/* How many sockets and files of memory a thread has open. */
+/* Count the sockets and memory files that a thread has open. */
 static unsigned task_open(const char *task)
 {
 	char path[80], to[128];
@@ -28,7 +28,7 @@ static unsigned task_open(const char *task)
 	return n;
 }
 
-/* How many mappings it shares with others. */
+/* Count its mappings shared with others. */
 static unsigned task_mapped(const char *task)
 {
 	char path[80], line[512], kind;
@@ -52,7 +52,7 @@ unsigned holds(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/[0-9]*", pid);
 	if (glob(path, 0, NULL, &all) != 0)
-		return 0; /* it has ended */
+		return 0; /* the thread has ended */
 	for (size_t i = 0; i < all.gl_pathc; i++) {
 		unsigned n = task_open(all.gl_pathv[i]) +
 			     task_mapped(all.gl_pathv[i]);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process holds that it should have given up. */
+/* The resources of a process that it should have released. */
 #ifndef MPIB_TESTS_HOLDS_H
 #define MPIB_TESTS_HOLDS_H
 
 #include <sys/types.h>
 
-/* How many sockets, files of memory and shared mappings, by the thread of most: one
- * that ends has none in the first, which waits for another. */
+/* Count sockets, memory files and shared mappings of the thread with the most:
+ * in a process that ends, the first thread has none while it waits for
+ * another. */
 unsigned holds(pid_t pid);
-/* Wait until it holds so many at most. */
+/* Wait until it holds at most this many. */
 void until_holds_at_most(pid_t pid, unsigned most);
 
 #endif

@@ -21,7 +21,7 @@
 
 #define PAGE 4096
 
-/* Answer a request with so many bytes at data. */
+/* Answer a request with this many bytes at data. */
 static void answer(int dev, const struct fuse_in_header *to, const void *data,
 		   size_t bytes)
 {
@@ -97,7 +97,7 @@ static _Bool put(const char *path, const char *text)
 	return ok;
 }
 
-/* Be root in a user namespace with mounts of its own. */
+/* Become root in a new user namespace with its own mounts. */
 static _Bool own_namespaces(void)
 {
 	char uids[32], gids[32];
@@ -110,7 +110,8 @@ static _Bool own_namespaces(void)
 	       put("/proc/self/gid_map", gids);
 }
 
-/* The server has no descriptor of the file, which it would have to close. */
+/* Start the server, which must have no descriptor of the file: it would have to
+ * close it. */
 static void server_begin(int dev, _Bool closes)
 {
 	pid_t owner = getpid();
@@ -123,8 +124,8 @@ static void server_begin(int dev, _Bool closes)
 	_exit(0);
 }
 
-/* Mount it over the file at path. The device has to be opened in the namespace that
- * it is mounted in. */
+/* Mount it over the file at path. The device must be opened in the namespace of
+ * the mount. */
 static int mount_at(const char *path)
 {
 	int dev = own_namespaces() ? open("/dev/fuse", O_RDWR | O_CLOEXEC) : -1;
@@ -150,7 +151,7 @@ int stall_open(_Bool closes)
 		server_begin(dev, closes);
 		close(dev);
 		fd = open(path, O_RDWR | O_CLOEXEC);
-		/* Its size has to be known before its page is asked for. */
+		/* The kernel must know the size before it asks for the page. */
 		if (fd >= 0 && fstat(fd, &st) < 0)
 			_exit(20);
 		umount2(path, MNT_DETACH);
@@ -189,7 +190,7 @@ _Bool stall_write(int stalled, int fd)
 		return 0;
 	while (!atomic_load(&w->begun))
 		usleep(1000);
-	usleep(50000); /* until it waits in the kernel */
+	usleep(50000); /* until the thread waits in the kernel */
 	return 1;
 }
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env perl
-# What came of attacks, as a Markdown table. Of each log FILE.here of an attack
-# program FILE.elsewhere is the log of the same with its victims on other proxies of
-# the machine: table.pl ATTACK.ROUND.here...
+# Print the results of attacks as a Markdown table. For each log FILE.here of an
+# attack program, FILE.elsewhere is the log of the same program with its victims
+# on other proxies of the machine: table.pl ATTACK.ROUND.here...
 #
-# A row for each victim: what it was there for, messages and attaches, and the p99 of
-# its messages by that of the one elsewhere; medians and ranges of all rounds.
+# A row for each victim: the attack, messages and attaches, and the p99 of its
+# messages relative to the victim elsewhere; medians and ranges of all rounds.
 use strict;
 use warnings;
 
-# victims FILE: { attacks, outcome, messages, attaches, p99 } for each, and without
-# numbers for an attack that got through and left no victim that tells.
+# victims FILE: return { attacks, outcome, messages, attaches, p99 } for each
+# victim, without numbers for an attack that succeeded and left no victim's
+# report.
 sub victims {
 	my ($file) = @_;
 	my (@victims, @attacks, %over, $running, $p99);
@@ -21,7 +22,7 @@ sub victims {
 			$over{$2} = $1;
 			undef $running;
 		}
-		# A newcomer tells no p99.
+		# A newcomer reports no p99.
 		$p99 = $1 if /^the victim: p99 (\d+) us/;
 		if (defined $p99 && /^the victim: (\d+) messages, (\d+) attaches/) {
 			my %victim = (messages => $1, attaches => $2, p99 => $p99);
@@ -31,7 +32,8 @@ sub victims {
 			undef $p99;
 		}
 	}
-	# What has no end, for the program had one, got through, too.
+	# A test without an end counts as a successful attack: the program ended
+	# in it.
 	push @victims, map { { attacks => [$_] } }
 		grep { ($over{$_} // 'FAILED') eq 'FAILED' } @attacks;
 	for my $victim (@victims) {
@@ -67,7 +69,8 @@ sub row {
 		qw(here elsewhere);
 }
 
-# The rows of a program in order, and of each the same victim of every round.
+# Print the rows of a program in order, each with the same victim of every
+# round.
 my (%rounds, %rows, @names);
 for my $file (@ARGV) {
 	my ($name) = $file =~ m{([^/]+)\.\d+\.here$} or die "$file: no log's name\n";

@@ -1,33 +1,34 @@
 #!/usr/bin/env bash
-# table.sh TABLE: each attack that got through has a row, also where it left no victim
-# that tells, or where the program ended in it; a ratio is that of one round.
+# table.sh TABLE: each successful attack has a row, also if it left no victim's
+# report, or if the program ended in it. A ratio compares victims of the same
+# round.
 table=$1
 . "$(dirname "$0")/../support/workdir.sh"
 
-# log NAME LINE...: as cmocka and a victim write them.
+# log NAME LINE...: write a log like cmocka and a victim.
 log() {
 	local name=$1
 	shift
 	printf '%b\n' "$@" >"$dir/$name"
 }
-# victim P99 MESSAGES
+# victim P99 MESSAGES: print a victim's report.
 victim() {
 	printf 'the victim: p99 %d us\nthe victim: %d messages, 2 attaches, 0 wrong' "$@"
 }
 run='[ RUN      ]' ok='[       OK ]' failed='[  FAILED  ]'
 
-# A victim in each test, and in one a newcomer, which tells no p99.
+# A victim in each test, and in one also a newcomer, which reports no p99.
 for round in 0 1 2; do
 	log each.$round.here "$run a_b" "the victim: 7 messages, 1 attaches, 0" \
 		"$(victim $((200 + 200 * round)) $((1000 + round)))" "$ok a_b" \
 		"$run c" "[  SKIPPED ] c"
 	log each.$round.elsewhere "$run a_b" "$(victim 200 9)" "$ok a_b"
 done
-# One for all, which tells when all are over.
+# One victim for all tests, which reports at the end.
 log all.0.here "$run d" "$failed d" "$run e" "$ok e" "$(victim 300 30)" \
 	"$failed 1 test(s), listed below:" "$failed d"
 log all.0.elsewhere "$run d" "$ok d" "$run e" "$ok e" "$(victim 100 30)"
-# None tells in the second, and the program ends in the third.
+# No victim reports in the second test, and the program ends in the third.
 log ends.0.here "$run f" "$(victim 100 10)" "$ok f" "$run g" "$failed g" "$run h"
 log ends.0.elsewhere "$run f" "$(victim 100 10)" "$ok f"
 log alone.0.here "$run i" "$(victim 100 10)" "$failed i"

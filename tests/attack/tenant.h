@@ -16,46 +16,47 @@
 #define VICTIM 61002
 #define TENANT_GROUP 65534
 
-/* Skip the test, and say so, unless it runs as root. */
+/* Skip the test with a message unless it runs as root. */
 void attack_needs_root(void);
-/* Start node number n, whose sockets the tenants may use, and whose memfds it takes,
- * with further arguments up to a NULL. */
+/* Start node number n, with further arguments up to a NULL. Tenants may use its
+ * sockets, and it accepts their memfds. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
 
-/* CPU time of the proxy's first thread, which is the control thread. */
+/* Return the CPU time of the proxy's first thread, the control thread. */
 uint64_t control_us(pid_t pid);
-/* That of its threads that move messages. */
+/* Return the CPU time of the proxy's shards. */
 uint64_t shards_us(pid_t pid);
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
-/* Kill those but VICTIM that a test which failed has left: a proxy that closes a file
- * of one does not end before him. */
+/* Kill the attackers that a failed test has left, but not VICTIM. A proxy that
+ * closes a file of an attacker ends only after the attacker. */
 void attackers_end(void);
-/* And child_end(). */
+/* tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
-/* For children: as many descriptors as they may have at most. */
+/* For children: raise the limit of descriptors to its maximum. */
 void tenant_many_descriptors(void);
-/* For children: tell the test by the pipe, and stay until killed. */
+/* For children: write to the pipe for the test, and stay until killed. */
 int tenant_stay(int pipe);
 /* Begin as ATTACKER; returns when the child has written to the pipe whose reading end
  * is ready. Fails the test if the child ends before. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
-/* Fail the test if the attacker has ended: nothing may be waited for then. */
+/* Fail the test if the attacker has ended: it would wait for nothing. */
 void attacker_check(pid_t pid);
 
-/* For children, which must not end the test: connect to a socket of the node;
- * the socket or -errno. */
+/* For children, which must not end the test: connect to a socket of the node.
+ * Returns the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
-/* Wait for an answer on the control socket: its status; 1: there is none. */
+/* Wait for an answer on the control socket. Returns its status; 1: no
+ * answer. */
 int tenant_answer(int sock);
-/* Attach without the library: the control socket, or -1. */
+/* Attach without the library. Returns the control socket, or -1. */
 int tenant_hello(const char *dir);
-/* Register memory by that socket as a memfd: the answer's status, or 1 if there
- * was none. */
+/* Register memory by that socket as a memfd. Returns the answer's status, or 1
+ * if there was none. */
 int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size);
-/* Attach to the node; NULL if that fails. */
+/* Attach to the node. Returns NULL on failure. */
 struct mpib_client *tenant_attach(const struct node *n);
 
 #endif

@@ -16,7 +16,7 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define ELSEWHERE 11u /* the first such node */
+#define ELSEWHERE 11u /* the first node for victims elsewhere */
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -36,13 +36,14 @@ static int until_ready(struct victim *v, struct mover *m)
 	return rc > 0 ? 0 : victim_say(v, "ready", rc ? rc : -ETIMEDOUT);
 }
 
-/* What mpib_attach() ends with where a proxy is killed. */
+/* Return whether mpib_attach() failed because the proxy was killed. */
 static bool found_none(int rc)
 {
 	return rc == -ENOENT || rc == -ECONNREFUSED || rc == -ECONNRESET;
 }
 
-/* A newcomer of the same user: attach, connect, be ready, go. */
+/* Attach, connect, wait until ready and leave, as a newcomer of the same
+ * user. */
 static void attach_anew(struct victim *v)
 {
 	struct mover m;
@@ -57,7 +58,7 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
-/* Of a thread of their own: messages are not to wait for them. */
+/* Newcomers run on a separate thread, so that messages do not wait for them. */
 static void *newcomers(void *arg)
 {
 	struct victim *v = arg;
@@ -73,7 +74,7 @@ static void *newcomers(void *arg)
 	return NULL;
 }
 
-/* One step, and how long a message took that ended by it. */
+/* Make a step, and record the time of a message that it completed. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 {
 	uint64_t before = m->messages;
@@ -123,9 +124,9 @@ static int victim_main(void *arg)
 	return 0;
 }
 
-static unsigned elsewhere; /* such nodes that run */
+static unsigned elsewhere; /* running nodes for victims elsewhere */
 
-/* Where it moves, of where the attack is. */
+/* Choose the nodes of the victim's traffic: those of the attack or others. */
 static void victim_place(struct victim *v, const struct node *from,
 			 const struct node *to)
 {
@@ -214,7 +215,7 @@ void victim_newcomer(const struct node *from, const struct node *to,
 	munmap(v, sizeof(*v));
 }
 
-/* Of victim_between(), for victim_teardown(). */
+/* The victim of the last victim_between(), for victim_teardown(). */
 static struct victim *left_with;
 static struct node *between;
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# containers.sh BUILD SOURCE: what kubernetes.yaml says, by podman. Two proxies in
-# containers of the image that the Containerfile makes, with the privileges of
-# the DaemonSet and no others; ranks in containers of another distribution with
-# pid, mount, user and network namespaces of their own and no privilege at all:
-# every byte right. What a pod must not be able to do it cannot.
+# containers.sh BUILD SOURCE: the objects of kubernetes.yaml, run by podman. Two
+# proxies run in containers of the image that the Containerfile makes, with only
+# the privileges of the DaemonSet. Ranks run in containers of another
+# distribution with their own pid, mount, user and network namespaces and no
+# privileges. Every byte is right, and a pod cannot do what it must not.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")
 . "$here/../support/lines.sh"
 . "$here/../support/addr.sh"
 . "$here/../support/workdir.sh"
-chmod 755 "$dir" # the root of a user namespace is somebody else here
+chmod 755 "$dir" # the root of a user namespace is another user here
 at_end() {
 	pod_end
 }
@@ -37,7 +37,7 @@ pod build --network=host "${limits[@]}" --tag localhost/mpib-proxy \
 	exit 1
 }
 
-# The cluster: a folder for each node's files, secrets in each.
+# The cluster: a folder for the files of each node, with secrets in each.
 command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes \
 	-subj /CN=node -days 2 -keyout "$dir/tls.key" -out "$dir/tls.crt" 2>/dev/null
 head -c 32 /dev/urandom | base64 >"$dir/key"
@@ -49,7 +49,8 @@ for node in 0 1; do
 done
 chown -R root:root "$dir"/n?
 
-# arguments KIND NODE [ready]: of kubernetes.yaml, in $args. Ranks start at once.
+# arguments KIND NODE [ready]: set $args from kubernetes.yaml. Ranks start
+# immediately.
 arguments() {
 	local file=$dir/args.$BASHPID
 	python3 "$here/pod.py" "$examples/kubernetes.yaml" "$1" "$dir/n$2" "${@:3}" \
@@ -77,14 +78,15 @@ pid=$(pod inspect --format '{{.State.Pid}}' proxy0)
 awk '/^Cap(Inh|Prm|Eff|Amb)/ && $2 !~ /^0*4200$/ && $2 !~ /^0*$/ { bad = 1; print }
 	END { exit bad }' "/proc/$pid/status" || fail "the proxy has more than IPC_LOCK and LINUX_IMMUTABLE"
 
-# rank RANK NODE ARGUMENT...: of 4, in a container of its own, whose root is nobody
-# outside. The group of the sockets is the same inside, as an id-mapped mount,
-# which this runc does not have, would show it.
+# rank RANK NODE ARGUMENT...: start one of 4 ranks, in its own container, whose
+# root has no rights outside. The group of the sockets is the same inside, as
+# with an id-mapped mount, which this runc does not have.
 rank() {
 	local rank=$1 node=$2
 	shift 2
 	arguments Pod "$node"
-	# The first rank's namespace has the others', and no network but itself.
+	# The other ranks share the network namespace of the first, which has
+	# only loopback.
 	pod run --rm --name "rank$rank" "${limits[@]}" "${args[@]}" \
 		--uidmap=0:200000:65536 --gidmap=0:0:65536 \
 		"--network=$([ "$rank" = 0 ] && echo none || echo container:rank0)" \
@@ -115,8 +117,8 @@ for node in 0 1; do
 done
 pod exec proxy0 mpibctl -s /run/mpib jobs | tail -n 1
 
-# A rank of another group sees a proxy that it may not use, and is told so; none
-# may write where the sockets are, nor administrate.
+# A rank of another group gets an error about a proxy that it may not use. No
+# rank may write to the directory of the sockets, or administrate.
 arguments Pod 0
 pod run --rm "${limits[@]}" --network=none \
 	"${args[@]/#--group-add=*/--env=NOTHING=}" \
@@ -128,7 +130,7 @@ grep -q 'mpib' "$dir/log" || fail "an outsider is told: $(<"$dir/log")"
 pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	localhost/training:latest sh -c 'touch /run/mpib/x || rm /run/mpib/proxy.sock' \
 	>"$dir/log" 2>&1 && fail "a pod may change the run directory"
-# The container's root is root, and still no administrator.
+# Even root in the container is no administrator.
 pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	--entrypoint=mpibctl localhost/mpib-proxy rails drain SUP >"$dir/log" 2>&1 &&
 	fail "a pod may drain a rail"

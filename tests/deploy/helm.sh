@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# helm.sh BUILD SOURCE: the chart makes the objects of the examples: with its own
-# values the DaemonSet of kubernetes.yaml, on request the PodMonitor and the alerts.
-# It is rendered by helm where that is installed; else by what helm is made of, Go's
-# templates with sprig's functions, which Debian has.
+# helm.sh BUILD SOURCE: the chart makes the objects of the examples: with its
+# default values the DaemonSet of kubernetes.yaml, on request the PodMonitor and
+# the alerts. helm renders it if installed; otherwise the libraries that helm
+# uses do, Go's templates with sprig's functions, which Debian has.
 set -uo pipefail
 source=$2
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
@@ -36,7 +36,7 @@ golang-github-masterminds-sprig-dev, golang-k8s-sigs-yaml-dev)"
 	}
 fi
 
-# objects NAME: of the values in standard input, in $dir/NAME.
+# objects NAME: write the objects for the values on standard input to $dir/NAME.
 objects() {
 	cat >"$dir/$1.values"
 	render "$dir/$1.values" >"$dir/$1" 2>"$dir/$1.why"

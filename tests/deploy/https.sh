@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# https.sh BUILD SOURCE: metrics over TLS, with a token, to who may read them: by
-# curl, and by a Prometheus that has the scrape_config and the alerts that are
-# shipped, up to the alert of a proxy that was killed.
+# https.sh BUILD SOURCE: metrics over TLS, for readers with the token: by curl,
+# and by a Prometheus with the shipped scrape_config and alerts, up to the alert
+# of a killed proxy.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/lines.sh"
@@ -31,14 +31,14 @@ echo "no certificate" >"$dir/bad"
 refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
 
-# 0.0.0.0 would be all of this machine's networks: an address of the test's own.
-# A call that the filter does not know, of TLS, would end the proxy.
+# 0.0.0.0 would be on all of this machine's networks: use an address of the
+# test.
 pair_start --metrics-listen "$net.1:9495" --metrics-cert "$dir/cert" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token" \
 	--metrics-hosts node0 --seccomp kill
 at=$(sed -n 's/^ready .* https //p' "$dir/out0")
 token=$(<"$dir/token")
-# ask STATUS ARGUMENT...: of curl; the answer is in $dir/answer.
+# ask STATUS ARGUMENT...: curl gets this status; the answer is in $dir/answer.
 ask() {
 	local status
 	status=$(curl -s --cacert "$dir/cert" -o "$dir/answer" \
@@ -55,7 +55,7 @@ ask 200 -u "me:$token" "https://$at/stats.json"
 ask 200 "${bearer[@]}" --resolve "node0:${at#*:}:$net.1" \
 	"https://node0:${at#*:}/metrics"
 ask 403 "${bearer[@]}" -H 'Host: evil.example' "https://$at/metrics"
-ask 000 "http://$at/metrics" # who speaks no TLS hears nothing
+ask 000 "http://$at/metrics" # no answer without TLS
 if ! command -v prometheus >/dev/null; then
 	echo "SKIPPED: Prometheus, which is not installed (package prometheus)"
 	[ "$failed" -eq 0 ] && exit 77
@@ -72,7 +72,7 @@ promtool check config "$dir/prometheus.yml" >"$dir/answer" 2>&1 ||
 	fail "promtool: $(<"$dir/answer")"
 prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" \
 	--web.listen-address="$net.9:9090" --log.level=warn >"$dir/prometheus" 2>&1 &
-# query EXPRESSION: whether it has a result.
+# query EXPRESSION: return whether it has a result.
 query() {
 	curl -s --get --data-urlencode "query=$1" \
 		"http://$net.9:9090/api/v1/query" | has '"value":'

@@ -1,7 +1,6 @@
-# shellcheck shell=bash
-# Sourced by tests that run containers: podman by itself, with a store of its own
-# below $dir, and base images made by debootstrap from the archive that apt uses.
-# Ends the test with 77, and a line that says why, where there is no podman.
+# Sourced by tests that run containers: podman with its own store below $dir,
+# and base images made by debootstrap from the archive that apt uses. Without
+# podman it ends the test with 77 and a line with the reason.
 
 for tool in podman runc debootstrap python3; do
 	command -v "$tool" >/dev/null && continue
@@ -13,7 +12,7 @@ if [ "$(id -u)" -ne 0 ] || ! python3 -c 'import yaml' 2>/dev/null; then
 	exit 77
 fi
 
-# The limits are what this machine's kernel allows, whatever podman would like.
+# Use the limits that this machine's kernel allows, not podman's defaults.
 pod() {
 	podman --root "$dir/store" --runroot "$dir/podman" --runtime runc \
 		--cgroup-manager cgroupfs --log-level error "$@"
@@ -27,8 +26,8 @@ pod_end() {
 		xargs -r umount -l
 }
 
-# image SUITE NAME PACKAGES: a base image, whose files are kept in the build
-# folder for the next run.
+# image SUITE NAME PACKAGES: make a base image, whose files are kept in the
+# build folder for the next run.
 image() {
 	local kept=$build/images/$1.tar at
 	at=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |

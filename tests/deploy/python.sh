@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# python.sh BUILD SOURCE: the Python module says what mpibctl says, follows events
-# as they happen, and the example plots a job that runs.
+# python.sh BUILD SOURCE: the Python module returns the same as mpibctl, follows
+# events as they happen, and the example plots a running job.
 set -uo pipefail
 build=$1 source=$2
 if ! command -v python3 >/dev/null; then
@@ -30,7 +30,7 @@ with mpib.Stats() as stats:
         assert "nothing" in str(error), error
     else:
         raise AssertionError("any command is answered")
-    # Whatever comes next comes once.
+    # Each later event comes once.
     seen = []
     following = stats.follow(stats.ask("events")["last"])
     subprocess.check_call([sys.argv[1], "rails", "resume", "SUP"])
@@ -42,8 +42,8 @@ with mpib.Stats() as stats:
             raise AssertionError("no resume is told")
     assert seen == sorted(set(seen)), seen
 END
-# Over one that has no room, one that dies within an answer and one whose numbers
-# begin anew; one of another protocol ends it.
+# The follower survives a proxy without room, one that dies within an answer and
+# one whose numbers restart. A proxy with another protocol ends it.
 mkdir "$dir/played"
 python3 - "$dir/played" >"$dir/log" 2>&1 <<'END' || fail "$(<"$dir/log")"
 import json, os, socket, sys, threading

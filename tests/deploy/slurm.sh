@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# slurm.sh BUILD SOURCE: slurmctld and slurmd, of this machine's packages and
-# started by nobody else, run slurm-job.sh with slurm-prolog: the prolog starts the
-# proxy, the job's ranks find each other by what srun tells them and every byte is
-# right; a srun that fails fails the job; a rail that is not what it should be
-# drains the node. In network, mount and pid namespaces of its own, which end with it.
+# slurm.sh BUILD SOURCE: a private slurmctld and slurmd, from this machine's
+# packages, run slurm-job.sh with slurm-prolog. The prolog starts the proxy, the
+# job's ranks find each other by the variables of srun, and every byte is right.
+# A failing srun fails the job. A wrong rail drains the node. Everything runs in
+# separate network, mount and pid namespaces, and ends with them.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
@@ -16,7 +16,7 @@ done
 enter_namespaces Slurm "$build" "$source"
 . "$here/../support/lines.sh"
 ip link set lo up
-# Slurm asks for addresses only where there is a network.
+# Slurm looks up addresses only if there is a network.
 ip link add slurm0 type veth peer name slurm1 && ip link set slurm0 up &&
 	ip link set slurm1 up && ip address add 192.0.2.1/24 dev slurm0 || {
 	echo "SKIPPED: Slurm, as there is no veth"
@@ -27,12 +27,13 @@ net=127.0.0
 at_end() {
 	cp "$dir"/*.log "${MPIB_SLURM_LOGS:-$dir}" 2>/dev/null
 	exec 2>/dev/null
-	kill -9 -1 # of this namespace
+	kill -9 -1 # all of this namespace
 	umount -l /usr/bin /run 2>/dev/null
 }
 
-# What the packages would bring to /usr/bin; systemctl, as systemd is not process
-# 1 here, starts what the unit would; and nccl-tests without a GPU.
+# The files that the packages would install in /usr/bin. A replacement of
+# systemctl, as systemd is not process 1 here, starts what the unit would. And
+# nccl-tests without a GPU.
 mkdir "$dir/bin" "$dir/state" "$dir/spool"
 cp "$build/proxy/mpib-proxy" "$build/proxy/mpibctl" "$build/bench/mpib-perf" \
 	"$dir/bin"
@@ -87,7 +88,7 @@ NodeName=localhost NodeHostname=$(hostname -s) NodeAddr=192.0.2.1 CPUs=16 State=
 PartitionName=all Nodes=localhost Default=YES OverSubscribe=FORCE
 END
 printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$dir/cgroup.conf"
-# Software rails are what strict is to refuse; the first job has them all the same.
+# A strict check must refuse software rails; the first job uses them without it.
 sed 's/ --strict//' "$source/proxy/packaging/examples/slurm-prolog" >"$dir/prolog"
 chmod +x "$dir/prolog"
 
@@ -106,12 +107,12 @@ await state idle || {
 	exit 1
 }
 
-# job NAME: runs slurm-job.sh, of one node; its exit status.
+# job NAME: run slurm-job.sh on one node. Returns its exit status.
 job() {
 	(cd "$dir" && timeout 300 sbatch --wait --nodes=1 --ntasks-per-node=4 \
 		--output="$dir/$1.out" "$dir/job.sh") >"$dir/$1.sbatch" 2>&1
 }
-# There are no GPUs, and no MPI: ranks go by what srun says to each.
+# There are no GPUs and no MPI: ranks use the variables of srun.
 sed 's/ --mpi=pmix//; /gpus-per-node/d' "$source/proxy/packaging/examples/slurm-job.sh" >"$dir/job.sh"
 job good || fail "the job: $(cat "$dir/good.sbatch" "$dir/good.out" "$dir/slurmd.log")"
 grep -E '^# (checked|wrong|4 ranks)' "$dir/good.out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walk.sh BUILD SOURCE: the walk over two nodes of docs/walk.md, by its own commands, on
-# two network namespaces with a cable of two wires between them: each command
+# walk.sh BUILD SOURCE: run the commands of docs/walk.md for two nodes, in two
+# network namespaces with a cable of two wires between them: each command
 # succeeds, and prints lines of the form that the page shows.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
@@ -11,7 +11,7 @@ enter_namespaces "the walk" "$build" "$source"
 . "$here/../support/workdir.sh"
 at_end() {
 	exec 2>/dev/null
-	kill -9 -1 # of this namespace
+	kill -9 -1 # all of this namespace
 	umount -l /run
 }
 mount -t tmpfs -o mode=755 none /run
@@ -32,18 +32,18 @@ for wire in 0 1; do
 done
 export PATH=$build/proxy:$build/bench:$PATH LD_LIBRARY_PATH=$build/plugin
 
-# The page's blocks: a line "node0$ COMMAND" and, up to the next one, what it
-# prints. Numbers, and how wide a column is, are this machine's.
+# The blocks of the page: a line "node0$ COMMAND" and its output up to the next
+# one. Numbers and column widths differ on this machine.
 awk '/^```/ { inside = !inside; next } inside' "$source/docs/walk.md" >"$dir/page"
 form() {
 	sed -E 's/[0-9]+(\.[0-9]+)?/N/g; s/[[:space:]]+/ /g; s/ $//' | grep -v '^$'
 }
-# Each has a file of its own, as those in the background go on writing.
+# Each command has its own file, because background commands continue to write.
 node='' command='' shown='' number=0
 check() {
 	[ -n "$command" ] || return
 	local out=$dir/out$((number++))
-	# What stays in the background is ready once it says so.
+	# A background command is ready when it prints its ready line.
 	if [[ $command == *" &" ]]; then
 		ip netns exec "$node" bash -c "exec ${command% &}" \
 			>"$out" 2>"$out.err" &

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file: read, or refused with one line that names it. */
+/* A configuration file is read, or refused with one line that names it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Whether there is a line, and each has the file. */
+/* Return whether the text has lines, each with the file's name. */
 static int names_file(const char *why, const char *path)
 {
 	size_t len = strlen(path);

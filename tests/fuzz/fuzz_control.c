@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for the control socket, with descriptors, after a proper HELLO or
- * none. Each is answered or ends the client; a proper client is then served.
+ * Messages for the control socket, with descriptors, with or without a proper
+ * HELLO before. The proxy answers each or drops the client; afterwards it
+ * serves a proper client.
  *
- * Input: a flag byte, then for each message a type byte, a byte of how many
- * and which descriptors, a length byte, and so many bytes of body.
+ * Input: a flag byte, then for each message a type byte, a byte of how many and
+ * which descriptors, a length byte, and this many bytes of body.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,8 @@ static void say_hello(int sock)
 	mpib_message_send(sock, &hello.h, NULL, 0);
 }
 
-/* One message of the input. False: nothing more can be sent. */
+/* Send one message of the input. Returns false if the socket accepts no
+ * more. */
 static int say(int sock, struct fuzz_input *in)
 {
 	const int fds[3] = { sealed, unsealed, null };
@@ -74,7 +76,8 @@ static int say(int sock, struct fuzz_input *in)
 	return mpib_message_send(sock, h, fd, n) == 0;
 }
 
-/* What the proxy answered, until it answers or ends the last question. */
+/* Read the answers until the last request is answered, or the proxy hangs
+ * up. */
 static void hear_all(int sock)
 {
 	struct mpib_ctl_id last = {

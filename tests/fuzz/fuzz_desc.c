@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The submit segment, written by a client that follows no rule: descriptors,
- * sequence words, summary bits and indices as they come. The shard answers
- * each bad descriptor by an error on its connection or drops the client, and
- * a proper client beside it still moves its bytes.
+ * random sequence words, summary bits and indices. The shard answers each bad
+ * descriptor by an error on its connection or drops the client, and a proper
+ * client beside it still moves its bytes.
  *
- * Input: for each step a byte of what to do, then its bytes.
+ * Input: for each step a byte that selects the action, then its bytes.
  */
 #include <mpib/client.h>
 #include <mpib/segment.h>
@@ -104,7 +104,7 @@ static void attach(struct raw_client *x, uint32_t *mr)
 	}
 }
 
-/* A descriptor that is nearly right, so that it gets far. */
+/* Push a nearly valid descriptor, so that it passes the first checks. */
 static void push(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	unsigned i = fuzz_take8(in) % (2 * PAIRS);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent gives the proxy: its hint file, of any size and contents and
- * changed at any moment, and its answers. The file is refused or mapped, an
- * answer means a slot of it or the end of the agent, and whatever the entries
- * say, a share is 0 to all and a split loses no byte.
+ * The data that an agent gives the proxy: its hint file, of any size and
+ * contents and changed at any moment, and its answers. The proxy refuses or
+ * maps the file. An answer names a slot of it or drops the agent. Whatever the
+ * entries contain, a share is from 0 to all, and a split loses no byte.
  *
- * Input: the file's size and first bytes, then for each step a byte of what to
- * do, then its bytes.
+ * Input: the file's size and first bytes, then for each step a byte that
+ * selects the action, then its bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int listener;
 static struct mpib_loop loop;
 
 struct agent {
-	int file, sock; /* -1: the proxy did not call */
+	int file, sock; /* -1: the proxy has not connected */
 	struct mpib_shard shard;
 	struct mpib_lane lane;
 	struct engine_conn *econn[FLOWS];
@@ -87,7 +87,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Nearly right, unless the input says otherwise. */
+/* Make a nearly valid file, unless the input says otherwise. */
 static int make_file(struct fuzz_input *in)
 {
 	struct mpib_hint_shm shm = {
@@ -191,7 +191,7 @@ static void come_or_go(struct agent *a, unsigned i)
 	turn();
 }
 
-/* Behind the back of whoever reads. */
+/* Change the file while the proxy reads it. */
 static void scribble(struct agent *a, struct fuzz_input *in)
 {
 	uint8_t bytes[8];

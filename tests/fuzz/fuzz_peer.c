@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The peer link: frames after a greeting of another node, or bytes at once.
- * What decodes is encoded and decoded again to the same message; and the proxy
- * itself takes all of it and greets the next caller.
+ * The peer link: frames after the greeting of another node, or raw bytes
+ * without one. A message that can be decoded is encoded and decoded again to
+ * the same message. The proxy itself reads all of it and greets the next
+ * caller.
  *
  * Input: a flag byte, then the stream.
  */
@@ -89,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_frames(in.at, in.left);
 	if (flags & 1)
 		greet(fd, flags & 2);
-	/* Answers are read until the proxy has heard us out or hung up. */
+	/* Read answers until the proxy has read everything or hung up. */
 	if (send(fd, in.at, in.left, MSG_NOSIGNAL) >= 0 &&
 	    send(fd, frame, n, MSG_NOSIGNAL) >= 0 && shutdown(fd, SHUT_WR) == 0)
 		while (TEMP_FAILURE_RETRY(recv(fd, buf, sizeof(buf), 0)) > 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What servers say to mpib-perf check: two of them, each a socket whose other end holds
- * all that it says. The hub takes it or fails with a line, and no line that it prints
- * has a control character.
+ * The messages of servers to mpib-perf check: two servers, each a socket whose
+ * other end holds all of its messages. The hub accepts them or fails with a
+ * line, and no line that it prints has a control character.
  *
- * Input: messages, each the number of the server, the type, two bytes of length in
- * native byte order, and the data. A server whose first message is not a HELLO says a
- * proper one first.
+ * Input: messages, each with the number of the server, the type, two bytes of
+ * length in native byte order, and the data. If a server's first message is not
+ * a HELLO, a proper one is sent before it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static uint8_t out[SERVERS][OUT_MAX];
 static size_t out_len[SERVERS];
 static int far_end[SERVERS];
 
-/* In place of perf/bad.c. */
+/* Replaces perf/bad.c. */
 int perf_bad(const char *fmt, ...)
 {
 	char line[4096];
@@ -93,8 +93,8 @@ static void read_messages(const uint8_t *data, size_t size)
 	}
 }
 
-/* The hub's end of a socket by which the server says all it has. What the hub says stays
- * unread in far_end. */
+/* Return the hub's end of a socket that has all messages of the server. The
+ * hub's messages stay unread in far_end. */
 static int server_open(unsigned server)
 {
 	int pair[2];

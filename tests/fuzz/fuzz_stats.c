@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines for the stats socket. Each is answered by one line of JSON or ends the
- * connection; afterwards a proper question is still answered.
+ * connection; afterwards a proper command is still answered.
  */
 #include <jansson.h>
 #include <mpib/control.h>
@@ -12,8 +12,7 @@
 #include "fuzz.h"
 #include "stats/command.h"
 
-/* An answer of the proxy is JSON, whatever was asked; but "metrics" is answered
- * by lines of metrics. */
+/* Every answer of the proxy is JSON, except that of "metrics". */
 static void check(const char *line, size_t len)
 {
 	json_error_t e;
@@ -60,7 +59,7 @@ static void ask(const void *data, size_t size)
 	close(fd);
 }
 
-/* Each command once, alone: what a fuzzer would have to spell first. */
+/* Send each command once, alone: a fuzzer would have to guess their names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a target over files and folders of inputs, where no fuzzer is built. */
+/* Run a target over files and folders of inputs, for builds without a
+ * fuzzer. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring and an owner that just heard another: the whole of runtime/base/bell.c,
- * the kernel but for its eventfds, which are counters here. WITHOUT_TELL rings
- * and WITHOUT_DOZE hears by a load and a store in place of the exchange.
+ * A bell rings while its owner has just heard another ring: all of
+ * runtime/base/bell.c, and the kernel except for its eventfds, which are
+ * counters here. WITHOUT_TELL rings and WITHOUT_DOZE hears with a load and a
+ * store instead of the exchange.
  */
 #include "base/bell.h"
 
@@ -13,7 +14,7 @@
 
 static struct place {
 	struct mpib_bell bell;
-	_Atomic unsigned count; /* of the eventfd */
+	_Atomic unsigned count; /* the eventfd's */
 	_Alignas(64) _Atomic unsigned work;
 	_Alignas(64) bool seen;
 } place[LITMUS_PLACES];
@@ -61,7 +62,7 @@ static unsigned plainly(_Atomic unsigned *p, unsigned value)
 #define read(fd, count, n) count_off(fd, count)
 #include "../../runtime/base/bell.c" // NOLINT(bugprone-suspicious-include)
 
-/* Somebody has dirty already. */
+/* The dirty flag is set already. */
 static void renew(unsigned i)
 {
 	place[i] = (struct place){ .bell = { .dirty = 1, .fd = (int)i },

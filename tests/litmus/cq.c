@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A completion and who arms its CQ, finds it empty and sleeps: the whole of
- * runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE takes the lock from soft_req_notify_cq(),
- * WITHOUT_TELL from the turn that completes.
+ * A completion, and a thread that arms the CQ, finds it empty and sleeps: all
+ * of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes the lock from
+ * soft_req_notify_cq(), WITHOUT_TELL from the turn that completes.
  */
 #include "verbs/soft/ctx.h"
 
@@ -14,7 +14,7 @@
 
 #include "litmus.h"
 
-static struct soft_qp_slot qp; /* of all completions */
+static struct soft_qp_slot qp; /* the QP of all completions */
 static struct soft_ctx ctx = { .qps = &qp };
 static struct place {
 	_Alignas(64) struct soft_cq cq;
@@ -31,7 +31,7 @@ static void renew(unsigned i)
 	p->seen = false;
 }
 
-/* As soft_cq_send(), in a turn. */
+/* Like soft_cq_send() in a turn. */
 static void tell(unsigned i)
 {
 	struct soft_cq *cq = &place[i].cq;
@@ -58,7 +58,7 @@ static void doze(unsigned i)
 	p->seen = poll_ring(&p->cq, 1, &wc) == 1;
 }
 
-/* Who takes the arming away makes the event. */
+/* The thread that disarms the CQ makes the event. */
 static bool lost(unsigned i)
 {
 	struct place *p = &place[i];

@@ -10,16 +10,16 @@
 #include "base/clock.h"
 
 #define SEC 1000000000ull
-#define SPINS 20000 /* before the core is given to the other */
+#define SPINS 20000 /* before the thread yields its core */
 #define JITTER 32
 
 struct pair {
 	const struct litmus *l;
 	bool whole;
 	_Atomic bool over;
-	/* How far each of them is. The last thing before a step is a store to a
-	 * line that the other one holds: it is slow to leave, and what a step
-	 * stores stays behind it. */
+	/* The position of each thread. The last operation before a step is a
+	 * store to a cache line that the other thread holds: it leaves the
+	 * store buffer slowly, and the stores of the step stay behind it. */
 	_Alignas(64) _Atomic unsigned at[2][16];
 	unsigned long steps, losses;
 };
@@ -29,7 +29,7 @@ static void meet(struct pair *p, unsigned me, unsigned step)
 	unsigned spins = 0;
 
 	atomic_store_explicit(&p->at[me][0], step, memory_order_release);
-	/* It may be one ahead already. */
+	/* The other thread may be one step ahead. */
 	while (atomic_load_explicit(&p->at[!me][0], memory_order_acquire) <
 	       step) {
 		if (++spins % SPINS == 0)
@@ -44,7 +44,8 @@ static void linger(uint32_t *seed)
 		;
 }
 
-/* One lap over all places. Both threads come to each step at once. */
+/* Make one lap over all places. Both threads reach each step at the same
+ * time. */
 static void lap(struct pair *p, unsigned me, unsigned *step, uint32_t *seed)
 {
 	void (*act)(unsigned) = me ? p->l->doze : p->l->tell;
@@ -65,7 +66,7 @@ static void *doze(void *arg)
 
 	for (;;) {
 		lap(p, 1, &step, &seed);
-		meet(p, 1, ++step); /* what the other one found */
+		meet(p, 1, ++step); /* the other thread's result */
 		if (atomic_load_explicit(&p->over, memory_order_relaxed))
 			return NULL;
 	}
@@ -86,13 +87,14 @@ static void tell(struct pair *p)
 		}
 		p->steps += LITMUS_PLACES;
 		over = p->losses || mpib_now_ns() >= until;
-		/* Relaxed: the meeting orders it. */
+		/* Relaxed: meet() orders it. */
 		atomic_store_explicit(&p->over, over, memory_order_relaxed);
 		meet(p, 0, ++step);
 	}
 }
 
-/* Each on a core of its own, or they take turns. False: there is one alone. */
+/* Put each thread on its own core, or they would take turns. Returns false if
+ * there is only one. */
 static bool part(pthread_t a, pthread_t b)
 {
 	pthread_t thread[] = { a, b };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One who says "there is work" and one who says "I sleep", each of whom then
- * looks for what the other said: over and over on two cores, in step, so that
- * both do it at once. A wake-up is lost where neither saw the other.
+ * One thread announces work, another announces that it sleeps, and each then
+ * checks for the other's announcement: repeatedly on two cores, in step, so
+ * that both do it at the same time. A wake-up is lost if neither saw the other.
  *
- * Each program is built whole, which must never lose one, and again with the
- * order of one side taken out, which must: else the program shows nothing. On a
- * machine that never lets both run at once the latter says SKIPPED.
+ * Each program is built completely, which must never lose a wake-up. It is
+ * built again without the ordering of one side, which must lose one: otherwise
+ * the program proves nothing. On a machine that never runs both threads at the
+ * same time the latter prints SKIPPED.
  */
 #ifndef MPIB_TESTS_LITMUS_H
 #define MPIB_TESTS_LITMUS_H
@@ -16,14 +17,14 @@
 
 #define LITMUS_PLACES 256
 
-/* Nothing is taken out of this build. */
+/* This build is complete. */
 #if defined(WITHOUT_TELL) || defined(WITHOUT_DOZE)
 #define LITMUS_WHOLE false
 #else
 #define LITMUS_WHOLE true
 #endif
 
-/* One sleeper more; a load and a store in WITHOUT_DOZE. */
+/* Count one more sleeper; with WITHOUT_DOZE by a load and a store. */
 static inline void litmus_count(_Atomic int *sleepers)
 {
 #ifdef WITHOUT_DOZE
@@ -35,15 +36,16 @@ static inline void litmus_count(_Atomic int *sleepers)
 #endif
 }
 
-/* All of place i, one of LITMUS_PLACES, which lie on cache lines of their own. */
+/* Callbacks for place i of LITMUS_PLACES, which lie on separate cache lines. */
 struct litmus {
-	void (*renew)(unsigned i); /* one thread, as are all renews and lost */
+	void (*renew)(unsigned i); /* called by one thread, like lost */
 	void (*tell)(unsigned i); /* one thread: there is work; who sleeps? */
-	void (*doze)(unsigned i); /* another: I sleep; is there work? */
-	bool (*lost)(unsigned i); /* when both have returned */
+	void (*doze)(unsigned i); /* another: announce sleep, check work */
+	bool (*lost)(unsigned i); /* after both have returned */
 };
 
-/* The exit status. whole: nothing is taken out. Takes a second if it is whole, four at most else. */
+/* Run the test. Returns the exit status. whole: the complete build, which takes
+ * a second; others take at most four. */
 int litmus(const struct litmus *l, bool whole);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A post to the software HCA and its context's thread that goes to sleep:
- * soft_bell(), soft_nudge() and soft_bells_drain() of runtime/verbs/soft/turn.c, and
- * the count of sleepers as sleep_until_work() in soft_thread.c makes it, but without
- * the lock, which alone would order that side. WITHOUT_TELL puts the QP on the
- * stack, WITHOUT_DOZE counts, by a load and a store.
+ * A post to the software HCA while its context's thread goes to sleep:
+ * soft_bell(), soft_nudge() and soft_bells_drain() of
+ * runtime/verbs/soft/turn.c. The count of sleepers is made like
+ * sleep_until_work() in soft_thread.c, but without the lock, which alone would
+ * order that side. WITHOUT_TELL puts the QP on the stack, WITHOUT_DOZE counts,
+ * with a load and a store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A push and the shard that goes to sleep: mpib_summary_tell() and
- * mpib_shard_sleeps() of include/mpib/segment.h. WITHOUT_TELL sets the bits as one
- * might who has them to himself, WITHOUT_DOZE says that it sleeps in plain words.
+ * A push while the shard goes to sleep: mpib_summary_tell() and
+ * mpib_shard_sleeps() of include/mpib/segment.h. WITHOUT_TELL sets the bits
+ * without an atomic operation, WITHOUT_DOZE announces the sleep with plain
+ * stores.
  */
 #include <stdatomic.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds the lock of a software HCA's context while its thread makes the last
- * turn before it sleeps, which then makes none: soft_unlock() of
- * runtime/verbs/soft/soft_device.c and soft_turn() of turn.c, over a lock that orders no
- * more than POSIX asks for. WITHOUT_TELL reads the count of sleepers by a load,
- * WITHOUT_DOZE counts by a load and a store.
+ * A thread holds the lock of a software HCA's context while the context's
+ * thread makes its last turn before it sleeps, which then does nothing:
+ * soft_unlock() of runtime/verbs/soft/soft_device.c and soft_turn() of turn.c,
+ * with a lock that orders no more than POSIX requires. WITHOUT_TELL reads the
+ * count of sleepers with a load, WITHOUT_DOZE counts with a load and a store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
@@ -24,7 +24,7 @@ static _Atomic unsigned *lock_of(pthread_mutex_t *lock)
 	return &container_of(lock, struct place, ctx.lock)->held;
 }
 
-/* That it is taken need not be looked for by a read-modify-write. */
+/* A lock that is taken may be detected without a read-modify-write. */
 static int try_lock(pthread_mutex_t *lock)
 {
 	unsigned no = 0;
@@ -68,7 +68,7 @@ static void renew(unsigned i)
 	p->held = 1;
 	p->ctx.gone_fd = -1;
 	atomic_store(&p->ctx.sleepers, 0);
-	atomic_store(&p->ctx.gone, 1); /* a turn ends behind its begin */
+	atomic_store(&p->ctx.gone, 1); /* the turn ends after its begin */
 	p->kicked = p->turned = false;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A completion of the kernel and a thread of the software HCA that goes to sleep
- * with a ring: the whole of runtime/verbs/soft/wire/uring.c on a ring that lies
- * here, and what the kernel does to it when a socket becomes ready, in the order
- * of io_req_local_work_add() and io_eventfd_signal(). WITHOUT_DOZE takes the fence
- * from listen_for_sleep(), WITHOUT_TELL the read-modify-write from the kernel.
+ * A completion of the kernel while a thread of the software HCA goes to sleep
+ * with a ring: all of runtime/verbs/soft/wire/uring.c on a ring in this file.
+ * The test does what the kernel does to the ring when a socket becomes ready,
+ * in the order of io_req_local_work_add() and io_eventfd_signal(). WITHOUT_DOZE
+ * removes the fence from listen_for_sleep(), WITHOUT_TELL the read-modify-write
+ * from the kernel.
  */
 #ifdef WITHOUT_DOZE
 #define __sync_synchronize() ((void)0) // NOLINT(bugprone-reserved-identifier)
@@ -16,14 +17,14 @@
 static struct place {
 	struct soft_ctx ctx;
 	struct soft_uring uring;
-	unsigned head; /* of no submissions */
+	unsigned head; /* head of the empty submission queue */
 	_Alignas(64) unsigned sq_flags;
 	_Alignas(64) unsigned cq_flags;
-	_Alignas(64) bool signalled; /* the eventfd */
+	_Alignas(64) bool signalled; /* the eventfd is signalled */
 	_Alignas(64) bool seen;
 } place[LITMUS_PLACES];
 
-/* Somebody sleeps since the last turn, whose ring was silent. */
+/* A thread sleeps since the last turn, and its ring is silent. */
 static void renew(unsigned i)
 {
 	struct place *p = &place[i];

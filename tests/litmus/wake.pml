@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who leaves work and who goes to sleep, on processors that keep their stores
- * back: each has a buffer, from which memory takes the oldest store at any
- * moment, and with PSO the oldest of any word. A read-modify-write and a system
- * call find the buffer empty, a load looks into its own first. Checked: nobody
- * sleeps for ever over work (no invalid end state), and no owner is kept awake
- * by what nobody will read.
+ * One process leaves work, another goes to sleep, on processors that delay
+ * their stores: each has a buffer, from which memory takes the oldest store at
+ * any moment, and with PSO the oldest store of any word. A read-modify-write
+ * and a system call need an empty buffer, a load reads its own buffer first.
+ * Checked: no process sleeps for ever while there is work (no invalid end
+ * state), and no owner is kept awake by entries that no process will read.
  *
  * SLEEP  mpib_summary_tell() and mpib_shard_sleeps(), include/mpib/segment.h
  * BELL   mpib_bell_ring() and mpib_bell_heard(), runtime/base/bell.c
  * LOCK   notify() and arm(), runtime/verbs/soft/soft_cq.c
  *
- * WITHOUT_TELL and WITHOUT_DOZE take the order of one side out, HASTY clears a
+ * WITHOUT_TELL and WITHOUT_DOZE remove the ordering of one side; HASTY clears a
  * bell that was not written yet. tests/litmus/model runs it.
  */
 #ifndef EACH
-#define EACH 2 /* pieces of work a teller */
+#define EACH 2 /* pieces of work per teller */
 #endif
 #define TELLERS 2
 #define OWNER TELLERS
 #define ROOM 4
 
-/* Words: the work of each teller, and what the pattern has. */
+/* Words: the work of each teller, and the words of the pattern. */
 #define FLAG TELLERS /* sleeping, dirty, armed */
 #define HELD (TELLERS + 1) /* the lock */
 #define WORDS (TELLERS + 2)
@@ -34,8 +34,8 @@ typedef buffer {
 
 byte memory[WORDS];
 buffer kept[TELLERS + 1];
-byte count; /* of the eventfd */
-byte writing; /* who has set the bell's word and not yet written */
+byte count; /* value of the eventfd */
+byte writing; /* processes that set the bell's word and have not written yet */
 
 inline store(by, at, to)
 {
@@ -85,7 +85,7 @@ inline lock(who)
 	d_step { empty_buffer(who) && memory[HELD] == 0 -> memory[HELD] = 1 }
 }
 
-/* A release: what was stored before comes before, with PSO, too. */
+/* A release: earlier stores come first, with PSO, too. */
 inline unlock(who)
 {
 #ifdef PSO
@@ -134,7 +134,7 @@ end:
 	od
 }
 
-/* A piece of work is there: the owner has to see it or to be woken. */
+/* A piece of work exists: the owner must see it or be woken. */
 inline tell(t)
 {
 #if defined(SLEEP)
@@ -201,7 +201,7 @@ proctype teller(byte me)
 	od
 }
 
-/* What is to be there before the last look. */
+/* The announcement before the last check. */
 inline doze()
 {
 #if defined(SLEEP)
@@ -233,7 +233,7 @@ inline doze()
 		:: else
 #endif
 		fi
-	:: else -> heard = false /* so it does not look */
+	:: else -> heard = false /* so it does not check */
 	fi
 #elif defined(LOCK)
 #ifdef WITHOUT_DOZE
@@ -258,12 +258,13 @@ inline look()
 	now1 = 0
 }
 
-/* It is woken by the eventfd alone, and then empties it; the bell does so when
+/* Only the eventfd wakes the owner, which then empties it. A bell does so when
  * it is heard. */
 inline sleep()
 {
 #ifdef BELL
-	/* What lies there must be told by the word, or nobody reads it. */
+	/* The word must announce the eventfd's value, or no process reads
+	 * it. */
 	assert(!(count == 1 && writing == 0 && memory[FLAG] == 0));
 	count == 1
 #else
