@@ -32,7 +32,8 @@ refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
 
 # 0.0.0.0 would be on all of this machine's networks: use an address of the
-# test.
+# test. If TLS makes a system call that the filter does not allow, the proxy
+# ends.
 pair_start --metrics-listen "$net.1:9495" --metrics-cert "$dir/cert" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token" \
 	--metrics-hosts node0 --seccomp kill

@@ -2,8 +2,8 @@
 /*
  * A push while the shard goes to sleep: mpib_summary_tell() and
  * mpib_shard_sleeps() of include/mpib/segment.h. WITHOUT_TELL sets the bits
- * without an atomic operation, WITHOUT_DOZE announces the sleep with plain
- * stores.
+ * without a read-modify-write, WITHOUT_DOZE announces the sleep with a release
+ * store only.
  */
 #include <stdatomic.h>
 

@@ -263,8 +263,8 @@ inline look()
 inline sleep()
 {
 #ifdef BELL
-	/* The word must announce the eventfd's value, or no process reads
-	 * it. */
+	/* If the eventfd is set and no writer is active, the word must be set,
+	 * or no process reads the eventfd. */
 	assert(!(count == 1 && writing == 0 && memory[FLAG] == 0));
 	count == 1
 #else

@@ -1,19 +1,18 @@
-# shellcheck shell=bash
-# Sourced by run: the cases, each a function case_NAME. What it sets up for NCCL
-# is the environment of one subshell; run.sh's words:
+# Sourced by run: the cases, each a function case_NAME. A case sets up NCCL by
+# the environment of its subshell. The words of run:
 #
 #   nodes [proxy options]   two proxies; with gone=1 devices can be lost
-#   machine GPUS LINKS      a topology of so many GPUs a node; see topology.sh
-#   ranks N ARGUMENT...     nccl-rank, N ranks a node
-#   spy                     NCCL's calls are counted; then these must not be 0:
+#   machine GPUS LINKS      a topology with GPUS per node; see topology.sh
+#   ranks N ARGUMENT...     nccl-rank, N ranks per node
+#   spy                     count NCCL's calls; these must not be 0:
 #                           grouped N, exported, flushed
 #   skip WHY                ends the case as skipped
-#   says FILE PATTERN       $dir/FILE must have a line like that
-#   used BYTES              the rails must have moved so much
+#   says FILE PATTERN       $dir/FILE must have a matching line
+#   used BYTES              the rails must have moved this much
 #
-# Without `machine` ranks have no way to each other but the network.
+# Without `machine` ranks can reach each other only over the network.
 
-# Every collective, of 8 bytes to 4 MiB.
+# Every collective, with 8 bytes to 4 MiB.
 by_protocol() {
 	export NCCL_PROTO=$1
 	nodes
@@ -33,7 +32,7 @@ case_large() {
 	ranks 1 --max 64M --times 1 collectives && used 600M
 }
 
-# The same with memory of devices, exported as dma-bufs.
+# The same with device memory, exported as dma-bufs.
 by_dmabuf() {
 	export NCCL_PROTO=$1
 	nodes --dmabuf yes
@@ -43,20 +42,20 @@ by_dmabuf() {
 }
 case_dmabuf_simple() { by_dmabuf Simple 1; }
 case_dmabuf_ll() { by_dmabuf LL 1; }
-# Lines are looked at all the time, so that a flag before its data is seen.
+# Lines are polled without pauses, so that a flag before its data is seen.
 watched() {
 	export STANDIN_SPIN=1
 	by_dmabuf LL128 "$1"
 }
 case_dmabuf_ll128() { watched 1; }
 case_dmabuf_ll128_4() { watched 2; }
-# A device that must be flushed before it reads what came.
+# A device that needs a flush before it reads received data.
 case_flush() {
 	export STANDIN_SM=80
 	by_dmabuf Simple 1 && flushed
 }
 
-# The table that this NCCL picks, by its own search.
+# The table version that this NCCL finds itself.
 case_table() {
 	local abi=v12
 	[[ $version == 2.28.* ]] && abi=v11
@@ -65,14 +64,15 @@ case_table() {
 		says rank.log "MPIB \\($abi\\)"
 }
 
-# NCCL's example profiler sees what the rails did, each with a begin and an end.
+# NCCL's example profiler gets events of the rails, each with a start and a
+# stop.
 case_profiler() {
 	[[ $version == 2.28.* ]] &&
 		skip "the example of NCCL $version dies here over Socket, too"
 	export NCCL_PROFILER_PLUGIN=$nccl/profiler.so
 	export NCCL_PROFILE_EVENT_MASK=4095 NCCL_PROFILE_DUMP_FILE=$dir/trace
 	nodes
-	# It keeps the first few events alone.
+	# It keeps only the first few events.
 	ranks 1 --min 1M --max 1M --times 1 collectives || return 1
 	cat "$dir"/trace*.json | tr -d '{},"' | awk '
 		function of(key,   i) {
@@ -94,7 +94,7 @@ case_profiler() {
 }
 
 # All-to-all. With PXN one rank's connections serve all ranks of its node, so
-# that one receive is of several messages.
+# that one receive has several messages.
 case_alltoall() {
 	nodes
 	ranks 2 --max 4M --times 5 alltoall && used 20M
@@ -141,8 +141,8 @@ case_pxn_own_buffers() {
 	ranks 2 --max 1M --times 10 alltoall && used 4M
 }
 
-# NCCL's own net_ib, as it is, on the software HCA: it finds the drop-in by its
-# name, and knows of nothing but the devices.
+# NCCL's own unmodified net_ib, on the software HCA: it finds the drop-in by its
+# name, and knows only the devices.
 net_ib() {
 	local n=$1 node device list
 	local args=()
@@ -151,7 +151,7 @@ net_ib() {
 	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
 	[ -e "$LD_LIBRARY_PATH/libibverbs.so" ] || skip "no software libibverbs" \
 		"in $LD_LIBRARY_PATH: configure with -DMPIB_SOFTVERBS=ON"
-	# 2.28.9 calls an address of -1 where no device is of mlx5.
+	# 2.28.9 calls address -1 if no device is an mlx5.
 	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
 	for node in 0 1; do
 		list=soft0=$net.$((nodes_set * 4 + node * 2 + 1))
@@ -171,7 +171,7 @@ case_net_ib_ll128() {
 	export NCCL_PROTO=LL128 STANDIN_SPIN=1
 	net_ib 1 --max 4M --times 2 collectives
 }
-# NCCL joins two devices without a PCI address to one that no path leads to.
+# NCCL merges two devices without a PCI address into one that has no path.
 case_net_ib_two_devices() {
 	export NCCL_IB_MERGE_NICS=0
 	devices=2 net_ib 1 --max 4M --times 2 collectives
@@ -203,7 +203,7 @@ case_abort() {
 	ranks 2 --limit 20 abort
 }
 
-# What NCCL must not notice.
+# Faults that NCCL must not notice.
 case_drain() {
 	nodes
 	ranks 2 --max 4M --times 20 loop --during \
@@ -224,7 +224,7 @@ case_rail_lost_sout() {
 		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
 }
 
-# Proxies are killed and started again each second.
+# A proxy is killed and started again each second.
 falling() {
 	nodes --resume-grace 300 "$@"
 	may_die=1
@@ -249,7 +249,7 @@ case_proxies_fall_dmabuf() {
 	ranks 1 --max 4M --times 2 collectives
 }
 
-# What NCCL must be told, on every rank that is left, and soon.
+# Faults that NCCL must report, soon, on every remaining rank.
 case_rank_killed() {
 	nodes
 	ranks 2 --max 4M --limit 20 --kill 1 --expect-error loop

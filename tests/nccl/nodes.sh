@@ -1,27 +1,25 @@
-# shellcheck shell=bash
-# Sourced: two nodes, a proxy each, on rails of the software HCA.
+# Sourced: two nodes, each with a proxy, on rails of the software HCA.
 #
 #   nodes_start [options]  proxies 0 and 1, run directories $dir/n0 and $dir/n1,
 #                          rails ${sout[i]} and ${sup[i]}, process IDs ${pids[i]};
-#                          1 if they do not get ready
-#   nodes_fall             until it is killed: each second kills one of the proxies
-#                          and starts it again
-#   nodes_kill             kills them, and nodes_fall first
-#   nodes_stop             ends them; 1, with words, if one did not end cleanly
+#                          returns 1 if they do not get ready
+#   nodes_fall             until killed: kill one of the proxies each second
+#                          and start it again
+#   nodes_kill             kill nodes_fall and the proxies
+#   nodes_stop             end them; 1 and a message after an unclean end
 #   ctl NODE ...           mpibctl of a node
-#   moved                  bytes of payload that both sent so far
+#   moved                  print the bytes of payload that both have sent
 #
-# With gone=1 a device is lost while $MPIB_SOFT_GONE has a file of its address's name.
-# That costs each proxy an inotify descriptor. If many processes use files on a busy
-# machine, the kernel takes up to minutes to close one, and so long a killed proxy does
-# not end.
-# They need $build and $dir.
+# With gone=1 a device is lost while $MPIB_SOFT_GONE has a file named by its
+# address. That costs each proxy an inotify descriptor. If many processes use
+# files on a busy machine, the kernel takes up to minutes to close one, and a
+# killed proxy ends only after that. The functions need $build and $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"
 pids=() sout=() sup=()
-nodes_set=0 # counted by who sources this, one for each start
+nodes_set=0 # the sourcing script counts starts
 
-# node_up NODE: with the options that nodes_start was given
+# node_up NODE: start it with the options of nodes_start.
 node_up() {
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
 		--sout "soft:${sout[$1]}" --sup "soft:${sup[$1]}" \
@@ -35,7 +33,7 @@ nodes_fall() {
 	while sleep 1; do
 		i=$((RANDOM % 2))
 		kill -KILL "${pids[$i]}" 2>/dev/null
-		# The first two are no children of this shell.
+		# The first two are not children of this shell.
 		while kill -0 "${pids[$i]}" 2>/dev/null; do
 			sleep 0.05
 		done

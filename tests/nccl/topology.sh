@@ -1,12 +1,11 @@
-# shellcheck shell=bash
-# Sourced: a node as NCCL would find it, as its topology file.
+# Sourced: print NCCL's topology file for a node.
 #
 #   topology GPUS LINKS NET...   GPUs, at 0000:10:00.0 and on, each behind a
 #                                switch of its own, but for the first of each
 #                                network device's, which shares its switch.
 #                                LINKS 1: NVLink between all of them
 #
-# NET is a device's name as the plugin has it. Prints the file.
+# NET is the plugin's name of a device. Prints the file.
 topology() {
 	local gpus=$1 links=$2 i net nets
 	shift 2

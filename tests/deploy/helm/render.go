@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// render CHART VALUES: the objects of a chart, as "helm template" prints them, by
-// Go's templates and sprig. Of helm's own it knows toYaml, fail and .Files.Get;
-// another function is an error.
+// render CHART VALUES: print the objects of a chart like "helm template", using
+// Go's templates and sprig. Of helm's own functions it knows toYaml, fail and
+// .Files.Get; any other is an error.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 
 type values = map[string]interface{}
 
-// over lays the keys of one mapping over those of another, as --values does: what is
-// null there is taken away.
+// over merges the keys of one mapping over those of another, like --values:
+// null removes a key.
 func over(below, above values) values {
 	for key, value := range above {
 		inner, isMap := value.(values)

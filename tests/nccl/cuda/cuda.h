@@ -4,8 +4,8 @@
  * that NVIDIA documents. NCCL calls none of these functions by name: it asks
  * cudaGetDriverEntryPoint() for them, and cudaTypedefs.h has their types.
  *
- * What the stand-in does not have stays declared, for NCCL to compile: whoever
- * asks for such a function is told that there is none.
+ * Functions that the stand-in lacks are still declared, so that NCCL compiles:
+ * a request for such a function returns that it does not exist.
  */
 #ifndef STANDIN_CUDA_H
 #define STANDIN_CUDA_H
@@ -67,7 +67,7 @@ typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 } CUmemRangeHandleType;
 
-/* Virtual memory management and multicast: declared, not there. */
+/* Virtual memory management and multicast: declared, not implemented. */
 
 typedef enum CUmemAllocationHandleType_enum {
 	CU_MEM_HANDLE_TYPE_NONE = 0,
@@ -127,7 +127,7 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long flags;
 } CUmulticastObjectProp;
 
-/* Operations of a stream on memory: declared, not there. */
+/* Operations of a stream on memory: declared, not implemented. */
 
 typedef enum CUstreamBatchMemOpType_enum {
 	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,

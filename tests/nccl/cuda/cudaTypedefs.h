@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of the driver functions that NCCL asks for, by the version of the API
- * that each came with.
+ * Types of the driver functions that NCCL asks for, named by the version of the
+ * API that introduced each.
  */
 #ifndef STANDIN_CUDA_TYPEDEFS_H
 #define STANDIN_CUDA_TYPEDEFS_H

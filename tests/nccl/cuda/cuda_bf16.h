@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type, and how the host makes one. */
+/* The type, and its conversion on the host. */
 #ifndef STANDIN_CUDA_BF16_H
 #define STANDIN_CUDA_BF16_H
 
@@ -7,7 +7,7 @@ typedef struct __nv_bfloat16 {
 	unsigned short bits;
 } __nv_bfloat16;
 
-/* To nearest even; what is not a number stays so. */
+/* Round to nearest even; NaN stays NaN. */
 static inline __nv_bfloat16 __float2bfloat16(float value)
 {
 	__nv_bfloat16 rounded;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type, and how the host makes one. */
+/* The type, and its conversion on the host. */
 #ifndef STANDIN_CUDA_FP16_H
 #define STANDIN_CUDA_FP16_H
 
@@ -9,7 +9,7 @@ typedef struct __half {
 
 typedef __half half;
 
-/* gcc rounds to nearest even, as the toolkit's does. */
+/* gcc rounds to nearest even, like the toolkit. */
 static inline __half __float2half(float value)
 {
 	_Float16 rounded = (_Float16)value;

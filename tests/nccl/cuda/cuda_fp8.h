@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types, and how the host makes one: to nearest even, at most the largest. */
+/* The types, and their conversion on the host: to nearest even, at most the
+ * largest value. */
 #ifndef STANDIN_CUDA_FP8_H
 #define STANDIN_CUDA_FP8_H
 

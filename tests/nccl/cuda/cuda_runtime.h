@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside the functions, what a compiler for devices takes for keywords. */
+/* In addition to the functions, the keywords of a compiler for devices. */
 #ifndef STANDIN_CUDA_RUNTIME_H
 #define STANDIN_CUDA_RUNTIME_H
 
 #include "cuda_runtime_api.h"
 
-/* NCCL relies on these being included by the toolkit's. */
+/* NCCL expects the toolkit's header to include these. */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>

@@ -59,7 +59,7 @@ cudaError_t cudaIpcOpenMemHandle(void **device, cudaIpcMemHandle_t handle,
 				 unsigned int flags);
 cudaError_t cudaIpcCloseMemHandle(void *device);
 
-/* Copies, and pools that are served by streams, copy.cc */
+/* Copies, and pools that streams use, copy.cc */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size,
 		       enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
@@ -98,7 +98,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 
-/* Graphs: nothing is ever captured, and the rest is refused, graph.cc */
+/* Graphs: nothing is ever captured, and all else is refused, graph.cc */
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 				  enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
@@ -142,7 +142,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol);
 #ifdef __cplusplus
 }
 
-/* As nvcc's headers have it: NCCL passes typed pointers. */
+/* As in nvcc's headers: NCCL passes typed pointers. */
 template <class T> static inline cudaError_t cudaMalloc(T **device, size_t size)
 {
 	return cudaMalloc((void **)(void *)device, size);

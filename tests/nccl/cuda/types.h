@@ -172,7 +172,7 @@ typedef enum cudaStreamCaptureMode cudaStreamCaptureMode;
 typedef enum cudaStreamCaptureStatus cudaStreamCaptureStatus;
 #endif
 
-/* Of the vector types, those that NCCL's headers name. */
+/* The vector types that NCCL's headers name. */
 typedef struct {
 	int x, y, z, w;
 } __attribute__((aligned(16))) int4;

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Functions that NCCL's device code and its transport by GPU threads (gdaki)
-// would bring. Nobody calls those of the latter unasked.
+// Functions from NCCL's device code and its transport by GPU threads (gdaki).
+// NCCL calls those of the latter only on request.
 #include "standin.hpp"
 
 #include "device.h"
@@ -62,7 +61,7 @@ ncclResult_t ncclGinGdakiQueryLastError(void *, bool *)
 	return ncclInternalError;
 }
 
-// A communicator of one rank.
+// Called for a communicator of one rank.
 ncclResult_t ncclLaunchOneRank(void *to, const void *from, size_t count,
 			       struct ncclDevRedOpFull red, ncclDataType_t type,
 			       cudaStream_t stream)

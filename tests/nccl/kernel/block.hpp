@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// A block: one channel of one launch, and how it waits.
+// A block: one channel of one launch, and its waits.
 #ifndef KERNEL_BLOCK_HPP
 #define KERNEL_BLOCK_HPP
 
@@ -31,9 +30,9 @@ struct Block {
 	int id;
 	std::atomic<bool> aborted{ false };
 
-	// Until ready(), or the communicator is aborted; false then. With
-	// STANDIN_SPIN in the environment this looks all the time, as a GPU does,
-	// for tests of what it may see in between.
+	// Wait until ready(). Returns false if the communicator is aborted.
+	// With STANDIN_SPIN in the environment it polls without pauses, like a
+	// GPU, for tests of intermediate states.
 	template <class Ready> bool wait(Ready ready)
 	{
 		if (ready())
@@ -49,7 +48,7 @@ struct Block {
 				continue;
 			if (aborts())
 				return false;
-			// Hot, but for those it waits for.
+			// Poll, but yield to those it waits for.
 			sched_yield();
 		}
 		return true;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Numbers of functions are NCCL's own: asked for all that are done here.
+// Function numbers are NCCL's: it is asked for all functions implemented here.
 #include "functions.hpp"
 
 #include <map>
@@ -25,7 +24,7 @@ Table make_table()
 	for (int protocol = 0; protocol < NCCL_NUM_PROTOCOLS; protocol++) {
 		for (int coll : { ncclFuncBroadcast, ncclFuncAllGather })
 			add(table, { coll, 0, 0, NCCL_ALGO_RING, protocol });
-		// To the network all types and operations are bytes.
+		// For the network all types and operations are bytes.
 		for (int coll : { ncclFuncReduce, ncclFuncReduceScatter,
 				  ncclFuncAllReduce })
 			add(table, { coll, ncclDevSum, ncclFloat32,

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a batch of work asks for, and who does it.
+// The functions of a batch of work, and their implementations.
 #ifndef KERNEL_FUNCTIONS_HPP
 #define KERNEL_FUNCTIONS_HPP
 
@@ -14,15 +13,16 @@ struct Function {
 	int coll, op, type, algo, protocol;
 };
 
-// The function of an ID in a batch; NULL if none of those that are done here.
+// Return the function of an ID in a batch; NULL if it is not implemented here.
 const Function *function_find(int id);
 std::string function_name(const Function &function);
 
-// A collective's work on one channel, whose elements are so many bytes: ring.cc.
+// Do a collective's work on one channel, with elements of this many bytes:
+// ring.cc.
 void ring(Block &block, struct ncclDevWorkColl *work, const Function &function,
 	  size_t element);
 
-// pair.cc: one send and one receive, at once; each may have nothing to do.
+// pair.cc: do one send and one receive concurrently; each may be empty.
 void pair(Block &block, const struct ncclDevWorkP2p &work);
 
 } // namespace kernel

@@ -33,7 +33,8 @@ struct Launch {
 	}
 };
 
-// Work of all batches that belong together; index is that of the last then.
+// Collect the work of all batches that belong together; index is that of the
+// last one afterwards.
 std::vector<void *> gather(const Launch &launch, int *index)
 {
 	std::vector<void *> works;
@@ -50,7 +51,7 @@ std::vector<void *> gather(const Launch &launch, int *index)
 	}
 }
 
-// What NCCL's profiler shows as a kernel's channel.
+// The event that NCCL's profiler shows as a kernel's channel.
 void stamp(Block &block, struct ncclDevProfiler *where, bool enabled,
 	   uint64_t counter)
 {
@@ -80,7 +81,7 @@ void stamp_all(Block &block, struct ncclDevProfiler *where, int type,
 		      ++counter);
 }
 
-// Sends and receives of a batch run at once, as warps of a block do.
+// Sends and receives of a batch run concurrently, like warps of a block.
 void run_pairs(Block &block, const std::vector<void *> &works)
 {
 	auto run = [&block](void *work) {

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Send and receive: at once, since either may wait for what the other rank does in
-// the other direction.
+// Send and receive concurrently, since each may wait for the other rank's
+// action in the other direction.
 #include "functions.hpp"
 #include "primitives.hpp"
 #include "standin.hpp"
@@ -18,7 +17,7 @@ namespace
 
 using kernel::Block;
 
-// One direction of the work, and this channel's part of it.
+// One direction of the work, and the part of this channel.
 struct Half {
 	bool send;
 	int rank, parts;
@@ -49,7 +48,7 @@ Half half_of(const struct ncclDevWorkP2p &work, bool send)
 	return half;
 }
 
-// False if this channel has nothing of it.
+// Returns false if this channel has no part of it.
 bool take_part(Half &half, int part)
 {
 	size_t begin, end;
@@ -62,7 +61,7 @@ bool take_part(Half &half, int part)
 	return true;
 }
 
-// Without a byte there is still a message.
+// Without bytes there is still a message.
 void run_half(Block &block, const Half &half)
 {
 	kernel::Setup setup;
@@ -105,7 +104,7 @@ void kernel::pair(Block &block, const struct ncclDevWorkP2p &work)
 		return;
 	}
 	std::optional<Task> sender;
-	// One chunk waits for no more than what was sent before.
+	// A single chunk waits only for earlier sends.
 	if (sends && !send.registered && send.size <= send.chunk)
 		run_half(block, send);
 	else if (sends)

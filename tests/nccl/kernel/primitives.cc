@@ -44,7 +44,8 @@ Primitives::~Primitives()
 		receiver.save();
 	for (Sender &sender : senders) {
 		sender.save();
-		// Else the next kernel could write over what is being sent.
+		// Otherwise the next kernel could overwrite data that is being
+		// sent.
 		if (sender.registered)
 			sender.wait_read(steps);
 	}
@@ -58,7 +59,8 @@ char *Primitives::user(Buffer buffer, ssize_t at) const
 	       at * (ssize_t)element;
 }
 
-// A chunk, in as many slices as there are; what is short has empty ones.
+// Process a chunk in the given number of slices; slices beyond a short chunk
+// are empty.
 void Primitives::move(const Move &move)
 {
 	size_t left = (size_t)std::max<ssize_t>(move.count, 0);
@@ -94,7 +96,7 @@ void Primitives::slice(const Move &move, ssize_t offset, size_t count)
 			sender.post(steps);
 }
 
-// Where a peer's data is, once it is there; NULL after an abort.
+// Wait for a peer's data and return its address; NULL after an abort.
 const char *Primitives::arrived(Receiver &receiver, const Move &move,
 				ssize_t offset, size_t size)
 {
@@ -112,8 +114,8 @@ static void add(float *sum, const float *a, const float *b, size_t n)
 		sum[i] = a[i] + b[i];
 }
 
-// Own elements and those of all peers, summed up. They are in `space` afterwards,
-// or where they were if there is nothing to do. NULL after an abort.
+// Sum up the own elements and those of all peers. The result is in `space`, or
+// in the source if there is nothing to add. NULL after an abort.
 const char *Primitives::combine(const Move &move, ssize_t offset, size_t count,
 				char *space)
 {
@@ -151,8 +153,8 @@ void Primitives::data(const Move &move, ssize_t offset, size_t count)
 		own.resize(size);
 		space = own.data();
 	}
-	// A peer to peer transfer of registered memory is all the network's; of
-	// a ring's first step too.
+	// The network does a whole peer-to-peer transfer of registered memory,
+	// and a ring's first step.
 	bool wire_reads = move.send && !senders.empty() &&
 			  senders[0].registered &&
 			  (peer_to_peer || !move.receive);

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What NCCL calls primitives: receive, reduce, copy and send, in one go, slice
-// by slice.
+// NCCL's primitives: receive, reduce, copy and send in one operation, slice by
+// slice.
 #ifndef KERNEL_PRIMITIVES_HPP
 #define KERNEL_PRIMITIVES_HPP
 
@@ -11,7 +10,7 @@
 namespace kernel
 {
 
-// Where elements of the user come from or go to.
+// Source and destination of the user's elements.
 enum class Buffer {
 	none,
 	input,
@@ -20,12 +19,12 @@ enum class Buffer {
 
 struct Setup {
 	int protocol = simple;
-	int slices = 1, steps = 1; // of a chunk, of a slice; of Simple only
+	int slices = 1, steps = 1; // per chunk, per slice; Simple only
 	std::vector<int> from, to; // ranks, none below 0
-	int index = 0; // of the connections of a pair: 1 for send and receive
+	int index = 0; // of a pair's connections: 1 for send and receive
 	const void *input = nullptr;
 	void *output = nullptr;
-	size_t step_size = 0; // bytes; 0: as large as the buffers have it
+	size_t step_size = 0; // bytes; 0: that of the buffers
 	bool registered_from = false, registered_to = false;
 	bool peer_to_peer = false; // a send or receive, no collective
 };
@@ -81,13 +80,13 @@ class Primitives
       private:
 	Block &block;
 	const int protocol, slices, steps;
-	const size_t element; // bytes; what is summed up is floats
+	const size_t element; // bytes; only floats are summed up
 	const bool peer_to_peer;
 	char *const input, *const output;
 	const size_t step_size; // elements
 	std::vector<Receiver> receivers;
 	std::vector<Sender> senders;
-	std::vector<char> own, taken; // what has no other place
+	std::vector<char> own, taken; // temporary space
 
 	char *user(Buffer buffer, ssize_t at) const;
 	void slice(const Move &move, ssize_t offset, size_t count);

@@ -10,10 +10,10 @@
 namespace kernel
 {
 
-// LL: 8 bytes of data as two words, each with a flag behind it, and each such
-// pair is written at once.
+// LL: 8 bytes of data are two words, each followed by a flag, and each such
+// pair is written atomically.
 constexpr size_t ll_data = 8, ll_line = 16;
-// LL128: a flag behind each 120 bytes, and lines come by sixteens.
+// LL128: a flag follows each 120 bytes, and lines come in groups of sixteen.
 constexpr size_t ll128_data = 120, ll128_line = 128, ll128_lines = 16;
 
 size_t wire_size(int protocol, size_t size)
@@ -60,7 +60,7 @@ Receiver::Receiver(Block &block, struct ncclConnInfo *info, int protocol,
 {
 	if (protocol != simple)
 		return;
-	// Credits, in case it was rounded up.
+	// Return credits, in case the step was rounded up.
 	store(info->head, step);
 	registered = with_registered && (info->flags & NCCL_DIRECT_NIC);
 	if (registered)
@@ -96,10 +96,10 @@ bool Receiver::take_ll(char *to, size_t size)
 	return true;
 }
 
-// The tail tells of LL128 data too, but a GPU does not look at it: data that a
-// device of the network puts down after its flag is read before it is there.
-// Nor does it go from the first line to the last: its warps look at all of them
-// at once. So lines are taken as they come.
+// The tail also announces LL128 data, but a GPU does not read it: if a network
+// device stores data after its flag, the GPU reads the line too early. A GPU
+// also does not read lines in order: its warps read all of them concurrently.
+// So this takes lines as they come.
 bool Receiver::take_ll128(char *to, size_t size)
 {
 	uint64_t flag = step + 1;
@@ -188,7 +188,7 @@ void Sender::put_ll128(const char *from, size_t size)
 void Sender::post(int steps)
 {
 	step += steps;
-	// A proxy thread looks at the tail; a GPU reads the flags.
+	// A proxy thread reads the tail, a GPU reads the flags.
 	if (protocol == simple || (protocol == ll128 && info->connFifo))
 		store(info->tail, step);
 }

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// One end of a connection, as a GPU has it: where steps lie, when there is room
-// or data, and how data lies on the wire in each protocol.
+// One end of a connection as a GPU uses it: where steps are stored, when there
+// is room or data, and the data format of each protocol.
 #ifndef KERNEL_PROTOCOL_HPP
 #define KERNEL_PROTOCOL_HPP
 
@@ -18,17 +17,18 @@ enum {
 class Connection
 {
       public:
-	// Steps are rounded up to whole turns of `turn` steps, as a GPU does.
+	// Steps are rounded up to multiples of `turn` steps, as on a GPU.
 	Connection(Block &block, struct ncclConnInfo *info, int protocol,
 		   int turn);
 
-	// Step that comes next. What a kernel leaves, the next one finds.
+	// The next step. Each kernel continues from the step that the last one
+	// left.
 	uint64_t step;
 	void save();
 
-	// Where the step's data is, or goes.
+	// Return the address of the step's data.
 	char *slot() const;
-	// The buffer of the user is what the network reads and writes.
+	// Return whether the network reads and writes the user's buffer.
 	bool registered = false;
 
       protected:
@@ -43,10 +43,11 @@ class Receiver : public Connection
 	Receiver(Block &block, struct ncclConnInfo *info, int protocol,
 		 int turn, bool registered);
 
-	// Simple: until `steps` more have come.
+	// Simple: wait until `steps` more have arrived.
 	bool wait(int steps);
-	// LL and LL128: `size` bytes of the present step, as they come, to `to`.
-	// A line counts when its flag is there, which a GPU reads with the line.
+	// LL and LL128: copy `size` bytes of the current step to `to` as they
+	// arrive. A line counts when its flag is set, which a GPU reads with
+	// the line.
 	bool take(char *to, size_t size);
 	void post(int steps);
 
@@ -60,12 +61,13 @@ class Sender : public Connection
       public:
 	using Connection::Connection;
 
-	// Until there is room for `steps` more; says how much each will have.
+	// Wait until there is room for `steps` more, and store the size of
+	// each.
 	bool wait(int steps, size_t size);
-	// Data of the present step, in the form of its protocol.
+	// Write data of the current step, in the format of its protocol.
 	void put(const char *from, size_t size);
 	void post(int steps);
-	// Registered: until the network has read the last step's data.
+	// Registered: wait until the network has read the last step's data.
 	void wait_read(int steps);
 
       private:
@@ -73,7 +75,7 @@ class Sender : public Connection
 	void put_ll128(const char *from, size_t size);
 };
 
-// Bytes that so many bytes of data take on the wire.
+// Return the bytes that this much data takes on the wire.
 size_t wire_size(int protocol, size_t size);
 
 } // namespace kernel

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Rings: each rank receives of the one before it, and sends to the next.
+// Rings: each rank receives from the previous one and sends to the next.
 #include "functions.hpp"
 #include "primitives.hpp"
 
@@ -15,9 +14,9 @@ using kernel::Block;
 using kernel::Function;
 using kernel::Primitives;
 
-// A channel's part of the work, in elements.
+// The part of a channel, in elements.
 struct Part {
-	size_t count; // of one rank, all channels
+	size_t count; // per rank, all channels
 	size_t offset, size, chunk;
 };
 
@@ -33,7 +32,8 @@ void all_reduce_loop(Ring &ring, ssize_t begin, ssize_t left, ssize_t chunk)
 {
 	int n = ring.size, index = ring.block.channel->ring.index;
 	Primitives &prims = ring.prims;
-	// Chunk that is `back` ranks behind this one in the ring.
+	// Return the chunk of the rank that is `back` ranks behind this one in
+	// the ring.
 	auto at = [&](int back, ssize_t *count) {
 		ssize_t offset = (index + n - back) % n * chunk;
 
@@ -57,7 +57,7 @@ void all_reduce_loop(Ring &ring, ssize_t begin, ssize_t left, ssize_t chunk)
 	prims.receive(offset, count);
 }
 
-// One turn of the ring with all ranks' chunks.
+// Make one turn of the ring with all ranks' chunks.
 void all_reduce(Ring &ring, const Part &part, size_t element)
 {
 	size_t turn = part.chunk * ring.size;
@@ -152,8 +152,8 @@ void reduce(Ring &ring, const Part &part)
 	}
 }
 
-// Where the network reads and writes registered buffers by itself, this rank's
-// own part of the result is left to copy.
+// If the network itself reads and writes registered buffers, only this rank's
+// own part of the result must be copied.
 void copy_own(Ring &ring, const Part &part, int coll)
 {
 	char *from = (char *)ring.work->sendbuff + part.offset;

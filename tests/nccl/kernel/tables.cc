@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// Tables of kernels that NCCL's device code would bring. No header of NCCL is
-// read here: it declares constant what is filled in here, and the names of
-// variables are not mangled.
+// Tables of kernels from NCCL's device code. This file includes no header of
+// NCCL: those declare the tables constant, and names of variables are not
+// mangled.
 //
-// There is one kernel, of which nobody needs more than its address, and the ID
-// of a function is its row.
+// There is one kernel, of which only the address is used, and the ID of a
+// function is its row.
 namespace
 {
 constexpr int rows = 16384;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-// Never destroyed, as threads of NCCL outlive main().
+// Never destroyed: threads of NCCL outlive main().
 struct kernel::Worker {
 	std::mutex lock;
 	std::condition_variable change;
-	std::function<void()> work; // empty: it has none, or is done
+	std::function<void()> work; // empty: none, or done
 
 	Worker()
 	{
@@ -23,7 +23,7 @@ struct kernel::Worker {
 	{
 		std::unique_lock<std::mutex> guard(lock);
 
-		// Naps are as long as they say.
+		// Make naps as short as requested.
 		prctl(PR_SET_TIMERSLACK, 1000UL);
 		for (;;) {
 			change.wait(guard, [this] { return (bool)work; });

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What runs beside its caller, on a thread that is kept for the next: to begin one
-// and end it takes longer than many a launch.
+// A task runs concurrently with its caller, on a thread that is reused: to
+// start and end a thread takes longer than many launches.
 #ifndef KERNEL_TASK_HPP
 #define KERNEL_TASK_HPP
 
@@ -16,7 +15,7 @@ class Task
       public:
 	explicit Task(std::function<void()> work);
 	Task(Task &&other);
-	// Until the work is done; once, and no task ends without.
+	// Wait until the work is done. Call it exactly once per task.
 	void join();
 
       private:

@@ -40,8 +40,8 @@ long futex(std::atomic<uint32_t> *word, int op, uint32_t value,
 	return syscall(SYS_futex, word, op, value, limit);
 }
 
-// Who is woken has the CPU at once, perhaps that of the waker: so first they leave
-// the list, and nobody is woken under the lock.
+// A woken thread may get the waker's CPU immediately. So first remove the
+// threads from the list, and wake none under the lock.
 void look()
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -55,13 +55,13 @@ void look()
 	all.erase(first, all.end());
 	guard.unlock();
 	for (Sleeper *sleeper : woken) {
-		// From here on it may have returned.
+		// The waiter may have returned from here on.
 		sleeper->over.store(1, std::memory_order_release);
 		futex(&sleeper->over, FUTEX_WAKE_PRIVATE, 1);
 	}
 }
 
-// False: a look has taken it.
+// Returns false if a check has removed it.
 bool leave(Sleeper *sleeper)
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -94,7 +94,7 @@ void kernel::watch(const std::function<bool()> &ready, unsigned int naps)
 		futex(&self.over, FUTEX_WAIT_PRIVATE, 0);
 }
 
-// sched_yield() of NCCL and of all in this library, see library/CMakeLists.txt.
+// sched_yield() of NCCL and of this whole library, see library/CMakeLists.txt.
 extern "C" int __real_sched_yield();
 extern "C" int __wrap_sched_yield()
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All-to-all by grouped sends and receives. NCCL puts several of them into one
- * receive of the network where ranks share its connections.
+ * All-to-all by grouped sends and receives. NCCL merges several into one
+ * network receive if ranks share connections.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ void test_alltoall(struct rank *r)
 	}
 }
 
-/* Many at once: nobody waits between them, so receives run far ahead. */
+/* Post many without waiting between them, so that receives run far ahead. */
 void test_queued(struct rank *r)
 {
 	size_t bytes = 65536, all = bytes * (size_t)r->n;
@@ -92,7 +92,8 @@ void test_queued(struct rank *r)
 	device_free(r, out);
 }
 
-/* Both ends know it: sizes of no pair and round are alike, some are nothing. */
+/* Return a size that both ends know: it differs by pair and round, and may be
+ * 0. */
 static size_t ragged_size(const struct rank *r, int from, int to,
 			  unsigned round)
 {
@@ -121,7 +122,7 @@ static void ragged_once(struct rank *r, char *in, char *out, unsigned round)
 	memset(out, POISON, most * (size_t)r->n);
 	NCCL(r, ncclGroupStart());
 	for (int k = 0; k < r->n; k++) {
-		/* Each rank and round goes about it in another order. */
+		/* Each rank and round uses another order. */
 		int to = (k * 5 + r->rank + (int)round) % r->n;
 		int from = (k + r->rank * 3 + (int)round) % r->n;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every collective and a pair's exchange, by size. */
+/* Every collective and an exchange of pairs, by size. */
 #include <string.h>
 
 #include <nccl.h>
@@ -95,7 +95,8 @@ static void rooted_once(struct rank *r, size_t bytes, unsigned round)
 	device_free(r, out);
 }
 
-/* With the rank of the same place half the ranks on: on another node. */
+/* Exchange with the rank at half the number of ranks further: on another
+ * node. */
 static void exchange_once(struct rank *r, size_t bytes, unsigned round)
 {
 	int peer = (r->rank + r->n / 2) % r->n;

@@ -11,7 +11,7 @@
 
 #define SEVERAL 3
 
-/* All of them have work at once. */
+/* Give all of them work at the same time. */
 static void several(struct rank *r, ncclComm_t *comm)
 {
 	size_t count = 1 << 18;
@@ -37,7 +37,7 @@ static void several(struct rank *r, ncclComm_t *comm)
 	}
 }
 
-/* Works, in each of its ways. */
+/* Check that the communicator works, in each way. */
 static void use(struct rank *r, ncclComm_t comm, unsigned round)
 {
 	all_reduce_once(r, comm, r->stream, 1 << 20, round);
@@ -52,7 +52,7 @@ void test_communicators(struct rank *r)
 
 	several(r, comm);
 	say(r, "%d communicators at once", SEVERAL);
-	/* Ranks of both nodes in each half, where there are so many. */
+	/* Each half has ranks of both nodes, if there are enough. */
 	NCCL(r, ncclCommSplit(r->comm, r->rank % 2, r->rank, &halves, NULL));
 	use(r, halves, 1);
 	say(r, "halves of %d", comm_size(r, halves));
@@ -82,7 +82,7 @@ void test_rerun(struct rank *r)
 	say(r, "made and ended %d times", r->opt->times);
 }
 
-/* Once while rank 0 stays away, once while all are in it. */
+/* Abort once while rank 0 does not take part, once while all do. */
 void test_abort(struct rank *r)
 {
 	size_t count = 4 << 20;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic that goes on while something happens; see --during and --kill. */
+/* Traffic that continues while something happens; see --during and --kill. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,20 @@
 
 #include "rank.h"
 
-/* Seconds that NCCL may go without telling of what has gone wrong; not those in
- * which the rank that is to be told has no CPU to hear it. */
+/* Seconds within which NCCL must report a failure, without the time in which
+ * the rank had no CPU. */
 #define TELL 5.0
 
 struct loop {
 	float *in, *out;
-	float *stop, *stopped; /* of rank 0 to all */
+	float *stop, *stopped; /* from rank 0 to all */
 	size_t count;
 	double slowest;
-	double starved; /* when the present turn began */
+	double starved; /* when the current turn began */
 };
 
-/* An all-reduce, and in another whether to go on: all ranks must agree. */
+/* Make an all-reduce, and another one about whether to continue: all ranks must
+ * agree. */
 static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 {
 	double begin = now();
@@ -47,14 +48,14 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	return 0;
 }
 
-/* The end of a rank that has been told. */
+/* End a rank that got the error. */
 static void told(struct rank *r, int error, const struct loop *l)
 {
 	double waited = now() - atomic_load(&r->world->begun);
 	double idle = starved() - l->starved, begin, load = 0;
 	char why[600];
 
-	if (idle > waited) /* the turn began before what went wrong */
+	if (idle > waited) /* the turn began before the failure */
 		idle = waited;
 	getloadavg(&load, 1);
 	snprintf(why, sizeof(why), "%s: %s", ncclGetErrorString(error),
@@ -68,7 +69,7 @@ static void told(struct rank *r, int error, const struct loop *l)
 	printf("rank %d: told after %.2f s, %.2f of them without a CPU, load "
 	       "%.1f, abort took %.2f s: %s\n",
 	       r->rank, waited, idle, load, now() - begin, why);
-	/* Nothing else is what users and frameworks know to restart after. */
+	/* Users and frameworks restart only after these two. */
 	if (error != ncclRemoteError && error != ncclSystemError)
 		fail(r, "told of \"%s\"", ncclGetErrorString(error));
 	if (waited - idle > TELL)
@@ -77,7 +78,7 @@ static void told(struct rank *r, int error, const struct loop *l)
 		fail(r, "abort took %.1f s", now() - begin);
 }
 
-/* Rank 0 says when: some rounds after what was to happen has happened. */
+/* Rank 0 decides: some rounds after the event. */
 static bool enough(struct rank *r, unsigned round)
 {
 	if (r->rank || r->opt->expect_error ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent: it forks the ranks before anything of NCCL has run, gives each
- * the environment of its node, and meddles when it is told to.
+ * The parent: it forks the ranks before any code of NCCL has run, gives each
+ * the environment of its node, and causes the events that the options name.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -146,7 +146,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	return 0;
 }
 
-/* Its GPU is the only one it sees; the topology file has those of the node. */
+/* A rank sees only its own GPU; the topology file has all GPUs of the node. */
 static void set_environment(const struct options *opt, int rank)
 {
 	int node = rank / opt->per_node;
@@ -161,7 +161,8 @@ static void set_environment(const struct options *opt, int rank)
 	for (int i = 0; i < opt->envs; i++) {
 		char *pair;
 
-		/* The parent's copy stays as it is: putenv() keeps it. */
+		/* putenv() keeps the string, so the parent's copy must not
+		 * change. */
 		if (strtol(opt->env[i], &pair, 10) == node && *pair == ':')
 			putenv(pair + 1);
 	}
@@ -191,7 +192,7 @@ static _Noreturn void run_rank(const struct options *opt, struct world *world,
 		NCCL(&r, ncclCommDestroy(r.comm));
 	}
 	fflush(NULL);
-	/* Threads of streams may still be there. */
+	/* Threads of streams may still run. */
 	_exit(0);
 }
 
@@ -212,7 +213,7 @@ static struct world *world_new(int ranks)
 	return world;
 }
 
-/* Whether what is to happen in mid-run has been set off. */
+/* Return whether the event in mid-run has been caused. */
 static bool meddle(const struct options *opt, struct world *world,
 		   const pid_t *pid)
 {
@@ -231,7 +232,7 @@ static bool meddle(const struct options *opt, struct world *world,
 	return true;
 }
 
-/* Ends with them: the first that fails takes the others with it. */
+/* Wait for all ranks. If one fails, kill the others. */
 static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 		    int n)
 {
@@ -268,7 +269,8 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 	return failed || !done;
 }
 
-/* Of all ranks, for bench/nccl: seconds, and pages made or mapped. */
+/* Print for bench/nccl, for all ranks: CPU seconds, and pages made or
+ * mapped. */
 static void say_cpu(void)
 {
 	struct rusage u;

@@ -123,7 +123,7 @@ void meet(const struct rank *r)
 	pthread_barrier_wait(&r->world->barrier);
 }
 
-/* Who has waited for long may as well look less often. */
+/* After a long wait, check less often. */
 static void nap(double waited)
 {
 	double s = waited / 8 + 50e-6;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// A transport of NCCL's own, BUILTIN, as a plugin, for what measures plugins:
+// NCCL's own transport BUILTIN as a plugin, for programs that measure plugins:
 // mpib-perf --plugin, bench/compare --socket and --peer, bench/budget --peer.
 #include <nccl.h>
 #include <nccl_net.h>
@@ -18,7 +17,7 @@ ncclNet_t TABLE;
 namespace
 {
 
-// Before the table is looked for.
+// Runs before the table is looked up.
 __attribute__((constructor)) void begin()
 {
 	TABLE = BUILTIN;

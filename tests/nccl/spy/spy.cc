@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// A net plugin that stands between NCCL and the one under test, and counts what
-// NCCL really asked for. Counters are 64-bit numbers in the file SPY_COUNTERS,
-// shared by all ranks; run knows their places.
+// A net plugin between NCCL and the plugin under test, which counts NCCL's
+// calls. Counters are 64-bit numbers in the file SPY_COUNTERS, shared by all
+// ranks; run knows their offsets.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -13,7 +12,7 @@
 #include <nccl.h>
 #include <nccl_net.h>
 
-// The newest table that NCCL of this version asks for.
+// The newest table that this version of NCCL looks up.
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
 #define TABLE ncclNetPlugin_v12
 #else
@@ -29,14 +28,14 @@ namespace
 {
 
 enum {
-	RECV = 0, // of 1 message; those of n are at n - 1
+	RECV = 0, // of 1 message; of n messages: at n - 1
 	RECV_MAX = 16,
 	SEND = 16,
 	REG_HOST,
 	REG_DEVICE,
 	REG_DMABUF,
 	FLUSH,
-	FLUSHING, // of those, which gave NCCL a request to wait for
+	FLUSHING, // flushes with a request to wait for
 	COUNTERS,
 };
 
@@ -112,7 +111,7 @@ void map_counters()
 		_exit(98);
 }
 
-// Before NCCL looks for the table: it reads it as soon as this is loaded.
+// Runs before NCCL looks up the table: NCCL reads it as soon as this is loaded.
 __attribute__((constructor)) void begin()
 {
 	const char *file = getenv("SPY_PLUGIN");

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copies, and what is allocated and freed in the order of a stream.
+// Copies, and memory that is allocated and freed in the order of a stream.
 #include "standin.hpp"
 
 #include <cstring>
@@ -12,8 +11,8 @@ STANDIN_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size,
 	return cudaSuccess;
 }
 
-// What CUDA does not know may be gone before the stream comes by: it is copied
-// at once.
+// Memory unknown to CUDA may be freed before the stream runs: copy it
+// immediately.
 STANDIN_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
 					enum cudaMemcpyKind,
 					cudaStream_t stream)

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Functions of the driver, which NCCL asks for by name. Virtual memory,
-// multicast and operations of streams on memory are not among them: NCCL then
-// does without.
+// Functions of the driver, which NCCL looks up by name. Virtual memory,
+// multicast and operations of streams on memory are missing: NCCL works without
+// them.
 #include "launch.hpp"
 
 #include <cstdio>
@@ -32,7 +31,7 @@ CUresult device_get_attribute(int *value, CUdevice_attribute attr, CUdevice)
 	return CUDA_SUCCESS;
 }
 
-// One for each device of each node.
+// Return a context for each device of each node.
 CUresult device_get_uuid(CUuuid *uuid, CUdevice device)
 {
 	const char *node = getenv("NCCL_HOSTID");
@@ -44,7 +43,7 @@ CUresult device_get_uuid(CUuuid *uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-// Contexts are of no matter here: a thread's device is.
+// Contexts have no effect here: only a thread's device counts.
 CUcontext context()
 {
 	static char only;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Events: each record is a moment that a stream comes by, once.
+// Events: each record is one point in a stream's work.
 #include "standin.hpp"
 
 #include <condition_variable>
@@ -106,7 +105,7 @@ STANDIN_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return cudaSuccess;
 }
 
-// One that was never recorded has happened.
+// An event that was never recorded counts as complete.
 STANDIN_API cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	std::shared_ptr<Moment> moment = moment_of(event);

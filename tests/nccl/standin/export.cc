@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// A dma-buf of device memory: an fd whose byte 0 is the first of the range.
-// That of a whole allocation is the memfd behind it. Part of one gets a memfd
-// of its own, mapped over it with what it had; the page behind the allocation
-// tells those that open it later.
+// A dma-buf of device memory: an fd whose byte 0 is the first of the range. For
+// a whole allocation it is the memfd behind it. For a part it is a new memfd,
+// mapped over that part with its contents. The page behind the allocation lists
+// the parts for processes that open it later.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -36,7 +35,7 @@ int part_memfd(const void *from, size_t size)
 	return fd;
 }
 
-// The fd of the part, made if there is none; -1 with a word on why not.
+// Return the fd of the part, making one if needed; -1 and a message on failure.
 int part_fd(Parts *parts, const Range &range, uint64_t offset, uint64_t size)
 {
 	void *address = (void *)(range.begin + offset);
@@ -99,7 +98,8 @@ CUresult standin::export_range(int *fd, CUdeviceptr begin, size_t size)
 		if (!parts)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		size = (size + page - 1) & ~(page - 1);
-		// The first part of one that has no other is as good as all.
+		// The first part of an allocation without other parts may be
+		// the memfd itself.
 		of = begin == range.begin && !parts->count
 			     ? range.fd
 			     : part_fd(parts, range, begin - range.begin, size);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Memory of a device in another process of this node: opened by /proc.
+// Device memory in another process of this node, opened through /proc.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -26,7 +25,7 @@ int open_fd_of(int pid, int fd)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-// Maps the parts that have memfds of their own over the allocation.
+// Map the parts with separate memfds over the allocation.
 bool map_parts(char *memory, const Handle &handle, int fd)
 {
 	standin::Parts *parts = standin::parts_map(fd, handle.size);
@@ -68,7 +67,7 @@ STANDIN_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out,
 	return cudaSuccess;
 }
 
-// As the real one, it maps the whole allocation.
+// Like the real function, it maps the whole allocation.
 STANDIN_API cudaError_t cudaIpcOpenMemHandle(void **device,
 					     cudaIpcMemHandle_t in,
 					     unsigned int)

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Launches. There is one kernel, kernel/kernel.hpp: what it does is all in its
-// arguments.
+// Launches. There is one kernel, kernel/kernel.hpp, controlled by its arguments
+// only.
 #include "launch.hpp"
 #include "kernel.hpp"
 
@@ -26,7 +25,7 @@ bool arguments(void **extra, const char **buffer, size_t *size)
 	return *buffer && *size;
 }
 
-// Aligned as a device has them.
+// Aligned as on a device.
 struct Copy {
 	struct Line {
 		alignas(64) char bytes[64];
@@ -70,7 +69,7 @@ CUresult standin::launch_kernel_ex(const CUlaunchConfig *config, CUfunction,
 	for (unsigned int i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute &attr = config->attrs[i];
 
-		// Blocks are threads: nothing of a device is in their way.
+		// Blocks are threads: they need no resources of a device.
 		if (attr.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
 			event_happened(attr.value.launchCompletionEvent.event);
 	}

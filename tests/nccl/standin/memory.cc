@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Memory. That of a device is a sealed memfd of its own: other processes can
-// open it (ipc.cc), and devices of the network take it for a dma-buf
-// (export.cc). A page behind each says which parts were exported; see there.
+// Memory. Device memory is a sealed memfd: other processes can open it
+// (ipc.cc), and network devices accept it as a dma-buf (export.cc). A page
+// behind each allocation says which parts were exported; see there.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -16,7 +15,7 @@ namespace
 
 std::mutex lock;
 
-// By their begin. Never destroyed: threads of NCCL outlive main().
+// Sorted by start address. Never destroyed: threads of NCCL outlive main().
 std::map<uintptr_t, standin::Range> &ranges()
 {
 	static auto *all = new std::map<uintptr_t, standin::Range>;
@@ -119,14 +118,14 @@ STANDIN_API cudaError_t cudaMalloc(void **device, size_t size)
 	return allocate(device, size, standin::Kind::device);
 }
 
-// The host reads all memory here.
+// The host can read all memory here.
 STANDIN_API cudaError_t cudaMallocManaged(void **device, size_t size,
 					  unsigned int)
 {
 	return cudaMalloc(device, size);
 }
 
-// As the real one, it waits for the device first.
+// Like the real function, it waits for the device first.
 STANDIN_API cudaError_t cudaFree(void *device)
 {
 	if (device)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libnvidia-ml.so.1, which NCCL opens: as many devices as STANDIN_GPUS has (see
- * device.cc), all of which reach each other. Of links and fabrics NCCL learns
- * by its topology file: functions about them say that they are not supported.
+ * libnvidia-ml.so.1, which NCCL opens: the devices of STANDIN_GPUS (see
+ * device.cc), all of which reach each other. NCCL gets links and fabrics from
+ * its topology file: functions about them return that they are not supported.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The page behind a device allocation, which says to processes that open the
-// allocation which parts of it lie in memfds of their own.
+// The page behind a device allocation, which tells processes that open the
+// allocation which parts of it are in separate memfds.
 #ifndef STANDIN_PAGE_HPP
 #define STANDIN_PAGE_HPP
 
@@ -17,8 +16,9 @@ struct Part {
 	int32_t pad;
 };
 
-// Written by the process that allocated, but for opened; read by those that
-// open. NCCL exports before it passes a handle on, so they never do it at once.
+// Written by the allocating process, except for opened; read by processes that
+// open it. NCCL exports before it passes a handle on, so both never happen at
+// the same time.
 struct Parts {
 	uint32_t count;
 	uint32_t opened; // times that another process mapped it
@@ -26,11 +26,11 @@ struct Parts {
 };
 static_assert(sizeof(Parts) <= page, "one page");
 
-// Maps the page of the allocation behind this fd; NULL if it cannot.
+// Map the page of the allocation behind this fd; NULL on failure.
 Parts *parts_map(int fd, size_t size);
 void parts_unmap(Parts *parts);
 
-// export.cc: fds of parts of a range that goes away.
+// export.cc: close the fds of parts in a freed range.
 void export_forget(const Range &range);
 
 } // namespace standin

@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the files of this room share: a CUDA runtime and driver in which device
+// Shared by the files of this folder: a CUDA runtime and driver in which device
 // memory is host memory, a stream is a queue with a thread, and a kernel is
 // code of the CPU (kernel/kernel.hpp).
 //
-// Any thread may call anything. Locks are taken in this order: that of all
-// streams, that of a stream, that of the memory.
+// Any thread may call any function. Order of locks: that of all streams, that
+// of a stream, that of the memory.
 #ifndef STANDIN_HPP
 #define STANDIN_HPP
 
@@ -24,18 +23,19 @@
 namespace standin
 {
 
-// error.cc: what cudaGetLastError() will answer this thread; returns it.
+// error.cc: set the result of this thread's cudaGetLastError(), and return it.
 cudaError_t fail(cudaError_t error);
-// Says what NCCL has asked for and this stand-in does not do, and ends the
-// process: no test may pass by what was left out.
+// Print which unsupported function NCCL has called, and end the process: no
+// test may pass because of a missing function.
 [[noreturn]] void not_done(const std::string &what);
 
 // device.cc: devices of this process, in the order of STANDIN_GPUS.
 int device_count();
 int device_current();
-// Its address on PCI, of the form 0000:10:00.0.
+// Return its address on PCI, of the form 0000:10:00.0.
 const std::string &device_bus(int device);
-// The value of a runtime's or a driver's attribute; the numbers are the same.
+// Return the value of a runtime's or a driver's attribute; the numbers are the
+// same.
 int device_attribute(int attribute);
 
 // memory.cc
@@ -54,23 +54,24 @@ struct Range {
 	int fd; // of the memfd behind device memory, or -1
 };
 
-// The range that the address lies in.
+// Return the range that contains the address.
 bool memory_find(const void *address, Range *range);
 void memory_add(const Range &range);
 cudaError_t memory_free(void *begin);
 
-// stream.cc: work of a stream runs in order, one after the other. What cannot
-// wait for anything is quick: on an idle stream it runs at once, in the caller.
+// stream.cc: work of a stream runs in order, one item after the other. Work
+// that never waits is quick: on an idle stream it runs immediately, in the
+// caller.
 void stream_add(cudaStream_t stream, std::function<void()> work,
 		bool quick = false);
-// Until all of a stream, or of all streams, is done.
+// Wait until all work of a stream, or of all streams, is done.
 void stream_drain(cudaStream_t stream);
 void stream_drain_all();
 
-// event.cc: the event has happened, though nothing of its stream has.
+// event.cc: mark the event as complete without work on a stream.
 void event_happened(cudaEvent_t event);
 
-// driver.cc: a driver function by its name, or NULL.
+// driver.cc: return a driver function by its name, or NULL.
 void *driver_function(const std::string &name);
 
 // export.cc: cuMemGetHandleForAddressRange().

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Streams: a queue each, and a thread from the first work that may wait.
+// Streams: each has a queue, and a thread once it has work that may wait.
 #include "standin.hpp"
 
 #include <condition_variable>
@@ -46,7 +45,7 @@ class Stream : public std::enable_shared_from_this<Stream>
 		return queue.empty() && !busy;
 	}
 
-	// What it has still runs.
+	// Its remaining work still runs.
 	void end()
 	{
 		std::lock_guard<std::mutex> guard(lock);

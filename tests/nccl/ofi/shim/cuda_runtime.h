@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functional tests of aws-ofi-nccl call of CUDA, with host memory. */
+/* The CUDA functions that the functional tests of aws-ofi-nccl call, with host
+ * memory. */
 #ifndef MPIB_NCCL_OFI_CUDA_RUNTIME_H
 #define MPIB_NCCL_OFI_CUDA_RUNTIME_H
 

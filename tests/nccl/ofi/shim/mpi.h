@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As much of MPI as the functional tests of aws-ofi-nccl call, for two ranks on one
- * machine. A communicator is a mailbox for each rank in memory that both ranks map
- * (the file $MPI_FILE); each call is one exchange of the two mailboxes. $MPI_RANK
- * is 0 or 1.
+ * The functions of MPI that the functional tests of aws-ofi-nccl call, for two
+ * ranks on one machine. A communicator is a mailbox for each rank in memory
+ * that both ranks map (the file $MPI_FILE); each call is one exchange of the
+ * two mailboxes. $MPI_RANK is 0 or 1.
  */
 #ifndef MPIB_NCCL_OFI_MPI_H
 #define MPIB_NCCL_OFI_MPI_H
@@ -49,13 +49,13 @@ int MPI_Barrier(MPI_Comm comm);
 /* In place only. */
 int MPI_Allgather(const void *out, int sent, MPI_Datatype out_type, void *in,
 		  int count, MPI_Datatype type, MPI_Comm comm);
-/* Of one int, MPI_MIN only. */
+/* One int, MPI_MIN only. */
 int MPI_Allreduce(const void *mine, void *least, int count, MPI_Datatype type,
 		  MPI_Op op, MPI_Comm comm);
 int MPI_Sendrecv(const void *out, int sent, MPI_Datatype out_type, int to,
 		 int out_tag, void *in, int count, MPI_Datatype type, int from,
 		 int in_tag, MPI_Comm comm, MPI_Status *status);
-/* A send is kept until the receive that follows it, as both ranks send first. */
+/* A send is stored until the following receive, since both ranks send first. */
 int MPI_Send(const void *out, int count, MPI_Datatype type, int to, int tag,
 	     MPI_Comm comm);
 int MPI_Recv(void *in, int count, MPI_Datatype type, int from, int tag,
