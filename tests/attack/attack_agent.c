@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile agent: a user whom the proxies trust only as an agent. It sends
+ * A hostile agent: a user that the proxies trust only as an agent. It sends
  * arbitrary answers and unrequested messages, writes and truncates the hints
  * that the proxies read, and replaces them by other files.
  */

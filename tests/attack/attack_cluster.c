@@ -142,7 +142,7 @@ static void nobody_is_sick_by_a_strangers_word(void)
 
 		if (of && !strcmp(of, sout) &&
 		    json_array_size(json_object_get(row, "sick")))
-			fail_msg("another node's SOUT is sick by its word");
+			fail_msg("its report marks another node's SOUT sick");
 	}
 	json_decref(agents);
 }

@@ -232,7 +232,7 @@ static int attach_again_and_again(void *arg)
 		usleep(2000);
 	}
 	mpib_hist_read(&took, &n);
-	printf("beside it another attaches within p50 %.1f, p99 %.1f, max %.1f "
+	printf("meanwhile another attaches within p50 %.1f, p99 %.1f, max %.1f "
 	       "ms\n",
 	       (double)mpib_hist_quantile(&n, 0.5) / 1e6,
 	       (double)mpib_hist_quantile(&n, 0.99) / 1e6,

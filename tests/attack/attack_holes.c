@@ -206,7 +206,7 @@ static void comes_to_nothing(int (*fn)(void *arg))
 		messages = atomic_load(&victim->messages);
 		usleep(1000);
 	}
-	print_message("the victim stood still for %llu ms at most\n", longest);
+	print_message("the victim stalled for at most %llu ms\n", longest);
 	victim_goes_on(victim, 64);
 	assert_int_equal(status, 0);
 }

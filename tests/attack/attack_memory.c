@@ -161,7 +161,7 @@ static long grown_kib(struct victim *v, long before)
 	while (!atomic_load(had))
 		victim_goes_on(v, 16);
 	grown = number_of(node[0].pid, "status", "VmRSS:") - before;
-	printf("who has %u MB makes the proxy grow by %ld KiB\n",
+	printf("a user with %u MB makes the proxy grow by %ld KiB\n",
 	       (unsigned)(*had >> 20), grown);
 	child_kill(pid);
 	munmap(had, 4096);

@@ -190,7 +190,7 @@ TEST(a_reconnect_gives_no_new_message_quota)
 	assert_true(answered != MAP_FAILED);
 	assert_int_equal(tenant_run(ATTACKER, ask_and_come_back, answered), 0);
 	most = RATE * ((node_ms() - from) / 1000 + 2);
-	print_message("%u messages answered, of %llu that there may be\n",
+	print_message("%u messages answered, at most %llu allowed\n",
 		      *answered, most);
 	assert_in_range(*answered, 1, most);
 	victim_goes_on(victim, 64);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user whom the attacks must not affect: a separate process with the uid
+ * A user that the attacks must not affect: a separate process with the uid
  * VICTIM that moves checked messages between two nodes. It also attaches again
  * and opens a connection every now and then.
  */

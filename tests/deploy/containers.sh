@@ -126,7 +126,7 @@ pod run --rm "${limits[@]}" --network=none \
 	--volume="$build/plugin/libnccl-net-mpib.so:/usr/lib/libnccl-net-mpib.so:ro" \
 	localhost/training:latest mpib-perf --nodes /run/mpib >"$dir/log" 2>&1 &&
 	fail "a user outside the group may attach"
-grep -q 'mpib' "$dir/log" || fail "an outsider is told: $(<"$dir/log")"
+grep -q 'mpib' "$dir/log" || fail "an outsider's message is: $(<"$dir/log")"
 pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	localhost/training:latest sh -c 'touch /run/mpib/x || rm /run/mpib/proxy.sock' \
 	>"$dir/log" 2>&1 && fail "a pod may change the run directory"
@@ -135,7 +135,7 @@ pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	--entrypoint=mpibctl localhost/mpib-proxy rails drain SUP >"$dir/log" 2>&1 &&
 	fail "a pod may drain a rail"
 pod exec proxy0 mpibctl -s /run/mpib rails drain SUP >"$dir/log" ||
-	fail "the proxy's own pod may not: $(<"$dir/log")"
+	fail "the proxy's own pod may not administrate: $(<"$dir/log")"
 pod exec proxy0 mpibctl -s /run/mpib rails resume SUP >"$dir/log"
 pod stop --time 5 proxy0 proxy1 >/dev/null 2>&1 || fail "the proxies do not stop"
 [ -S "$dir/n0/run/mpib/proxy.sock" ] && fail "a proxy leaves its socket"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # helm.sh BUILD SOURCE: the chart makes the objects of the examples: with its
 # default values the DaemonSet of kubernetes.yaml, on request the PodMonitor and
-# the alerts. helm renders it if installed; otherwise the libraries that helm
-# uses do, Go's templates with sprig's functions, which Debian has.
+# the alerts. If helm is not installed, the libraries that helm uses render it,
+# Go's templates with sprig's functions, which Debian has.
 set -uo pipefail
 source=$2
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
@@ -53,7 +53,7 @@ objects bare <<-VALUES || fail "without metrics: $(<"$dir/bare.why")"
 	nodeSelector: null
 	runDir: /run/other
 VALUES
-objects refused <<-VALUES && fail "nothing is to be scraped, and it is not told"
+objects refused <<-VALUES && fail "a PodMonitor without metrics is not refused"
 	metrics: {enabled: false}
 	podMonitor: {enabled: true}
 VALUES

@@ -22,7 +22,7 @@ refused() {
 	timeout 60 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/no" \
 		--sout "soft:$net.21" --sup none "${@:2}" >"$dir/out" 2>&1
 	grep -q "$1" "$dir/out" || fail "$2 $3: $(<"$dir/out")"
-	[ ! -e "$dir/no/proxy.pid" ] || fail "a refused start leaves something"
+	[ ! -e "$dir/no/proxy.pid" ] || fail "a refused start leaves files"
 }
 refused 'others than this machine' --metrics-listen 0.0.0.0:0
 refused 'others than this machine' --metrics-listen 0.0.0.0:0 \
@@ -80,9 +80,9 @@ query() {
 }
 await query 'up{job="mpib"} == 1' || fail "up: $(<"$dir/prometheus")"
 await query 'mpib_rail_up{job="mpib", rail="SUP"} == 1' || fail "no metrics"
-await query 'ALERTS{alertname="MpibRailSoftware"}' || fail "software rails are fine"
-query 'ALERTS{alertname="MpibProxyDown"}' && fail "the proxy is dead"
+await query 'ALERTS{alertname="MpibRailSoftware"}' || fail "there is no alert of software rails"
+query 'ALERTS{alertname="MpibProxyDown"}' && fail "the proxy counts as dead"
 kill -9 "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' \
 	<(ctl -j info) | head -n 1)"
-await query 'ALERTS{alertname="MpibProxyDown"}' || fail "a dead proxy is no alert"
+await query 'ALERTS{alertname="MpibProxyDown"}' || fail "there is no alert of a dead proxy"
 exit "$failed"

@@ -8,7 +8,7 @@ for tool in podman runc debootstrap python3; do
 	exit 77
 done
 if [ "$(id -u)" -ne 0 ] || ! python3 -c 'import yaml' 2>/dev/null; then
-	echo "SKIPPED: containers, which want root and python3-yaml"
+	echo "SKIPPED: containers, which need root and python3-yaml"
 	exit 77
 fi
 
@@ -38,19 +38,19 @@ image() {
 			"$dir/$1" "$at" >"$dir/log" 2>&1 &&
 			tar -C "$dir/$1" -cf "$kept.new" . && mv "$kept.new" "$kept" || {
 			tail -n 3 "$dir/log"
-			echo "SKIPPED: containers, as debootstrap makes no $1"
+			echo "SKIPPED: containers, as debootstrap cannot make $1"
 			exit 77
 		}
 		rm -rf "${dir:?}/$1"
 	fi
 	pod import "$kept" "$2" >"$dir/log" 2>&1 || {
 		cat "$dir/log"
-		echo "SKIPPED: containers, as podman takes no image here"
+		echo "SKIPPED: containers, as podman cannot import an image here"
 		exit 77
 	}
 	pod run --rm --network=none "${limits[@]}" "$2" true >"$dir/log" 2>&1 || {
 		cat "$dir/log"
-		echo "SKIPPED: containers, as podman runs none here"
+		echo "SKIPPED: containers, as podman cannot run a container here"
 		exit 77
 	}
 }

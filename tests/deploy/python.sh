@@ -93,5 +93,5 @@ for line in lines:
     assert len(heights) > 1, "a rail that stands still"
 END
 (MPIB_RUN_DIR=$dir/none python3 -c 'import mpib; mpib.Stats()' 2>&1 || true) |
-	has FileNotFoundError || fail "there is a proxy where there is none"
+	has FileNotFoundError || fail "a missing proxy is found"
 exit "$failed"

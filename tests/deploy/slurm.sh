@@ -116,14 +116,14 @@ job() {
 sed 's/ --mpi=pmix//; /gpus-per-node/d' "$source/proxy/packaging/examples/slurm-job.sh" >"$dir/job.sh"
 job good || fail "the job: $(cat "$dir/good.sbatch" "$dir/good.out" "$dir/slurmd.log")"
 grep -E '^# (checked|wrong|4 ranks)' "$dir/good.out"
-grep -q '^# wrong : 0$' "$dir/good.out" || fail "the job's bytes"
+grep -q '^# wrong : 0$' "$dir/good.out" || fail "the job's bytes are wrong"
 grep -q '^SUP ' "$dir/good.out" || fail "the job does not show the rails"
 mpibctl -s /run/mpib jobs | has '^slurm' ||
 	mpibctl -s /run/mpib jobs | has '^[0-9]' || fail "$(mpibctl -s /run/mpib jobs)"
 mpibctl -s /run/mpib jobs
 
 touch "$dir/broken"
-job bad && fail "a srun that fails is a job that succeeds"
+job bad && fail "a job succeeds although its srun fails"
 rm "$dir/broken"
 
 cp "$source/proxy/packaging/examples/slurm-prolog" "$dir/prolog"

@@ -95,7 +95,7 @@ static void until_same(unsigned i, const struct holdings *before)
 		if (node_ms() > until) {
 			say("before", i, before);
 			say("after ", i, &now);
-			fail_msg("node %u does not hold what it held", i);
+			fail_msg("node %u holds more or less than before", i);
 		}
 		usleep(10000);
 	}

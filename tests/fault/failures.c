@@ -130,7 +130,7 @@ static int go(unsigned long n, const char *from, const char *to, bool direct)
 	if (rc == -ETIME)
 		fail_msg("point %lu: %s", n, mover_why(rc));
 	if (rc < 0 && strlen(mpib_strerror()) < 15)
-		fail_msg("point %lu: error %d says only \"%s\"", n, rc,
+		fail_msg("point %lu: error %d has only the text \"%s\"", n, rc,
 			 mpib_strerror());
 	assert_int_equal(m.wrong, 0);
 	mover_close(&m);

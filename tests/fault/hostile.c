@@ -122,7 +122,7 @@ static void until_failed(uint32_t index, unsigned how)
 	while (raw_state(&client, index) == MPIB_CONN_READY ||
 	       !atomic_load(&client.reply->conn[index].broken)) {
 		if (node_ms() - since > HANG_MS)
-			fail_msg("bad descriptor %u at %u is not told of", how,
+			fail_msg("bad descriptor %u at %u is not reported", how,
 				 index);
 		step_neighbour();
 	}
@@ -242,7 +242,7 @@ TEST(changes_while_the_proxy_reads_do_no_harm)
 	unsigned broken = 0;
 
 #ifdef __SANITIZE_THREAD__
-	skip_as("it races on purpose, in its own memory");
+	skip_as("the test itself races in its memory");
 #endif
 	for (unsigned i = 0; i < RACED; i++)
 		open_pair(i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphan [N]: clients with device memory (sealed memfds in its place) are
+ * orphan [N]: clients with device memory (replaced by sealed memfds) are
  * killed while a peer that reads and writes this memory is stopped. The proxy
  * releases the memory long before it removes the client, and other clients are
  * not affected.
@@ -47,7 +47,7 @@ static void until_let_go(void)
 	while (buffer_held(&node[0], "mover") > 0 ||
 	       buffer_mapped(&node[0], "mover")) {
 		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("the memory is never let go");
+			fail_msg("the memory is never released");
 		usleep(1000);
 	}
 }
@@ -82,7 +82,7 @@ TEST(a_dead_ranks_memory_is_released_without_its_peer)
 		child_kill(pid);
 		since = node_ms();
 		until_let_go();
-		printf("let go %llu ms after the death\n", node_ms() - since);
+		printf("released %llu ms after the death\n", node_ms() - since);
 		/* Its connections wait for the peer. */
 		assert_int_equal(node_usage(&node[0], "leaving"), 2);
 		kill(node[1].pid, SIGCONT);

@@ -86,7 +86,7 @@ static void until_told(json_int_t since, const char *kind)
 		}
 		json_decref(data);
 		if (node_ms() - begin > MOVING_HANG_MS)
-			fail_msg("no event %s comes", kind);
+			fail_msg("there is no event %s", kind);
 	}
 }
 

@@ -4,8 +4,8 @@
  * HELLO before. The proxy answers each or drops the client; afterwards it
  * serves a proper client.
  *
- * Input: a flag byte, then for each message a type byte, a byte of how many and
- * which descriptors, a length byte, and this many bytes of body.
+ * Input: a flag byte, then for each message a type byte, a byte for the number
+ * and kind of descriptors, a length byte, and this many bytes of body.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -38,7 +38,7 @@ static void check_frames(const uint8_t *at, size_t left)
 			size_t a = mpib_peer_encode(&m, frame), b;
 
 			if (mpib_peer_decode(frame + 4, a - 4, &n) < 0)
-				fuzz_found("what was encoded does not decode");
+				fuzz_found("an encoding does not decode");
 			b = mpib_peer_encode(&n, again);
 			if (a != b || memcmp(frame, again, a))
 				fuzz_found("it decodes to another message");

@@ -52,7 +52,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	if (perf_options_parse(&opt, 6, words) != PERF_PARSE_RUN)
-		fuzz_found("the options are not taken");
+		fuzz_found("the options are refused");
 	opt.pattern = PERF_PINGPONG;
 	opt.min = opt.max = 8;
 	opt.channels = 1;

@@ -101,7 +101,7 @@ static int dial(int fd, const void *addr, socklen_t len)
 			return fd;
 		usleep(1000);
 	}
-	fuzz_found("nobody listens any more");
+	fuzz_found("no process listens any more");
 }
 
 int fuzz_dial(const char *name, int type)

@@ -40,11 +40,11 @@ pc=$(find "$dir/root" -name mpib.pc)
 [ -n "$pc" ] || fail "there is no mpib.pc"
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs mpib) ||
 	fail "pkg-config"
-[[ $flags == *$dir/root* ]] || fail "those are others' flags: $flags"
+[[ $flags == *$dir/root* ]] || fail "the flags are of another installation: $flags"
 libraries=$(dirname "$(dirname "$pc")")
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
-	fail "it does not build outside"
+	fail "it does not build outside the tree"
 readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
 	fail "it does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"

@@ -83,7 +83,7 @@ kill -STOP "${pids[3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
-await silent || fail "state of who stands still: $(of 3 state)"
+await silent || fail "state of the stopped node: $(of 3 state)"
 # Ask again after a while: no request waits for the stopped node any more.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"

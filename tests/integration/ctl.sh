@@ -42,7 +42,7 @@ json_error 2 'no noun' -j nonsense
 json_error 2 'metrics are text' -j -s "$dir/n0" metrics
 json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
-ctl nonsense 2>/dev/null | has . && fail "JSON that was not asked for"
+ctl nonsense 2>/dev/null | has . && fail "JSON without -j"
 
 # It ends when its reader or the proxy has ended.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
@@ -50,7 +50,7 @@ ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 [ "$(grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$dir/twice")" -ge 2 ] ||
 	fail "watch has no time: $(<"$dir/twice")"
 ctl --watch 1 -j ping >/dev/null 2>&1
-[ $? -eq 2 ] || fail "what shows nothing is watched"
+[ $? -eq 2 ] || fail "a command without a table is watched"
 # A reader that closes the pipe early is no error worth a message, even if the
 # shell of a service or of Python ignores SIGPIPE.
 (
@@ -92,7 +92,7 @@ done
 ctl report "$dir/report" >/dev/null 2>&1 && fail "a report is overwritten"
 ctl clients --rates | has -E ' [0-9]+\.[0-9]{2} ' || fail "rates of clients"
 ctl rails --wide | has 'PROVIDER .*MTU .*FAILOVERS' || fail "wide"
-ctl rails --wide | has ' of 400 ' && fail "a speed that nobody gave"
+ctl rails --wide | has ' of 400 ' && fail "an expected speed without a setting"
 ctl config | has 'uid=1012:weight=5' || fail "a pipe cuts lines"
 
 ctl help rails | has 'rails drain RAIL' || fail "help of a noun"
@@ -107,7 +107,7 @@ quiet=$(ctl doctor --strict --quiet)
 [ $? -eq 1 ] || fail "doctor --strict --quiet"
 [ "$(grep -cE '^(WARN|FAIL)  ' <<<"$quiet")" -ge 1 ] || fail "quiet: $quiet"
 grep -qE '^(OK|NOTE)|^[0-9]+ ok,' <<<"$quiet" && fail "not quiet: $quiet"
-ctl doctor >/dev/null || fail "doctor is strict unasked"
+ctl doctor >/dev/null || fail "doctor is strict without --strict"
 ctl rails --strict 2>/dev/null
 [ $? -eq 2 ] || fail "a strict table"
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
@@ -119,10 +119,10 @@ rules() {
 }
 ctl config set share.rules uid=4711:weight=20 >/dev/null || fail "config set share.rules"
 is "$(rules)" uid=4711:weight=20
-ctl config set share.rules '' >/dev/null || fail "no rule any more"
+ctl config set share.rules '' >/dev/null || fail "the rules are not removed"
 is "$(rules)" ''
 ctl events '' >/dev/null || fail "an empty word that limits nothing"
-ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
+ctl config set limit.readers '' 2>"$dir/err" && fail "an empty number is accepted"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
 # An option that would have no effect is refused.
@@ -171,7 +171,7 @@ is "$(completes config set limit.rea)" limit.readers
 # else, too.
 kill -STOP "${pids[0]}"
 ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
-[ $? -eq 3 ] || fail "doctor of a proxy that stands still"
+[ $? -eq 3 ] || fail "doctor of a stopped proxy"
 [ "$(grep -c 'does not answer: .* is stopped.*kill -CONT' "$dir/still")" -eq 1 ] &&
 	[ "$(grep -c '^FAIL' "$dir/still")" -eq 1 ] &&
 	has '^OK.environment' <"$dir/still" || fail "$(<"$dir/still")"

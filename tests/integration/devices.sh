@@ -42,7 +42,7 @@ ctl rails drain sup >/dev/null 2>&1 && fail "a SUP of no device is drained"
 ctl rails drain gpu1.sout >/dev/null 2>&1 &&
 	fail "the last rail of gpu1 is drained"
 [ "$(ctl rails -o label,drained | awk '$2 == "true" { print $1 }')" = gpu1.SUP ] ||
-	fail "drained are: $(ctl rails -o label,drained)"
+	fail "drained rails: $(ctl rails -o label,drained)"
 for rail in gpu0.SUP gpu1.SOUT gpu2.SUP; do
 	moves "$rail"
 done
@@ -60,7 +60,7 @@ down() {
 gpu2_is_down() {
 	[ "$(down)" = gpu2.SUP ]
 }
-await gpu2_is_down || fail "down are: $(ctl rails -o label,state)"
+await gpu2_is_down || fail "states of the rails: $(ctl rails -o label,state)"
 [ "$(ctl fault -o rail)" = gpu2.SUP ] || fail "played: $(ctl fault)"
 moves gpu0.SUP
 ctl fault play link-down sup 1 >/dev/null 2>&1 &&
@@ -73,6 +73,6 @@ kill -INT "${pids[perf]}"
 wait "${pids[perf]}"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' "$dir"/log? &&
-	fail "a sanitizer spoke"
+	fail "a sanitizer reported an error"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir/log0"
 exit "$failed"

@@ -40,7 +40,7 @@ await grep -q '"kind":"client_attaches"' "$dir/followed"
 [ "$(ctl counters -o counter,value | grep -c '^failovers	[1-9]')" -eq 0 ] ||
 	fail "a fail-over without cause"
 [ "$(ctl jobs -o label,attached,ended)" = $'slurm 77.0\t1\t-' ] || fail "jobs: $(ctl -j jobs)"
-ctl clients --wide | has 'slurm 77.0' || fail "whose client: $(ctl clients --wide)"
+ctl clients --wide | has 'slurm 77.0' || fail "no job of the client: $(ctl clients --wide)"
 kill "${pids[perf]}"
 over() {
 	[ "$(ctl jobs -o attached)" = 0 ]
@@ -49,7 +49,7 @@ await over || fail "the job does not end: $(ctl -j jobs)"
 [ "$(ctl jobs -o tx_bytes)" -eq "$(moved)" ] || fail "the job sent $(ctl jobs -o tx_bytes) of $(moved)"
 [ "$(ctl jobs -o ended)" != - ] || fail "it has no end"
 ctl events | has 'job slurm 77.0 of uid .* ended after .* clients here (1) sent' ||
-	fail "no word of the job's end: $(ctl events)"
+	fail "no event of the job's end: $(ctl events)"
 
 pid=$(ctl ping -o pid)
 kill -9 "$pid" "${pids[0]}" 2>/dev/null
@@ -62,8 +62,8 @@ gone() {
 await gone
 node 0 --log-events "$dir/events"
 nodes_ready 0
-[ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
-ctl events | has 'ended after' || fail "what was before the kill is gone"
+[ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
+ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
 # A follower ends if it gets no answer for three seconds, and says so.
 if kill -0 "$follower" 2>/dev/null; then

@@ -20,11 +20,11 @@ pair_traffic 2
 
 curl -s "http://$http/" >"$dir/page.html"
 grep -qE 'https?://|<link rel="?stylesheet|src=' "$dir/page.html" &&
-	fail "the page asks others for something"
+	fail "the page loads something from another host"
 [ "$(curl -s -o /dev/null -w '%{http_code}' -X DELETE "http://$http/")" = 405 ] ||
-	fail "a method that changes things is taken"
+	fail "a method that changes state is accepted"
 [ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: x.example' \
-	"http://$http/stats.json")" = 403 ] || fail "another host's name is taken"
+	"http://$http/stats.json")" = 403 ] || fail "another host's name is accepted"
 curl -s "http://$http/metrics" >"$dir/metrics"
 [ "$(tail -n 1 "$dir/metrics")" = '# EOF' ] || fail "/metrics is not whole"
 for some in 'mpib_request_seconds_count{direction="send"}' \

@@ -24,13 +24,13 @@ do
 	[ -f "$deb" ] || { fail "there is no package $name"; continue; }
 	dpkg-deb -x "$deb" "$dir/all"
 	dpkg-deb -c "$deb" | grep -vE '^(-rw-r--r--|-rwxr-xr-x|drwxr-xr-x|l)' &&
-		fail "$name has those for its builder alone"
+		fail "$name has files that only the builder can read"
 	[[ "$(dpkg-deb -f "$deb" Depends)" == *libc6* ]] ||
 		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
 	[ -s "$dir/all/usr/share/doc/$name/copyright" ] ||
-		fail "$name says not under what terms it is"
+		fail "$name has no licence"
 	[ -s "$dir/all/usr/share/doc/$name/NEWS.gz" ] ||
-		fail "$name says not what changed"
+		fail "$name has no list of changes"
 	zcat "$dir/all/usr/share/doc/$name/changelog.gz" |
 		dpkg-parsechangelog -l - -S Version |
 		has -x "$(dpkg-deb -f "$deb" Version)" ||
@@ -66,7 +66,7 @@ for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 done
 # A document may contain such a path as an example.
 if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
-	fail "those name a place of this build"
+	fail "these name a path of this build"
 fi
 
 if [ "$(id -u)" -ne 0 ] ||
@@ -118,7 +118,7 @@ grep -q '^OK    plugin .*/lib/libnccl-net-mpib.so' /doctor ||
 mpib-top --version || fail "mpib-top"
 usermod -a -G mpib nobody
 setpriv --reuid=nobody --regid=nogroup --init-groups \
-	env MPIB_RUN_DIR=/run/mpib mpibctl ping || fail "the group may not enter"
+	env MPIB_RUN_DIR=/run/mpib mpibctl ping || fail "the group has no access"
 cat >/attach.c <<'C'
 #include <mpib/client.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ cc -o /attach /attach.c $(pkg-config --cflags --libs mpib) ||
 	fail "a program does not build"
 /attach || fail "a program does not attach"
 readelf -d /attach | has 'NEEDED.*\[libmpib\.so\.0\]' ||
-	fail "it would not go on with a newer library"
+	fail "it would not work with a newer library"
 mkdir -p /debian && touch /debian/control
 [ "$(dpkg-shlibdeps -O --warnings=0 -e/attach | grep -o 'libmpib0 (>= [0-9.]*)')" ] ||
 	fail "a package of that program would not depend on libmpib0"
@@ -178,13 +178,13 @@ if command -v systemd-analyze >/dev/null; then
 	proxy=$!
 	await test -S /run/mpib/proxy.sock
 	# Not by ping, which attaches.
-	[ -S /run/mpib/stats.sock ] && fail "it runs before somebody attaches"
-	/attach || fail "nobody can attach to the socket"
+	[ -S /run/mpib/stats.sock ] && fail "it runs before a client attaches"
+	/attach || fail "no client can attach to the socket"
 	mpibctl ping || fail "it was not started"
 	# The new process has the socket, too.
 	mpibctl upgrade || fail "no upgrade of a proxy that the socket started"
 	wait "$proxy" || fail "the proxy ended with $?"
-	/attach || fail "nobody can attach after the upgrade"
+	/attach || fail "no client can attach after the upgrade"
 	kill "$(cat /run/mpib/proxy.pid)"
 	await test ! -e /run/mpib/proxy.pid
 else
@@ -197,7 +197,7 @@ dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
 rm /etc/mpib/key && rmdir /etc/mpib || fail "a key was taken away by the purge"
 mpib_files >/after
-diff /before /after || fail "those are left"
+diff /before /after || fail "these files are left"
 exit "$failed"
 EOF
 cat >"$dir/outside" <<'EOF'

@@ -40,7 +40,7 @@ done
 grep -v '^rpmlib(\|^libc\.so\.6\|^ld-linux\|^rtld(' \
 	"$dir/libnccl-net-mpib" && fail "the plugin requires more than the C library"
 grep -q '^libmpib(' "$dir/mpib-devel" ||
-	fail "whoever links the library need not have it"
+	fail "mpib-devel does not require libmpib"
 rpm -qp --configfiles --dbpath "$dir/db" "$dir"/RPMS/*/mpib-proxy-*.rpm |
 	has -x /etc/mpib/mpib.conf || fail "mpib.conf is no file of configuration"
 grep -q '^libibverbs\.so' "$dir/mpib-proxy" ||

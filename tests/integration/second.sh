@@ -7,7 +7,7 @@ set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then
 	if ! unshare -Urnm ip link show >/dev/null 2>&1 || ! ss -V >/dev/null 2>&1; then
-		echo "SKIPPED: a second address, as no namespace, ip or ss is to be had"
+		echo "SKIPPED: a second address, as there is no namespace, ip or ss"
 		exit 77
 	fi
 	exec unshare -Urnm bash "$0" "$build" inside
@@ -70,7 +70,7 @@ moves SUP
 kill -INT "${pids[perf]}"
 wait "${pids[perf]}" || fail "the job ends with $?"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
-grep -h 'lanes are lost' "$dir"/log? && fail "lanes did not outlive the link"
+grep -h 'lanes are lost' "$dir"/log? && fail "lanes were lost with the link"
 grep -q 'link is up again by its second address' "$dir"/log? ||
 	fail "no log tells of the second address"
 [ "$failed" -eq 0 ] || tail -n 30 "$dir"/log?

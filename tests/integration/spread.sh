@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # spread.sh BUILD: proxies with the same or different lane spreading.
 #
-#   two that agree: traffic, and mpibctl tells the mode of lanes and connections
+#   two that agree: traffic, and mpibctl shows the mode of lanes and connections
 #   two that do not: no lane, and both views in the message
 set -uo pipefail
 build=$1

@@ -57,6 +57,6 @@ kill -INT "${pids[perf]}"
 wait "${pids[perf]}"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' "$dir"/log? &&
-	fail "a sanitizer spoke"
+	fail "a sanitizer reported an error"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir/log0"
 exit "$failed"

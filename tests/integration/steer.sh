@@ -19,7 +19,7 @@ told() {
 	}
 	await says "$@" && return
 	cat "$dir/told"
-	fail "$what: nobody says: $text"
+	fail "$what: missing: $text"
 }
 gone() {
 	! lives "$1"
@@ -35,7 +35,7 @@ hold=100000
 
 rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
-	fail "the file is good and refused"
+	fail "the valid file is refused"
 
 # Without the agent: a QP of SUP dies, and the job with it.
 proxy 0
@@ -43,7 +43,7 @@ proxy 1
 traffic
 expect "no agent" '$1 > 0 && $2 > 0'
 ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
-await gone "${pids[perf]}" || fail "the job outlived its QP alone"
+await gone "${pids[perf]}" || fail "the job survived its QP without the agent"
 
 traffic
 agent
@@ -66,7 +66,7 @@ told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 # A refused reload changes nothing; a valid one does.
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
-	2>"$dir/refused" && fail "a rule for nowhere was taken"
+	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
 grep -q "conf:3: peer nowhere: it takes" "$dir/refused" ||
 	fail "refused without the line: $(cat "$dir/refused")"
 told "the reload" 'not reloaded: .*conf:3: peer nowhere' ctl agent

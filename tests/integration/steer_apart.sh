@@ -57,7 +57,7 @@ ready agent
 steered() {
 	[ "$(ctl why -o source | sort -u)" = hint ]
 }
-await steered || fail "nobody is steered: $(ctl why)"
+await steered || fail "no job is steered: $(ctl why)"
 while_bulk_moves >/dev/null # what was on its way before ends meanwhile
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \

@@ -67,7 +67,7 @@ still() {
 	local a b
 	a=$(sup) && sleep 0.1 && b=$(sup) && [ "$a" -eq "$b" ]
 }
-await still || fail "SUP carries on"
+await still || fail "SUP still carries bytes"
 before=$(sout)
 grows() {
 	[ "$(sout)" -gt "$((before + 1000000))" ]

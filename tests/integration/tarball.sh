@@ -13,7 +13,7 @@ fail() {
 "$source/cmake/tarball.sh" mpib-x "$dir" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
 cd "$dir/mpib-x" || fail "it unpacks to another folder"
-[ ! -e .git ] || fail "git came along"
+[ ! -e .git ] || fail "the archive has .git"
 # The last one is a link to another file.
 for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md \
 	proxy/packaging/helm/mpib-proxy/files/mpib-alerts.yml; do
@@ -31,4 +31,4 @@ cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \
 	<(tar -tf "$dir/again/mpib-x.tar.xz" | sort) || fail "it packs other files"
 cmp "$dir/mpib-x.tar.xz" "$dir/again/mpib-x.tar.xz" ||
-	fail "it packs the same files otherwise"
+	fail "it packs the same files differently"

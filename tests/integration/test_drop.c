@@ -84,7 +84,7 @@ TEST(the_proxy_drops_all_rights_and_serves)
 	node_wipe(&node);
 }
 
-/* The user nobody is only in its own group, not in games. */
+/* The user "nobody" is only in its own group, not in games. */
 TEST(the_sockets_may_have_a_group_of_others)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK,

@@ -38,32 +38,32 @@ static const struct {
 	  "log.events proxy.daemon proxy.core proxy.seccomp metrics.listen "
 	  "metrics.cert metrics.key metrics.token_file metrics.hosts "
 	  "limit.readers",
-	  "of the process and its sockets, which no message passes" },
+	  "the process and its sockets, which carry no message" },
 	{ "hca.sout hca.sup hca.gid_net hca.filter hca.speed device.layout "
 	  "proxy.pin",
-	  "which rails there are; here they are two addresses, or one "
+	  "the rails; here they are two addresses, or one "
 	  "(unit/test_rails, unit/test_layout, unit/test_near)" },
 	{ "peer.addr peer.port peer.networks peer.silence client.answer "
 	  "client.connect_timeout resume.grace",
-	  "of the peer link and of clients, and the lane is there already "
+	  "the peer link and clients; here the lane exists already "
 	  "(unit/test_broker, integration/test_late)" },
 	{ "failover.enable failover.hold_down failover.grace fault.enable",
-	  "both ends agree on a fence over the peer link, and one has to wait "
-	  "for clocks: the simulator draws them (tests/sim/sim_plan.c)" },
+	  "a fence needs the peer link and clocks: the simulator draws "
+	  "them (tests/sim/sim_plan.c)" },
 	{ "agent.dir agent.user",
-	  "no agent is there (integration/test_hints)" },
+	  "there is no agent (integration/test_hints)" },
 	{ "island.prefix island.networks",
-	  "the lane is told the path, which is drawn (unit/test_island)" },
+	  "the path of the lane is drawn instead (unit/test_island)" },
 	{ "qp.timeout qp.retry_cnt qp.rnr_retry",
-	  "retries that run out end a connection, as whoever limits them "
-	  "wants, and here one node's turn may last for longer than any "
+	  "exhausted retries end a connection, and one node's turn may "
+	  "last longer than any of them here "
 	  "(unit/test_rdma_lane)" },
 	{ "qp.pkey_index",
 	  "the software HCA has one key; more are refused by the probe" },
-	{ "qp.traffic_classes", "what a client may ask for, and here none asks "
+	{ "qp.traffic_classes", "a client may request them, and none does here "
 				"(unit/settings)" },
 	{ "client.request_timeout",
-	  "a clock, which ends what is not done (integration/test_late)" },
+	  "a clock, which fails late requests (integration/test_late)" },
 	{ "client.window client.part client.huge_pages",
 	  "of memory that is copied: unit/test_any_order draws them" },
 	{ "client.own_memory",

@@ -9,7 +9,7 @@
 
 #include <mpib/client.h>
 
-/* What failed first, and the reported error. */
+/* The first failure, and its message. */
 struct outcome {
 	int rc; /* no failure */
 	char step[24], text[320];

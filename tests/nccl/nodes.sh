@@ -58,7 +58,7 @@ nodes_start() {
 	for i in 0 1; do
 		await_ready "$dir/out$i" "${pids[$i]}" || {
 			cat "$dir/proxy$i.log"
-			echo "the proxy of node $i did not get ready"
+			echo "the proxy of node $i did not become ready"
 			return 1
 		}
 	done

@@ -1,8 +1,8 @@
 # Sourced: print NCCL's topology file for a node.
 #
-#   topology GPUS LINKS NET...   GPUs, at 0000:10:00.0 and on, each behind a
-#                                switch of its own, but for the first of each
-#                                network device's, which shares its switch.
+#   topology GPUS LINKS NET...   GPUs, from 0000:10:00.0 on, each behind its
+#                                own switch. The first GPU of each network
+#                                device shares the switch of the device.
 #                                LINKS 1: NVLink between all of them
 #
 # NET is the plugin's name of a device. Prints the file.

@@ -345,7 +345,7 @@ static void check_sums(const struct pair *p, unsigned node)
 
 	for (unsigned s = 0; s < e->shards; s++) {
 		if (!sums_of_shard(&e->shard[s], &sum))
-			fail_msg("node %u, shard %u: %s: %llu are owed, and "
+			fail_msg("node %u, shard %u: %s: %llu are counted, but "
 				 "their owners have %llu",
 				 node, s, sum.what,
 				 (unsigned long long)sum.owed,
@@ -479,7 +479,7 @@ int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req, uint32_t gen)
 			return result;
 		pair_turn(p);
 	}
-	fail_msg("request %u of generation %u never ended", req, gen);
+	fail_msg("request %u of generation %u never completed", req, gen);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * The control verbs of libibverbs with devices that a test defines. A program
  * that links fake_ibv.c gets these definitions instead of the library's. The
  * software HCA carries the traffic of a fake device, so whole lanes run over
- * it. What the device reports (ports, GIDs, link layer, ECE, limits) is what
+ * it. The device reports the ports, GIDs, link layer, ECE and limits that
  * the test wrote into fake_ibv, and any call can be made to fail.
  */
 #ifndef MPIB_FAKE_IBV_H

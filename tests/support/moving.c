@@ -119,7 +119,7 @@ static void until(struct moving *m, const struct mover *one, uint64_t messages,
 		if (node_ms() - since <= MOVING_HANG_MS)
 			continue;
 		say_all(m);
-		fail_msg("message %llu of seed %llu never arrives",
+		fail_msg("message %llu of seed %llu did not arrive",
 			 (unsigned long long)one->messages,
 			 (unsigned long long)one->seed);
 	}

@@ -5,7 +5,7 @@
 # not possible, skip WHAT.
 enter_namespaces() {
 	if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null; then
-		echo "SKIPPED: $1, which wants root and namespaces"
+		echo "SKIPPED: $1, which needs root and namespaces"
 		exit 77
 	fi
 	if [ -z "${MPIB_TEST_INSIDE:-}" ]; then

@@ -151,7 +151,7 @@ static void read_line(int fd, char *buf, size_t len)
 		unsigned long long now = node_ms();
 
 		if (now >= until || poll(&p, 1, (int)(until - now)) == 0)
-			fail_msg("no line came");
+			fail_msg("there was no line");
 		if (read(fd, buf + at, 1) != 1)
 			break;
 		if (buf[at] == '\n')
@@ -444,7 +444,7 @@ void node_until_usage(const struct node *node, const char *key, json_int_t n)
 
 	while ((now = node_usage(node, key)) != n) {
 		if (node_ms() > until)
-			fail_msg("%s of the ledger stays %d", key, (int)now);
+			fail_msg("%s of the usage stays %d", key, (int)now);
 		usleep(1000);
 	}
 }

@@ -128,12 +128,12 @@ static void fail_probe(unsigned rail)
 	}
 	again = wait_of(0, rail);
 	if (probe == 0 || probe + again > 1900 * MS)
-		die("probes of %llu ms, then %llu ms of rest",
+		die("probes of %llu ms, then %llu ms idle",
 		    (unsigned long long)(probe / MS),
 		    (unsigned long long)(again / MS));
 	for (unsigned i = 0; i < 2; i++) {
 		if (ctl(i, rail)->failures != failures)
-			die("node %u takes a probe for a failure", i);
+			die("node %u counts a probe as a failure", i);
 	}
 	node_fault(&nodes.node[0], rail, &none);
 	until(is_live, rail, "live after a probe");
@@ -174,7 +174,7 @@ static void hear_late(unsigned rail)
 		mpib_shard_turn(&other->engine->shard[0]);
 		mpib_loop_turn(&other->loop, 0);
 		if (now_ns() > end)
-			die("the other rail does not carry on");
+			die("the other rail does not continue");
 	}
 	until(is_held, rail, "held");
 	end_hold(rail);

@@ -32,7 +32,7 @@ static unsigned hung = 1; /* the hanging rail of node 0 */
 static void in_time(const char *what)
 {
 	if (now_ns() > limit)
-		die("%s: it does not come to that", what);
+		die("%s: it never happens", what);
 }
 
 static void move(const char *what)
@@ -112,7 +112,7 @@ static void dereg(struct node *node, void *arg)
 {
 	(void)arg;
 	if (mpib_mr_del(node->engine_client, region, nobody_waits, NULL) < 0)
-		die("memory is not given back");
+		die("memory is not deregistered");
 }
 
 static void do_reg(void)
@@ -182,7 +182,7 @@ static void play(const char *call, void (*provoke)(void))
 	fake_ibv_release();
 	nodes_close(&nodes);
 	until_healthy("fake_1");
-	printf("%s hangs: the rail is lost, the other carries on\n", call);
+	printf("%s hangs: the rail is lost, the other works\n", call);
 }
 
 /* Raise an event like that of recovering firmware, which cannot be read. */
@@ -216,12 +216,12 @@ static void play_start(unsigned rail, const char *call)
 	move(call);
 	until_asleep(call);
 	if (mpib_engine_lost(nodes.node[0].engine) != 1u << rail)
-		die("%s: one rail alone is not lost", call);
+		die("%s: not exactly one rail is lost", call);
 
 	fake_ibv_release();
 	nodes_close(&nodes);
 	until_healthy(rail ? "fake_1" : "fake_0");
-	printf("%s hangs at the start: the other rail serves\n", call);
+	printf("%s hangs at the start: the other rail works\n", call);
 }
 
 int main(void)

@@ -110,7 +110,7 @@ static void open_broker(struct node *node, bool private_lanes)
 static void set_flag(void *arg, int status)
 {
 	if (status)
-		die("a call ended with %d", status);
+		die("a call returned %d", status);
 	*(bool *)arg = true;
 }
 

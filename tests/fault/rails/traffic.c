@@ -410,7 +410,7 @@ void traffic_run_dry(struct traffic *t, struct nodes *n)
 			mpib_loop_turn(&n->node[i].loop, 0);
 		}
 		if (now_ns() > end)
-			die("what was posted does not end");
+			die("posted messages do not complete");
 	}
 }
 
@@ -442,7 +442,7 @@ uint64_t traffic_until_marked(struct traffic *t, const char *what)
 	while (!traffic_marked(t)) {
 		traffic_turn(t, true);
 		if (now_ns() > end)
-			die("%s: traffic stands still", what);
+			die("%s: traffic stalls", what);
 	}
 	return traffic_marked(t);
 }

@@ -265,7 +265,7 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 		failed += failed != 0;
 	}
 	if (!done)
-		fprintf(stderr, "nccl-rank: it was over before its time\n");
+		fprintf(stderr, "nccl-rank: the test ended before the event\n");
 	return failed || !done;
 }
 

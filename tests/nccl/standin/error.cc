@@ -18,7 +18,7 @@ cudaError_t standin::fail(cudaError_t error)
 
 void standin::not_done(const std::string &what)
 {
-	fprintf(stderr, "stand-in: %s is not done here\n", what.c_str());
+	fprintf(stderr, "stand-in: %s is not supported\n", what.c_str());
 	fflush(stderr);
 	_exit(99);
 }

@@ -8,7 +8,7 @@ namespace
 
 cudaError_t refuse(const char *function)
 {
-	fprintf(stderr, "stand-in: %s(): there are no graphs here\n", function);
+	fprintf(stderr, "stand-in: %s(): graphs are not supported\n", function);
 	return standin::fail(cudaErrorNotSupported);
 }
 
