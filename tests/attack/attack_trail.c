@@ -155,7 +155,8 @@ TEST(names_forge_no_events)
 	node_stop(&other);
 }
 
-/* Send messages until the proxy hangs up or leave, and connect again. */
+/* Send messages, until the proxy hangs up or the client leaves, and connect
+ * again. */
 static int ask_and_come_back(void *arg)
 {
 	struct mpib_ctl_id ask = {
@@ -190,8 +191,8 @@ TEST(a_reconnect_gives_no_new_message_quota)
 	assert_true(answered != MAP_FAILED);
 	assert_int_equal(tenant_run(ATTACKER, ask_and_come_back, answered), 0);
 	most = RATE * ((node_ms() - from) / 1000 + 2);
-	print_message("%u messages answered, at most %llu allowed\n",
-		      *answered, most);
+	print_message("%u messages answered, at most %llu allowed\n", *answered,
+		      most);
 	assert_in_range(*answered, 1, most);
 	victim_goes_on(victim, 64);
 	munmap(answered, 4096);

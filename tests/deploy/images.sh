@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by tests that run containers: podman with its own store below $dir,
 # and base images made by debootstrap from the archive that apt uses. Without
 # podman it ends the test with 77 and a line with the reason.

@@ -2,8 +2,8 @@
 /*
  * The submit segment, written by a client that follows no rule: descriptors,
  * random sequence words, summary bits and indices. The shard answers each bad
- * descriptor by an error on its connection or drops the client, and a proper
- * client beside it still moves its bytes.
+ * descriptor with an error on its connection, or drops the client. Another,
+ * proper client still moves its bytes.
  *
  * Input: for each step a byte that selects the action, then its bytes.
  */

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# agent.sh BUILD: two proxies in advanced mode and mpib-agent. The agent is
+# killed, returns with other rules, and keeps running while the proxies restart.
 # The rails of the sending node move bytes exactly in the agent's ratio.
 set -uo pipefail
 build=$1

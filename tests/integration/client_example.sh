@@ -49,6 +49,7 @@ readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
 	fail "it does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
 # As docs/client.md describes it for a program that contains the library.
+# shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
 	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"
 exchange "$dir/mpib-send"

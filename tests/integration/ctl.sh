@@ -75,7 +75,7 @@ for _ in $(seq 100); do
 	rate=$(ctl -r rails -o tx_gbps |
 		awk '{ n += $1 } END { printf "%.6f\n", n }')
 	now=$(moved)
-	# At most all bytes that moved during the command.
+	# At most the rate of all bytes that moved during the command.
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"

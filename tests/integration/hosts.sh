@@ -65,6 +65,7 @@ grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||
 	fail "slow: $(<"$dir/check")"
 
 # One rank per process, with the variables of three launchers.
+# ranks NAME VARIABLE=VALUE...: %d is the rank.
 ranks() {
 	local name=$1 rank rc=0 all=()
 	shift

@@ -79,7 +79,7 @@ TEST(a_released_id_is_reused_after_all_others)
 	pair_close(&pair);
 }
 
-/* Make a connection and end it. */
+/* Make a connection and close it. */
 static int try_one(struct pair *p)
 {
 	struct pair_node *n = &p->node[0];

@@ -366,7 +366,7 @@ FILL_TEST(the_regions_of_a_client_end_with_it)
 	until_it_fills(s);
 	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
 	leave(a);
-	/* Not before the step that is under way. */
+	/* Not before the end of the current step. */
 	turn();
 	assert_in_range(filled.clients.usage.regions, 0, 1);
 	while (filled.clients.usage.regions)

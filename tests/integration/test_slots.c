@@ -112,8 +112,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* Post this many receives with this many buffers each before the first send.
- * held: the slots that the tables have then. */
+/* Post all receives, each with this many buffers, before the first send. held:
+ * the slots that the tables have then. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;

@@ -2,8 +2,8 @@
 /*
  * A bell rings while its owner has just heard another ring: all of
  * runtime/base/bell.c, and the kernel except for its eventfds, which are
- * counters here. WITHOUT_TELL rings and WITHOUT_DOZE hears with a load and a
- * store instead of the exchange.
+ * counters here. WITHOUT_TELL rings with a load and a store instead of the
+ * exchange, WITHOUT_DOZE hears in that way.
  */
 #include "base/bell.h"
 

@@ -39,7 +39,7 @@ static inline void litmus_count(_Atomic int *sleepers)
 /* Callbacks for place i of LITMUS_PLACES, which lie on separate cache lines. */
 struct litmus {
 	void (*renew)(unsigned i); /* called by one thread, like lost */
-	void (*tell)(unsigned i); /* one thread: work exists; who sleeps? */
+	void (*tell)(unsigned i); /* one thread: announces work */
 	void (*doze)(unsigned i); /* another: announce sleep, check work */
 	bool (*lost)(unsigned i); /* after both have returned */
 };

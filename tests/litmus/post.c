@@ -4,8 +4,8 @@
  * soft_bell(), soft_nudge() and soft_bells_drain() of
  * runtime/verbs/soft/turn.c. The count of sleepers is made like
  * sleep_until_work() in soft_thread.c, but without the lock, which alone would
- * order that side. WITHOUT_TELL puts the QP on the stack, WITHOUT_DOZE counts,
- * with a load and a store.
+ * order that side. With WITHOUT_TELL the push of the QP on the stack is a load
+ * and a store, with WITHOUT_DOZE the count is.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"

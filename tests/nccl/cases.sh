@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by run: the cases, each a function case_NAME. A case sets up NCCL by
 # the environment of its subshell. The words of run:
 #

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced: two nodes, each with a proxy, on rails of the software HCA.
 #
 #   nodes_start [options]  proxies 0 and 1, run directories $dir/n0 and $dir/n1,

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced: print NCCL's topology file for a node.
 #
 #   topology GPUS LINKS NET...   GPUs, from 0000:10:00.0 on, each behind its

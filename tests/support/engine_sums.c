@@ -121,8 +121,8 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 	struct sums sum = sums_add_up(s, r);
 
 	/* A lane that is not connected yet, and a tenant that is being added or
-	 * removed, have reservations but are on no list. So accept a sum above
-	 * the counted objects. */
+	 * removed, have reservations but are on no list. So accept a sum that
+	 * exceeds the counted objects. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)

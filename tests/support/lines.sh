@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that search text and wait. They exit with $failed, which
 # fail sets.
 failed=0

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced first by scripts that use separate namespaces.
 
 # enter_namespaces WHAT ARGUMENT...: start this script again as the first

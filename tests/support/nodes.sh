@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced with $build set by scripts that run nodes: proxies on two rails of the
 # software HCA, with traffic between them. Node N has the run directory $dir/nN,
 # its ready line in $dir/outN, its log in $dir/logN and its process ID in

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced after lines.sh by scripts that check which rails send. They define
 # fail, and ctl to run mpibctl of a node.
 

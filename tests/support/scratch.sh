@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that start programs. $dir is a temporary directory, $net
 # has addresses, and pids (a list, or by name) has the programs. The programs
 # and $dir are removed at the end. The exit status is $failed, which fail sets.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced with $build set by scripts in which mpib-agent steers a job between
 # nodes 0 and 1. $proxy_options are for each proxy, $agent_options for the
 # agent.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that write files: $dir is a temporary directory, removed
 # when they end. A script with other things to clean up defines at_end, which
 # runs before that.

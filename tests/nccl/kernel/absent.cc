@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions from NCCL's device code and its transport by GPU threads (gdaki).
 // NCCL calls those of the latter only on request.
 #include "standin.hpp"

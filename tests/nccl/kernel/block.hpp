@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A block: one channel of one launch, and its waits.
 #ifndef KERNEL_BLOCK_HPP
 #define KERNEL_BLOCK_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Function numbers are NCCL's: it is asked for all functions implemented here.
 #include "functions.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of a batch of work, and their implementations.
 #ifndef KERNEL_FUNCTIONS_HPP
 #define KERNEL_FUNCTIONS_HPP

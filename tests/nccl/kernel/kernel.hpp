@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's kernel on the CPU: it does what a GPU would do with the arguments of a
 // launch, using the structures of NCCL's own headers.
 #ifndef KERNEL_HPP

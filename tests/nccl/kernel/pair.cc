@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Send and receive concurrently, since each may wait for the other rank's
 // action in the other direction.
 #include "functions.hpp"

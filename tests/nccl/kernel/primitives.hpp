@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's primitives: receive, reduce, copy and send in one operation, slice by
 // slice.
 #ifndef KERNEL_PRIMITIVES_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a connection as a GPU uses it: where steps are stored, when there
 // is room or data, and the data format of each protocol.
 #ifndef KERNEL_PROTOCOL_HPP

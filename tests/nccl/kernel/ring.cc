@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rings: each rank receives from the previous one and sends to the next.
 #include "functions.hpp"
 #include "primitives.hpp"

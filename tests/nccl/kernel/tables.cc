@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of kernels from NCCL's device code. This file includes no header of
 // NCCL: those declare the tables constant, and names of variables are not
 // mangled.

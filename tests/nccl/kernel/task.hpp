@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A task runs concurrently with its caller, on a thread that is reused: to
 // start and end a thread takes longer than many launches.
 #ifndef KERNEL_TASK_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU waits without CPU time and sees a word as soon as it is written. Here a
 // waiting thread sleeps, and NCCL's proxy thread, which writes most of these
 // words, checks for all sleepers whenever it yields.

@@ -213,7 +213,7 @@ static struct world *world_new(int ranks)
 	return world;
 }
 
-/* Return whether the event in mid-run has been caused. */
+/* Return whether the event during the run has been started. */
 static bool meddle(const struct options *opt, struct world *world,
 		   const pid_t *pid)
 {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's own transport BUILTIN as a plugin, for programs that measure plugins:
 // mpib-perf --plugin, bench/compare --socket and --peer, bench/budget --peer.
 #include <nccl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A net plugin between NCCL and the plugin under test, which counts NCCL's
 // calls. Counters are 64-bit numbers in the file SPY_COUNTERS, shared by all
 // ranks; run knows their offsets.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies, and memory that is allocated and freed in the order of a stream.
 #include "standin.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of the driver, which NCCL looks up by name. Virtual memory,
 // multicast and operations of streams on memory are missing: NCCL works without
 // them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: each record is one point in a stream's work.
 #include "standin.hpp"
 

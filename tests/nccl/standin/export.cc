@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A dma-buf of device memory: an fd whose byte 0 is the first of the range. For
 // a whole allocation it is the memfd behind it. For a part it is a new memfd,
 // mapped over that part with its contents. The page behind the allocation lists

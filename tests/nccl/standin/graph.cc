@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs: nothing is ever captured, and requests for a graph are refused.
 #include "standin.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory in another process of this node, opened through /proc.
 #include "page.hpp"
 #include "standin.hpp"

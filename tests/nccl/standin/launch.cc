@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches. There is one kernel, kernel/kernel.hpp, controlled by its arguments
 // only.
 #include "launch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory. Device memory is a sealed memfd: other processes can open it
 // (ipc.cc), and network devices accept it as a dma-buf (export.cc). A page
 // behind each allocation says which parts were exported; see there.

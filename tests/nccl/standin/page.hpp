@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page behind a device allocation, which tells processes that open the
 // allocation which parts of it are in separate memfds.
 #ifndef STANDIN_PAGE_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the files of this folder: a CUDA runtime and driver in which device
 // memory is host memory, a stream is a queue with a thread, and a kernel is
 // code of the CPU (kernel/kernel.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams: each has a queue, and a thread once it has work that may wait.
 #include "standin.hpp"
 
