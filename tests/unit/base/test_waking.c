@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-/* A call that took so much CPU. */
+/* A call that used so much CPU time. */
 static bool call(struct mpib_waking *w, uint64_t ns)
 {
 	uint64_t began = mpib_waking_begin();
@@ -21,7 +21,7 @@ TEST(a_client_that_wakes_few_is_served)
 		assert_true(call(&w, 0));
 }
 
-/* Where all calls take long, or every other. */
+/* All calls take long, or every second one. */
 TEST(a_client_that_wakes_many_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
@@ -35,7 +35,7 @@ TEST(a_client_that_wakes_many_is_not_served)
 	assert_in_range(n, 8, 20);
 }
 
-/* Nor one that took long because somebody else had the CPU. */
+/* Nor a call that took long because another process had the CPU. */
 TEST(a_few_slow_calls_are_tolerated)
 {
 	struct mpib_waking w = { 0 };

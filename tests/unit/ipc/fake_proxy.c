@@ -245,7 +245,7 @@ void fake_end_slow(struct fake_proxy *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* The next client, or what the client said. */
+/* Wait for the next client or the client's next message. */
 static void hear(struct fake_proxy *f)
 {
 	struct mpib_message m;
@@ -264,7 +264,7 @@ static void hear(struct fake_proxy *f)
 	}
 }
 
-/* One client after the other, until stopped. */
+/* Serve one client after the other, until stopped. */
 static void *run(void *arg)
 {
 	struct fake_proxy *f = arg;
@@ -284,7 +284,7 @@ static void *run(void *arg)
 			return NULL;
 		if (held)
 			sched_yield();
-		/* Also when what woke us was said after that. */
+		/* Also if the message came after the wake-up. */
 		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
 		hear(f);
@@ -345,7 +345,7 @@ void fake_proxy_mortal(struct fake_proxy *f, uint32_t grace_ms)
 	f->welcome.grace_ms = grace_ms;
 	f->process = fork();
 	if (f->process == 0) {
-		/* Who has a socket keeps it open. */
+		/* The client's duplicate of the socket keeps it open. */
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		for (;;)

@@ -108,7 +108,7 @@ CASE(a_socket_that_others_can_replace_is_not_trusted)
 	assert_int_equal(chown(f->dir, 61002, (gid_t)-1), 0);
 	assert_int_equal(fake_attach(f, &c), -EACCES);
 	assert_non_null(strstr(mpib_strerror(), "belongs to uid 61002"));
-	/* It serves its own directory, or one where root let it. */
+	/* A user may serve its own directory, and one where root allowed it. */
 	assert_int_equal(chown(f->dir, 61001, (gid_t)-1), 0);
 	attach();
 	mpib_detach(c);
@@ -123,7 +123,7 @@ static void on_alarm(int sig)
 {
 }
 
-/* A socket nobody accepts at any more, so that who connects has to wait. */
+/* A socket whose backlog is full, so that connect() blocks. */
 static int crowded_socket(char *dir)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -226,7 +226,7 @@ static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 }
 
-/* What fails of all that one may ask of a region, a listener, a request. */
+/* Return whether a query of a region, listener or request succeeds. */
 static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {

@@ -112,7 +112,8 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t off);
 
-/* Where this thread, but not the proxy's, maps what it maps. */
+/* The range where mmap() of this thread, but not of the proxy, places its
+ * mappings. */
 static _Thread_local void *maps_at;
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
@@ -125,7 +126,8 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 	return __real_mmap(addr, len, prot, flags, fd, off);
 }
 
-/* The caller that forgot mpib_dereg() is not the caller that registers later. */
+/* The caller that forgot mpib_dereg() is not the caller that registers
+ * later. */
 CASE(freed_memory_is_no_part_of_a_later_region)
 {
 	struct mpib_region *forgotten, *region;
@@ -149,7 +151,7 @@ CASE(freed_memory_is_no_part_of_a_later_region)
 		assert_int_equal(mpib_isend(conn, plain, 700, 3, region, &r),
 				 0);
 	assert_int_equal(mpib_dereg(region), 0);
-	/* Nor of one in another pool at the same address. */
+	/* Nor memory of another pool at the same address. */
 	maps_at = plain;
 	mem = mpib_mem_alloc(c, 8192);
 	maps_at = NULL;
@@ -162,7 +164,8 @@ CASE(freed_memory_is_no_part_of_a_later_region)
 	mpib_close(conn);
 }
 
-/* What cannot be is told by whoever registers it, not by a connection later. */
+/* mpib_reg() reports memory that cannot be registered, not a later
+ * connection. */
 CASE(impossible_memory_is_refused)
 {
 	struct mpib_region *region;
@@ -183,7 +186,7 @@ CASE(impossible_memory_is_refused)
 	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
 }
 
-/* Its handle and offset name other memory in the connection's client. */
+/* Its handle and offset name other memory of the connection's client. */
 CASE(a_region_of_another_client_is_refused)
 {
 	static char plain[8192];
@@ -307,7 +310,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	return __real_poll(p, n, timeout);
 }
 
-/* The connection failed, and the proxy is slow to say why. */
+/* The connection failed, and the proxy reports the reason late. */
 CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 {
 	struct mpib_request *r, *next;
@@ -335,7 +338,7 @@ CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 		sched_yield();
 	}
 	assert_int_equal(waits, 0);
-	/* The first question and its answer count; there is no second. */
+	/* The first question and its answer count; there is no second one. */
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_WHY]), 1 + 1);
 	assert_int_equal(rc, -ECONNRESET);
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ordinary memory through the staging window: index 0 sends, index 1 receives,
- * the test turns the shard between them.
+ * and the test turns the shard between them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,12 +11,12 @@
 #include "loop.h"
 #include "test.h"
 
-/* A stream of random messages, each into its own place. */
+/* A stream of random messages, each into its own buffer. */
 struct stream {
 	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
 	size_t size[64], got[64];
 	unsigned sent, posted, s_done, r_done, n;
-	size_t most; /* of one */
+	size_t most; /* of one message */
 };
 
 #define CASE(name) TEST_OF(name, loop_start, loop_stop)
@@ -32,14 +32,14 @@ CASE(a_send_too_large_fails_with_both_sizes)
 			    "receive of 40000 bytes");
 	assert_int_equal(mpib_test(s, &done, NULL), -EMSGSIZE);
 	assert_int_equal(done, 1);
-	/* The connection is as good as before. */
+	/* The connection still works. */
 	s = send_at(7, 100000, 0);
 	r = recv_at(0, 100000);
 	assert_int_equal(finish(r, s, NULL), 0);
 	assert_memory_equal(to, from + 7, 100000);
 }
 
-/* Of a grouped receive it is the connection that fails, which has the text. */
+/* For a grouped receive the connection fails and has the error's text. */
 CASE(a_send_too_large_for_its_group_has_the_proxys_reason)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
@@ -72,7 +72,7 @@ CASE(progress_of_long_ago_is_not_taken_for_its_own)
 	struct mpib_request *r, *s;
 	int done;
 
-	/* As if generations had come round since. */
+	/* As if the generations had wrapped since then. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
 	r = recv_at(0, 20000);
@@ -108,7 +108,7 @@ struct dereg {
 	unsigned wrong;
 };
 
-/* Takes the receive buffer away and uses it for something else. */
+/* Unmap the receive buffer and use the address for something else. */
 static void *deregister(void *arg)
 {
 	struct dereg *d = arg;
@@ -139,7 +139,7 @@ CASE(deregistered_memory_is_not_touched)
 		for (int i = 0; !done && rc == 0; i++) {
 			if (i == lap * 5)
 				atomic_store(&d.go, true);
-			/* The last bytes wait for the other thread. */
+			/* The last bytes are copied by the other thread. */
 			if (i < 100 || atomic_load(&d.over))
 				fake_turn(f, 0, 1, 9000);
 			rc = mpib_test(r, &done, NULL);
@@ -210,7 +210,7 @@ CASE(a_deregistered_send_puts_nothing_on_the_wire)
 	assert_int_equal(to[199999], 0);
 }
 
-/* The first fills the window and waits for its receive. */
+/* The first message fills the window and waits for its receive. */
 CASE(a_send_that_is_wanted_has_room_whatever_waits)
 {
 	struct mpib_request *first = send_at(0, 200000, 0), *second;
@@ -222,7 +222,7 @@ CASE(a_send_that_is_wanted_has_room_whatever_waits)
 	mpib_want_tell(&f->reply->conn[0].want, tx->ring.tail, &tag, 1);
 	assert_int_equal(mpib_test(first, &done, NULL), 0);
 	assert_int_equal(second->pos, 16000);
-	/* It need not wait for what lies before it in the window. */
+	/* It need not wait for the messages before it in the window. */
 	end_as(0, second, 16000);
 	assert_int_equal(mpib_test(second, &done, NULL), 0);
 	assert_int_equal(done, 1);

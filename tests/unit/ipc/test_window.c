@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the client asks the proxy for, and what it does meanwhile: windows
- * that go back when nothing uses them, pages of memfds. */
+/* Memory that the client asks the proxy for: windows that are released when
+ * nothing uses them, and pages of memfds. */
 #include <errno.h>
 
 #include "ipc/client.h"
 #include "loop.h"
 #include "test.h"
 
-#define LATER 40000 /* ms, longer than from one sweep to the next */
+#define LATER 40000 /* ms, longer than the time between two sweeps */
 
 static uint64_t now = 1000000;
 
@@ -29,7 +29,7 @@ static void move(size_t at)
 	assert_memory_equal(to, from + at, 100000);
 }
 
-/* The proxy has heard all that was said before the answer to this. */
+/* The proxy has received everything that was sent before the answer to this. */
 static void until_heard(void)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -46,8 +46,8 @@ CASE(a_window_that_rests_goes_back)
 	sweep(LATER);
 	move(1);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	sweep(LATER); /* it was used since the last one */
-	sweep(1); /* too early for another */
+	sweep(LATER); /* it was used since the last sweep */
+	sweep(1); /* too early for another sweep */
 	until_heard();
 	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
 	move(2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent that the test plays for the first node of a rig: its directory, which
- * is that of scratch.h, its hint file and its end of the socket. Errors are cmocka assertions.
+ * An agent that the test plays for the first node of a rig: its directory (that
+ * of scratch.h), its hint file and its end of the socket. Errors are cmocka
+ * assertions.
  */
 #ifndef MPIB_AGENT_RIG_H
 #define MPIB_AGENT_RIG_H

@@ -144,7 +144,7 @@ CASE(answers_belong_to_requests_in_order)
 		assert_true(agent_rig_next(&r[i]));
 	assert_true(r[0].conn_id != r[1].conn_id &&
 		    r[1].conn_id != r[2].conn_id);
-	/* The first closes before it is answered. */
+	/* The first one closes before it is answered. */
 	mpib_broker_drop(e.a->node->broker, &e.a->client, 0);
 	rig_settle(rig);
 	assert_false(agent_rig_next(&bye));

@@ -10,7 +10,7 @@
 #include "peer/internal.h"
 #include "test.h"
 
-/* Node 1 stands still, node 0 does not. */
+/* Node 1 is stopped, node 0 runs. */
 static void pass_alone(struct rig *rig, unsigned seconds)
 {
 	struct mpib_loop *loop = &rig->node[0].loop;
@@ -49,7 +49,8 @@ rig_test(a_silent_peer_is_given_up_when_patience_ends)
 	}
 }
 
-/* It is no proof that the peer does not answer: it may be heard again. */
+/* This does not prove that the peer is silent: its messages may still
+ * arrive. */
 rig_test(a_close_waits_for_a_peer_that_stands_still)
 {
 	struct rig *rig = *state;
@@ -90,9 +91,9 @@ rig_test(keeps_traffic_classes_on_lanes_of_their_own)
 	rig->traffic_class = 104;
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, a, 2, b, 2);
-	/* Their class, whoever opens the lane. */
+	/* Both have their own traffic class, whichever end opens the lane. */
 	rig_connect(rig, b, 3, a, 3);
-	rig->traffic_class = 256; /* none that there is */
+	rig->traffic_class = 256; /* an address of no node */
 	rig_connect(rig, b, 4, a, 4);
 	for (unsigned n = 0; n < 2; n++) {
 		assert_int_equal(fake_lanes(&rig->node[n].engine), 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes with a cluster's key, without one, and with
+ * peer/broker.h between nodes with a cluster key, without one, and with
  * another.
  */
 #include "rig.h"
@@ -27,7 +27,7 @@ rig_test(connects_nodes_with_the_same_key)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* What tools are told once nobody waits for the peer any more. */
+/* The text in the statistics after the last connect to the peer has failed. */
 static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 {
 	const struct mpib_broker_told **last = arg;

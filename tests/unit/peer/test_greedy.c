@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that have answers made and read none: what waits for them is bounded, for
- * each and for all of them. */
+/* Peers that cause answers and read none: what is queued for them is bounded,
+ * for each peer and for all together. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ static const struct mpib_peer_msg end = { .type = MPIB_PEER_CONN_CLOSE,
 					  .error = -ECANCELED,
 					  .why = "its process has ended" };
 
-/* A peer of node 0, of a port that nobody calls. */
+/* A peer of node 0 at a port that no node dials. */
 static int become_a_peer(struct rig *rig, uint16_t port)
 {
 	const struct mpib_peer_msg hello = {
@@ -49,8 +49,8 @@ static int become_a_peer(struct rig *rig, uint16_t port)
 	return fd;
 }
 
-/* So many bytes of the same message, or as many as somebody listens to. The most
- * that waited for all peers meanwhile. */
+/* Send this many bytes of one message, or as long as the peer reads. Return the
+ * most bytes that were queued for all peers meanwhile. */
 static size_t flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
 		    size_t most)
 {
@@ -140,7 +140,7 @@ rig_test(several_peers_together_may_queue_what_one_may)
 				most + 2 * PEERS * MPIB_FIFO_SMALL);
 	}
 	assert_int_equal(linked(rig), 1);
-	/* Who takes what it is sent notices nothing. */
+	/* A peer that reads its messages notices nothing. */
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
 	for (unsigned i = 0; i < PEERS; i++)
@@ -149,7 +149,7 @@ rig_test(several_peers_together_may_queue_what_one_may)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-/* The end of a large job is queued as a whole for a peer that reads. */
+/* All closes of a large job are queued for a peer that reads. */
 rig_test(a_peer_that_reads_has_room_beside_hoarders)
 {
 	struct rig *rig = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents of different nodes say to each other: who is told, and who heeds it. */
+/* Hints between agents of different nodes: which peers get them, and which
+ * proxies follow them. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -37,7 +38,7 @@ static int proxy(uint32_t flags)
 	return fd;
 }
 
-/* Tell as the agent does; whether the proxy is told anything. */
+/* Send the agent's hints; return whether the proxy gets one. */
 static bool told(int fd, struct mpib_agent_summary *s)
 {
 	struct mpib_agent_summary now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/slots.h, with the proxies played by the test over its socket. */
+/* proxy/agent/slots.h; the test plays the proxies at its socket. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -159,8 +159,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	close(a);
 }
 
-/* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
- * reason to leave none for another connection. */
+/* MPIB_HINT_OWN means all on SUP for a proxy in advanced mode. A connection
+ * with one rail must not reduce the shares of another connection. */
 CASE(only_connections_alike_share_a_hint)
 {
 	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
@@ -260,7 +260,7 @@ static int dial_as(uid_t uid)
 	return fd;
 }
 
-/* Whether the socket's mode and list of users let that user in. */
+/* Return whether the socket's mode and ACL let that user in. */
 static bool admitted(const char *path, uid_t uid, gid_t gid)
 {
 	bool yes;
@@ -309,7 +309,7 @@ CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
 	fd = dial_as(61001);
 	assert_int_equal(stall_send(fd, &r, sizeof(r), &lingers, 1), sizeof(r));
 	close(lingers);
-	alarm(30); /* nothing ends a close that waits */
+	alarm(30); /* a close that blocks would never end */
 	settle();
 	alarm(0);
 	assert_true(recv(fd, &r, sizeof(r), MSG_DONTWAIT) == 0 ||

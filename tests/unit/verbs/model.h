@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs, what was posted to them, and what may come of it: posts of all
- * kinds drawn from a seed, and checks of their completions.
+ * Pairs of QPs, the requests posted to them, and their possible results: posts
+ * of all kinds drawn from a seed, and checks of their completions.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -10,7 +10,7 @@
 
 enum {
 	PAIRS = 4,
-	WINDOW = 24, /* requests of a QP that are not done */
+	WINDOW = 24, /* outstanding requests of a QP */
 	RECVS = 32,
 	BIG = 200000, /* bytes of a slot: three segments and some */
 	PIECES = 5

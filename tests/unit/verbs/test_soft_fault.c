@@ -41,7 +41,7 @@ vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 	heal(t);
 }
 
-/* What waited for it meanwhile goes on when it ends. */
+/* Requests that waited meanwhile continue after it ends. */
 vt_test(a_hole_for_one_address_leaves_the_others)
 {
 	struct vt *t = *state;
@@ -60,7 +60,7 @@ vt_test(a_hole_for_one_address_leaves_the_others)
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
 	vt_nothing(qa, 2);
-	if (!t->same) /* in one context there is no wire */
+	if (!t->same) /* there is no wire within one context */
 		vt_quiet(t, &t->a.send, 1000);
 	heal(t);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);

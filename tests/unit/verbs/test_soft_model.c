@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traffic that a seed draws, beside a simple model of what verbs promise: each
- * request is done once and in its order, with its data, and says so if it was
- * asked to; each message meets the oldest receive. Whatever the network does.
- *
- * -n SEEDS and --seed FIRST run others, -v tells which.
+ * Traffic drawn from a seed, beside a simple model of what verbs promise: each
+ * request is done once, in its order, with its data, and completes if it is
+ * signalled; each message meets the oldest receive. This holds whatever the
+ * network does. -n SEEDS and --seed FIRST run others, -v prints them.
  */
 #include "model.h"
 
@@ -39,7 +38,7 @@ static bool take_all(struct model *m)
 	return any;
 }
 
-/* The memory of s by another registration, while nothing is under way. */
+/* Register the memory of s again while nothing is in flight. */
 static void register_again(struct model *m, struct side *s)
 {
 	if (s->done != s->posted || s->peer->done != s->peer->posted ||
@@ -104,7 +103,7 @@ static void run(struct model *m)
 				busy |= feed(m, &m->side[i][half]);
 		if (take_all(m)) {
 			moved = vt_ms();
-			/* Not so often that nothing comes through. */
+			/* Not so often that nothing gets through. */
 			if (m->breaks && model_draw(m, m->breaks) == 0)
 				m->broken += unkind_break();
 			if (unkind.cut && model_draw(m, 100) == 0)

@@ -18,7 +18,7 @@ static struct ibv_wc wait_a(struct vt *t)
 	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 
-	/* Only end a is turned. */
+	/* Only end a is turned by the test. */
 	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
 		assert_true(vt_ms() < until);
 	return wc;
@@ -88,7 +88,7 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 	vt_unthread_b(t, &saved);
 }
 
-/* A program that waits for its signals is not ended by them. */
+/* Signals do not end a program that waits for them itself. */
 vt_test(signals_are_for_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
@@ -98,7 +98,7 @@ vt_test(signals_are_for_the_programs_threads)
 	struct ibv_qp *qa, *qb;
 
 	vt_thread_b(t, &saved);
-	/* Answered by the context's thread, which so is under way. */
+	/* Answered by the context's thread, which therefore runs. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_nothing(qa, 1);
 	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
@@ -161,7 +161,8 @@ vt_test(the_end_of_a_write_is_seen_last)
 
 vt_test(a_context_may_go_with_its_objects)
 {
-	/* Its memory is lost to the program; not to the leak checker. */
+	/* The program has no pointer to its memory, but the leak checker
+	 * has. */
 	static struct vt_end left;
 	static struct ibv_qp *left_qp;
 	struct vt *t = *state;

@@ -97,7 +97,7 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	struct vt *t = *state;
 
 	for (uint64_t i = 0; i < 10; i++) {
-		/* Unsignalled ones are flushed with a completion, too. */
+		/* Unsignalled requests are flushed with a completion, too. */
 		assert_int_equal(vt_send(writes.qa, IBV_WR_SEND, i, 0, NULL, 0),
 				 0);
 		assert_int_equal(vt_recv(writes.qa, 100 + i, NULL, 0), 0);

@@ -71,7 +71,7 @@ teardown_test(no_wr_is_longer_than_the_devices_take)
 	assert_int_equal(rig_got(&rig).bytes, 16384);
 	rig_down(&rig);
 
-	/* Fragments are as long at most. */
+	/* Fragments have the same limit. */
 	attr.mode = MPIB_VQP_DQPLB;
 	rig_up(&rig, &attr, 1, 1 << 20);
 	assert_int_equal(rig_write(&rig, 1, 0, 20000), 0);
@@ -117,8 +117,8 @@ teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp)
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, 9000), 0);
 	assert_int_equal(mpib_vqp_destroy(rig.tx.vqp), -EBUSY);
-	/* An unknown QP is no reason to die; nor a known one with a wr_id
-	 * that it was not given. */
+	/* Neither an unknown QP number nor an unknown wr_id of a known QP may
+	 * crash. */
 	hca_forge(&rig.tx.hca[0], &stray);
 	stray.qp_num = rig.tx.data[0]->qp.qp_num;
 	hca_forge(&rig.tx.hca[0], &stray);
@@ -131,7 +131,7 @@ teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp)
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 }
 
-/* T12: SENDs keep to QP 0 and to its cap. */
+/* T12: SENDs use QP 0 only and respect its cap. */
 teardown_test(t12_sends_are_bounded)
 {
 	rig_start(&rig, MPIB_VQP_SPRAY, 4, 1, false);
@@ -165,7 +165,7 @@ teardown_test(requests_whose_end_cannot_be_seen_are_refused)
 		assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE,
 					  IBV_SEND_SIGNALED, 0, 8),
 				 mode == MPIB_VQP_DQPLB ? -EINVAL : 0);
-		/* Keys of one device, where two may carry. */
+		/* Keys of one device, although two may carry it. */
 		assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 		rig_steps(&rig, 10);
 		rig_down(&rig);
