@@ -94,7 +94,7 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
-/* Remember it, whole, and tell of its end. */
+/* Keep the whole message and signal that it came. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;

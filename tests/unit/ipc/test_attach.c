@@ -18,7 +18,7 @@
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-/* As who gives up half way does, without asking what there is. */
+/* As a caller does that gives up half way and does not check its pointers. */
 CASE(closing_nothing_is_nothing)
 {
 	attach();
@@ -200,7 +200,7 @@ CASE(a_dead_proxy_is_noticed_by_who_waits)
 	mpib_close(conn);
 }
 
-/* A process that hung up may still do something until it has ended. */
+/* A process that closed its connection may still act until it has ended. */
 CASE(a_proxy_that_hung_up_is_told_from_one_that_ended)
 {
 	pid_t pid = fork();

@@ -58,7 +58,7 @@ CASE(windows_are_released_with_their_connections)
 	send_at(0, 1000, 0);
 	recv_at(0, 1000);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	/* Their peers take their time. */
+	/* Their peers are slow. */
 	atomic_store(&f->hold_closing, true);
 	mpib_close(tx);
 	mpib_close(rx);

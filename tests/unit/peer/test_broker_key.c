@@ -84,7 +84,8 @@ rig_test(another_key_is_no_key)
 		       "does not know the cluster's key");
 }
 
-/* A link that stands goes on; the next one does not come, and each end says why. */
+/* A link that is up stays up; the next one fails, and each end reports the
+ * reason. */
 rig_test(a_key_that_one_end_changed_ends_lanes_when_their_link_breaks)
 {
 	struct rig *rig = *state;

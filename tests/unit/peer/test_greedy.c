@@ -83,7 +83,8 @@ static size_t waits_for(const struct mpib_peer *p)
 	return p->link ? mpib_fifo_waits(&p->link->out) : 0;
 }
 
-/* Peers of node 0 for which no more waited than may. */
+/* Return the number of links of node 0 that are up, none of which exceeded its
+ * limit. */
 static unsigned linked(const struct rig *rig)
 {
 	const struct mpib_peer *p;
@@ -111,8 +112,8 @@ rig_test(answers_to_pings_that_are_not_read_are_few)
 	close(fd);
 }
 
-/* Closes of what a peer does not know, of which it reads none: as many as there is
- * room for. */
+/* Queue closes of connections that the peer does not know, until there is no
+ * room. The peer reads none. */
 static void hoard(struct mpib_peer *p)
 {
 	while (waits_for(p) + MPIB_PEER_FRAME_MAX <= 1u << 20 &&
@@ -121,7 +122,7 @@ static void hoard(struct mpib_peer *p)
 	assert_null(p->link->overflow);
 }
 
-/* Each of them would have 2 MiB, and all of them 16. */
+/* Each of them would have 2 MiB, and all of them together 16 MiB. */
 rig_test(several_peers_together_may_queue_what_one_may)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,

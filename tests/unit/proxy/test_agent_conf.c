@@ -149,7 +149,7 @@ fixture_test(the_first_rule_that_fits_holds)
 	assert_int_equal(line_for("10.3.0.1"), 1);
 }
 
-/* A rail as a proxy answers. */
+/* A rail in a proxy's answer. */
 struct rail {
 	unsigned mbps, errors, cnp;
 	const char *state;

@@ -124,8 +124,8 @@ CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 	assert_string_equal(decided(1)->why,
 			    "SOUT left: sick by the peer's agent");
 	assert_int_equal(decided(2)->sup_bw, MPIB_HINT_OWN);
-	/* Of two that are unwell the one that is worse off is left, whoever says
-	 * so. */
+	/* Of two unhealthy rails the worse one is avoided, whichever agent
+	 * reports it. */
 	policy.sick[0].since = 1;
 	snprintf(policy.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
@@ -136,7 +136,7 @@ CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 		agent.slot[i].users = 0;
 }
 
-/* Rows without a rail say that all are well. */
+/* Rows without a rail mean that all are healthy. */
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 

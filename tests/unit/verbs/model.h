@@ -28,7 +28,7 @@ struct request {
 	uint32_t len;
 	uint64_t seed;
 	bool signaled;
-	uint64_t was; /* what a counter must have been when it was read, + 1 */
+	uint64_t was; /* its value when it was read, + 1 */
 };
 
 /* Half of a pair. Its memory: a slot for each request's data here, one for
@@ -41,7 +41,7 @@ struct side {
 	struct vt_mem mem;
 	struct request sent[WINDOW];
 	uint64_t posted, done;
-	/* What the peer sent that takes a receive. */
+	/* The peer's requests that take a receive. */
 	struct request expected[4 * WINDOW];
 	uint64_t first, last;
 	uint64_t recv_posted, recv_done;
@@ -61,7 +61,7 @@ void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
 /* Two requests: one reads a counter, one writes it. */
 void model_post_counter(struct model *m, struct side *s);
-/* A last one that says that all is done. */
+/* A last request, whose completion shows that all are done. */
 void model_post_last(struct side *s);
 /* Completions of one of the two ends. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);

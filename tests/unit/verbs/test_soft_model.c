@@ -13,7 +13,7 @@
 
 enum {
 	REQUESTS = 250, /* of each side */
-	STUCK_MS = 100000 /* TCP itself repeats after seconds, beside a load */
+	STUCK_MS = 100000 /* TCP retransmits after seconds */
 };
 
 static unsigned long first_seed = 1, seeds = 2;
@@ -62,7 +62,7 @@ static bool feed(struct model *m, struct side *s)
 		else
 			model_post_counter(m, s);
 	}
-	/* A last one that says that all is done. */
+	/* A last request, whose completion shows that all are done. */
 	if (!more && s->done != s->posted &&
 	    !s->sent[(s->posted - 1) % WINDOW].signaled &&
 	    s->posted - s->done < WINDOW)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong: protection, lengths, flushing, and who hears of it. */
+/* Errors: protection, lengths, flushing, and which end gets an event. */
 #include "writes.h"
 
-/* How a key that this end does not know is told. */
+/* The status for a key that this end does not know. */
 static enum ibv_wc_status bad_lkey(struct vt *t)
 {
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
@@ -109,7 +109,7 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	}
 	writes_over(t);
 	assert_int_equal(vt_recv(writes.qa, 200, NULL, 0), 0);
-	/* librxe rings no bell for a receive, so nothing flushes it. */
+	/* librxe rings no doorbell for a receive, so nothing flushes it. */
 	if (t->rxe)
 		vt_quiet(t, &t->a.recv, 50);
 	else
@@ -127,7 +127,7 @@ writes_test(an_error_completion_names_its_qp)
 	assert_int_equal(wc.qp_num, writes.qa->qp_num);
 }
 
-/* A pair whose second QP is gone once a message has come over it. */
+/* A pair whose second QP is destroyed after a message has come over it. */
 static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 {
 	vt_destroy(t, writes.qa, writes.qb);

@@ -21,7 +21,7 @@ static struct mpib_vqp_attr attr_of(struct mpib_vqp_qp *qp, unsigned n)
 	};
 }
 
-/* T5, T20: sizes have 64 bits up to where a fragment is cut. */
+/* T5, T20: sizes have 64 bits until fragments are cut. */
 teardown_test(t5_sizes_are_whole_and_checked)
 {
 	struct mpib_vqp_qp qp[2];
@@ -222,7 +222,7 @@ teardown_test(t14_equal_numbers_of_two_devices_are_two_qps)
 	assert_int_equal(rig_write(&rig, 1, 0, 60000), 0);
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 	assert_int_equal(rig_sent(&rig).wr_id, 1);
-	/* The same one twice is an error. */
+	/* The same QP twice is an error. */
 	a = attr_of(qp, 1);
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EEXIST);
 }
