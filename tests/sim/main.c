@@ -28,7 +28,7 @@ struct options {
 	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
 				 from SIM_STAGED_FROM */
 	unsigned jobs;
-	double until; /* no seed begins after it; 0: whenever */
+	double until; /* no seed starts after it; 0: no limit */
 	/* One seed in this many runs a second time; 0: none. */
 	uint64_t twice;
 	bool one, minimise, first;
@@ -40,7 +40,7 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	bool again; /* it has run before, and came to this */
+	bool again; /* it ran before, with this result */
 	uint64_t hash;
 };
 
@@ -176,7 +176,7 @@ static bool is_again(const struct options *o, const struct slot *s, int status)
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* The seed has run twice, or runs once only. */
+/* The seed has run as often as it must. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -357,7 +357,8 @@ int main(int argc, char **argv)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	sim_memory_stays();
-	/* Else by chance, and with it which freed memory is given out again. */
+	/* Otherwise it is random, and so is the order in which freed memory is
+	 * reused. */
 	json_object_seed(1);
 	get_results();
 	sim_pools_make();

@@ -20,7 +20,7 @@
 #define CPU_S 60
 #endif
 
-/* Of a build that counts executed lines, see coverage. */
+/* In a build that counts executed lines, see coverage. */
 void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
 
 static void on_crash(int signo)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that runs one seed, so that nothing remains of the previous
- * seed. */
+/* The process that runs one seed, so that no state of the previous seed
+ * remains. */
 #ifndef SIM_CHILD_H
 #define SIM_CHILD_H
 
@@ -13,7 +13,7 @@ struct sim_ask {
 	const char *suspect; /* a fault that counts as a failure; NULL: none */
 };
 
-/* sim_pools.c: WR pools that each process inherits. Called once. */
+/* sim_pools.c: make the WR pools that each process inherits. Called once. */
 void sim_pools_make(void);
 /* Start a child; if smaller is not NULL, reduce its plan. quiet: the child
  * prints nothing and uses other memory addresses. */

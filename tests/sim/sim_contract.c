@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated HCA as the contract suite of verbs needs it. */
+/* The simulated HCA for the contract suite of verbs. */
 #include <stdbool.h>
 
 #include "sim_hca.h"

@@ -67,8 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* The line's requests have ended: no region may still be referenced for
-	 * them. */
+	/* The line's requests have ended, so none may still hold a reference to
+	 * the region. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -93,9 +93,9 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* The case that remains in docs/recovery.md where ranks do not resume: a device
- * dies with bytes that had to be handed back before their slot ended, as the
- * staging window or the send ops were used up. */
+/* The one loss that docs/recovery.md allows if ranks do not resume: a device
+ * dies with bytes whose buffers had to be returned before their slot ended,
+ * because the staging window or the send ops were used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -120,7 +120,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	e->again = sim_now + sim_rank_patience(e->refused);
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
-	/* The receiver may never learn of it. */
+	/* The receiver may never learn of the failure. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
@@ -136,8 +136,9 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The sender has sent everything, and the receiver's connection failed
-	 * before it had everything; or both have tried often enough. */
+	/* The sender has sent everything, and the receiver's connection
+	 * failed before all of it arrived; or both have reached the limit
+	 * of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -228,9 +229,9 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Stop listening if the sender will not connect again: it may see its last send
- * complete after the receiver's connection failed and the receiver listened
- * again. */
+/* Return whether the receiver must stop listening because the sender will not
+ * connect again: the sender may see its last send complete after the receiver's
+ * connection failed and the receiver listened again. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -271,9 +272,9 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* A close whose proxy is killed reaches the peer late and then ends the
-	 * peer's requests. So in such plans both ends first receive everything,
-	 * as real ranks do. */
+	/* The close of a killed proxy's connection reaches the peer late and
+	 * then ends the peer's requests. In such plans both ends therefore
+	 * first receive everything, as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;

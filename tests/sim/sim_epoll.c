@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll, by level or by edge, and poll. */
+/* epoll, level- and edge-triggered, and poll. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -166,7 +166,7 @@ static ssize_t look(struct sim_file *f, void *arg)
 	return p->revents ? 1 : -EAGAIN;
 }
 
-#define POLLED 4 /* at most, of several at once */
+#define POLLED 4 /* most files of one poll() */
 
 static int poll_many(struct pollfd *p, nfds_t count, int ms)
 {
@@ -219,7 +219,7 @@ int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 		return 1;
 	}
 	was = f->nonblock;
-	f->nonblock = false; /* it is poll() that waits */
+	f->nonblock = false; /* poll() waits, read() does not */
 	n = sim_file_block(f, ms == 0, ms > 0 ? (uint64_t)ms * SIM_MS : 0, look,
 			   p);
 	f->nonblock = was;

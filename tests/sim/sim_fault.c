@@ -7,7 +7,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-#define LOOKS_EVERY (10 * SIM_S) /* an operator, if devices stay unused */
+#define LOOKS_EVERY (10 * SIM_S) /* time between checks for unused devices */
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
@@ -33,8 +33,8 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Longer than a peer may be silent, now and then. A node that has not reached
- * the peer before uses its second address only with a cluster key. */
+/* Sometimes longer than a peer may be silent. A node that has not reached the
+ * peer before uses its second address only with a cluster key. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -44,7 +44,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* Longer than the grace, now and then. */
+	/* Sometimes longer than the grace. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -67,7 +67,7 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove the device once it has forgotten writes: otherwise nothing would
+/* Remove the device after it has forgotten writes: otherwise nothing would
  * notice. */
 static void on_forgot(void *arg)
 {
@@ -86,7 +86,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* Faults that are no rank's, peer's or network's: see sim_plan_more.c. */
+/* Faults that concern no rank, peer or network: see sim_plan_more.c. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -309,7 +309,8 @@ void sim_faults_start(const struct sim_plan *p)
 	plan = p;
 	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
-		/* sim_event returns it unchanged. */
+		/* The event is the first member, so the cast returns the
+		 * fault. */
 		struct sim_fault *f =
 			(struct sim_fault *)(uintptr_t)&plan->fault[i];
 

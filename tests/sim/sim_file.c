@@ -17,7 +17,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* no higher descriptor was ever used */
+static int used, real_used; /* higher descriptors were never used */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -169,7 +169,8 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* A task that is killed meanwhile releases it. */
+		/* If the task is killed meanwhile, this reference is
+		 * released. */
 		t->holds = f;
 		sim_wait_file(f, until);
 		t->holds = NULL;
@@ -195,7 +196,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* Do it for a descriptor of the real kernel. */
+/* Close a descriptor of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);
@@ -249,7 +250,7 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* Of the simulated kernel, mpib_eventfd_take() alone calls it. */
+/* The real code calls this on a simulated file only in mpib_eventfd_take(). */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

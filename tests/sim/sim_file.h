@@ -26,7 +26,7 @@ struct sim_watch {
 	struct sim_file *set, *file;
 	int fd;
 	struct epoll_event event;
-	bool changed; /* since epoll_wait() reported it */
+	bool changed; /* since the last epoll_wait() that reported it */
 };
 
 struct sim_file_ops {
@@ -54,7 +54,7 @@ void sim_file_changed(struct sim_file *f);
 
 /* Make a descriptor of the current process. It takes over a reference. */
 int sim_fd_new(struct sim_file *f);
-/* NULL and EBADF: not a descriptor of the simulated kernel. */
+/* Return NULL and set EBADF if fd is not a simulated descriptor. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
 /* Hold a descriptor in a message: the file, or a copy of a real descriptor. */

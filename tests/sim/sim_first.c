@@ -19,21 +19,21 @@
 #define NEAR 1000 /* the most that a seed's connection may count */
 
 static struct {
-	/* The client library's: generations of requests, control messages,
-	 * sweeps of windows; of a connection requests that wait, parts of a
-	 * window, polls. */
+	/* The client library's counters: generations of requests, control
+	 * messages, window sweeps; for each connection its waiting requests,
+	 * parts of a window and polls. */
 	uint32_t gen, ask, sweep, part, idle;
-	/* Of a connection in both: flushes. */
+	/* Flushes of a connection, at the client and in the engine. */
 	uint32_t flush;
-	/* Of a connection in the engine: ranges, send ops and their shares.
-	 * In both ends of it: messages. */
+	/* A connection's ranges, send ops and stripes in the engine; messages
+	 * at both ends. */
 	uint32_t range, op, share, msg;
 	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR
 	 * class. */
 	uint32_t wr, epoch, grant;
-	uint32_t number; /* of fragments, at both ends: 24 bits */
+	uint32_t number; /* fragments, at both ends: 24 bits */
 	uint32_t conn, mr; /* places in tables */
-	uint32_t id; /* of listeners, lanes and connections of a broker */
+	uint32_t id; /* a broker's listeners, lanes and connections */
 } first;
 
 /* A start just before a value at which code may go wrong: the wrap, or a change
@@ -64,7 +64,9 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	draw(&r, 32); /* of a removed counter: the others keep their values */
+	/* the draw of a removed counter, so that the others keep their
+	 * values */
+	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
 	first.flush = draw(&r, 32);
@@ -80,7 +82,7 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
-	/* Counters that a rank and its proxy start with an instance. */
+	/* Counters that start with the instance at a rank and its proxy. */
 	if (plan->resumes)
 		first.flush = first.msg = 0;
 }
@@ -98,7 +100,7 @@ int __real_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached);
 
-/* At the next proxy. */
+/* Attach to the next proxy. */
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached)
 {
@@ -186,8 +188,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* The client, which does not know yet that the connection is ready, counts from
- * there too. */
+/* The client counts from there too, although it does not know yet that the
+ * connection is ready. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

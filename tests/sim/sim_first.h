@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where counters that wrap start. */
+/* The start values of counters that wrap. */
 #ifndef SIM_FIRST_H
 #define SIM_FIRST_H
 
@@ -10,13 +10,13 @@ struct mpib_conn;
 struct sim_plan;
 
 void sim_first_seed(const struct sim_plan *plan);
-/* Set the client library's counters: of an attached client, of a new
+/* Set the client library's counters for an attached client, or for a new
  * connection. */
 void sim_first_client(struct mpib_client *client);
 void sim_first_conn(struct mpib_conn *conn);
 /* The number of a connection's first receive. */
 uint32_t sim_first_msg(void);
-/* How many connections have continued in another instance. */
+/* Return how many connections have continued in another instance. */
 uint64_t sim_first_resumed(void);
 
 #endif

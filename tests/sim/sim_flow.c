@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of sockets on their way, and the network between nodes. */
+/* The bytes in flight between sockets, and the network between nodes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
-	/* A kernel sends data for the node itself over no port. */
+	/* Linux sends data for the local node over no port. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -285,7 +285,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	struct sim_flow *in = sock->in, *out = sock->out;
 
 	sock->in = sock->out = NULL;
-	/* Bytes that were never read: the peer gets a reset. */
+	/* Some bytes were never read, so the peer gets a reset. */
 	if (TAILQ_FIRST(&in->arrived)) {
 		flow_stop(out);
 		sock_error(out->reader, ECONNRESET);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated RDMA device: RC queue pairs on virtual time, one port a device,
- * behind struct mpib_verbs. It does what the verbs allow and no more: messages
- * of one QP arrive in order, those of two QPs in any; a completion may be seen
- * later than the peer's acknowledgement of the same message; memory is read as
- * late as a device may read it; a message that fails may have been placed in
- * part; a lost acknowledgement looks like a lost message.
+ * A simulated RDMA device: RC queue pairs on virtual time, with one port per
+ * device, behind struct mpib_verbs. It does everything that the verbs
+ * specification allows: messages of one QP arrive in order, those of two QPs in
+ * any; a completion may be seen later than the peer's acknowledgement of the
+ * same message; memory is read as late as a device may read it; a message that
+ * fails may have been placed in part; a lost acknowledgement looks like a lost
+ * message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -30,22 +31,21 @@ struct sim_device {
 	unsigned node, rail;
 	bool there; /* it can be opened */
 	bool down; /* PORT_ERR */
-	bool hole; /* up, and nothing passes */
+	bool hole; /* the port is up, but no packet passes */
 	bool forgets; /* acknowledges WRITEs that it does not place */
-	bool dies; /* when it forgets, and a QP is to go to ERR */
+	bool dies; /* when it forgets a write and a QP is to go to ERR */
 	uint64_t lag_until, lag; /* messages take up to this much longer */
-	uint64_t delay; /* ns; messages take this much longer, for now */
+	uint64_t delay; /* ns; current extra delay of each message */
 	uint64_t rate; /* bytes/s; 0: no limit */
-	uint64_t still_until; /* no poll of its process moves it before */
-	struct sim_event tells; /* its contexts that they are lost */
-	unsigned calls; /* the last of so many finds it gone; 0: of none */
-	uint64_t told_late; /* delay of its event if calls made it lost */
+	uint64_t still_until; /* polls of its process do nothing before this */
+	struct sim_event tells; /* reports its loss to its contexts */
+	unsigned calls; /* the last of this many calls loses it; 0: none */
+	uint64_t told_late; /* delay of its event if a call lost it */
 	uint64_t forgotten; /* messages */
-	/* Its firmware answers no call before this time; the process that knows
-	 * it. */
+	/* Its firmware answers no call of this process before this time. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
-	struct sim_posted_list posted; /* on their way to a GPU's memory */
+	struct sim_posted_list posted; /* writes in flight to a GPU's memory */
 	struct sim_event places;
 	LIST_HEAD(, sim_ctx) contexts;
 };
@@ -61,13 +61,13 @@ struct sim_ctx {
 	struct sim_device *device;
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
-	bool dead; /* the device went, or the process did */
+	bool dead; /* the device or the process is gone */
 	bool ended; /* with its process */
-	bool told; /* the process, that the device went */
-	bool hung; /* it is dead because its firmware did not answer */
+	bool told; /* the process got the event */
+	bool hung; /* dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
-	uint64_t turns; /* polls that moved it */
+	uint64_t turns; /* number of polls that moved it */
 	unsigned pds, cqs, srqs, qps, mrs, channels;
 	LIST_HEAD(, sim_qp) all_qps;
 	struct sim_mr **mr;
@@ -83,7 +83,7 @@ struct sim_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
 	int access;
-	bool is_gpu; /* its memory is a GPU's, of map_len bytes at map */
+	bool is_gpu; /* a GPU's memory, map_len bytes at map */
 	void *map;
 	size_t map_len;
 };
@@ -91,14 +91,14 @@ struct sim_mr {
 struct sim_channel {
 	struct ibv_comp_channel ibv;
 	struct sim_file *file;
-	struct sim_cq *cq; /* the engine has one on a channel */
+	struct sim_cq *cq; /* the CQ that the engine put on the channel */
 };
 
 struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL: the CQ was destroyed with its entries */
-	uint64_t at; /* when it can be seen */
-	uint32_t done; /* of a send: the send queue is free up to here */
+	uint64_t at; /* when a poll can return it */
+	uint32_t done; /* a send's: the send queue is free up to here */
 	bool sent, solicited;
 };
 
@@ -119,7 +119,7 @@ struct sim_rwqe {
 
 struct sim_rq {
 	struct sim_rwqe *ring;
-	struct ibv_sge *sge; /* most_sge of each; NULL: none had one */
+	struct ibv_sge *sge; /* most_sge of each receive; NULL: none had one */
 	uint32_t room, most_sge, head, tail;
 };
 
@@ -150,12 +150,12 @@ struct sim_qp {
 	struct ibv_qp_cap cap;
 	bool all_signaled, halted, ack_lost;
 	bool established;
-	struct sim_wqe *sq; /* NULL: it was never posted to */
-	uint32_t sq_made; /* of sq: those that were ever posted to */
+	struct sim_wqe *sq; /* NULL: nothing was posted yet */
+	uint32_t sq_made; /* entries of sq that were ever used */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	uint32_t sent, taken; /* messages handled by the peer, by this end */
+	uint32_t sent, taken; /* messages handled by the peer and by this end */
 	uint64_t last_arrive, last_ack, stuck_since;
-	uint64_t stands_until; /* no byte arrives before */
+	uint64_t stands_until; /* no byte arrives before this */
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;
@@ -173,31 +173,32 @@ void sim_hca_seed(uint64_t seed);
  * that verbs allow. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
-/* The devices can register a GPU's memory. */
+/* Set whether the devices can register a GPU's memory. */
 void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
-/* sim_hca_still.c: the devices are software HCAs. */
+/* sim_hca_still.c: set whether the devices are software HCAs. */
 void sim_hca_soft(bool on);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* True if the context's device stands still: fn is called when it moves. */
+/* Return true if the context's device stands still; then fn is called when it
+ * moves. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
-/* Its port's cable, its life. */
+/* Plug or pull the port's cable; lose or restore the device. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Its event may come this much later. */
+/* Lose the device; its event may come this much later. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* The same after this many calls to its firmware. */
+/* Lose the device after this many calls to its firmware. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
-/* sim_hca_hang.c: its firmware answers no call until then. */
+/* sim_hca_hang.c: let the device's firmware answer no call until then. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
 /* A process has ended: destroy its contexts like the kernel. */
 void sim_hca_proc_ended(struct sim_proc *proc);
-/* A QP of the device that is in use, by chance; NULL: there is none. */
+/* Return a random QP of the device that is in use; NULL: none is. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
-/* Contexts that are open; of a process, or of all. */
+/* Return the number of open contexts of a process, or of all. */
 unsigned sim_hca_open_contexts(const struct sim_proc *proc);
 
 static inline struct sim_ctx *sim_ctx(struct ibv_context *c)
@@ -212,9 +213,9 @@ void sim_hca_forget_notes(struct sim_ctx *ctx, const void *element);
 
 void sim_ctx_die(struct sim_ctx *ctx);
 
-/* sim_hca_hang.c: wait for the firmware, but not for long. False: it hangs. */
+/* sim_hca_hang.c: wait for the firmware for a limited time. False: it hangs. */
 bool sim_device_answers(struct sim_device *d);
-/* Calls that ask it. */
+/* Calls that need an answer of the firmware. */
 int sim_asks_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		    int access, struct ibv_mr **mr);
 int sim_asks_dereg_mr(struct ibv_mr *mr);
@@ -231,10 +232,11 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Address of a range. NULL: no region of pd allows access to all of it. */
+/* Return the address of a range. NULL: no region of pd allows access to all of
+ * it. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write for the peer to `at`, which sim_mr_at() returned for the remote key. */
+/* Write to `at` for the peer; sim_mr_at() returned it for the remote key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
@@ -271,7 +273,7 @@ int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge);
 void sim_rq_fini(struct sim_rq *rq);
-/* The next receive of qp, without taking it; NULL: there is none. */
+/* Return the next receive of qp without removing it; NULL: none. */
 struct sim_rwqe *sim_recv_next(struct sim_qp *qp);
 void sim_recv_taken(struct sim_qp *qp);
 
@@ -288,8 +290,8 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* A completion of qp found no room: fail qp, but after the caller has
- * returned. */
+/* Fail qp after the caller has returned: the CQ had no room for a
+ * completion. */
 void sim_qp_fatal(struct sim_qp *qp);
 
 /* sim_hca_post.c */
@@ -299,7 +301,7 @@ int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 
 /* sim_hca_wire.c */
 void sim_wire_start(struct sim_qp *qp);
-/* One request has ended. */
+/* End one request. */
 void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status);
 
 #endif

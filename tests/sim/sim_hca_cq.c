@@ -198,7 +198,8 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* Without tasks, as in the contract suite, only this code moves the time. */
+/* In the contract suite, which has no tasks, only this code advances the
+ * time. */
 static void pass_time(void)
 {
 	if (sim_task_self())

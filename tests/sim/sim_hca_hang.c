@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices whose firmware does not answer for a while, as the engine sees them
- * through runtime/verbs/hca: a call waits, at most 2 s, and then the process
- * has lost all its objects of the device until the firmware answers again.
- * Calls that destroy something succeed. The real HCA threads cannot be used,
- * because all proxies share one process here.
+ * through runtime/verbs/hca: a call waits for at most 2 s; after that the
+ * process has lost all its objects of the device until the firmware answers
+ * again. Calls that destroy something succeed. The real HCA threads cannot be
+ * used, because all proxies share one process here.
  */
 
 #include "sim_hca.h"
@@ -88,7 +88,8 @@ int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_ctx *ctx = sim_ctx(qp->context);
 
-	/* Otherwise its flush would report that earlier writes are placed. */
+	/* Otherwise the flush of this QP would show that earlier writes were
+	 * placed. */
 	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
 	    attr->qp_state == IBV_QPS_ERR)
 		sim_device_lose(ctx->device, 0);

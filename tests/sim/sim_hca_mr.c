@@ -41,7 +41,7 @@ int sim_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* Keys are reused late: the last bits count the uses of a place. */
+/* Keys are reused late: their last bits count how often a place was used. */
 static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 {
 	for (uint32_t i = 0; i < ctx->mr_room; i++) {

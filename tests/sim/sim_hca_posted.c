@@ -9,8 +9,7 @@
 
 #include "sim_hca.h"
 
-/* No write stays on a PCIe bus for longer than the longest completion
- * timeout. */
+/* No write stays on PCIe for longer than the longest completion timeout. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

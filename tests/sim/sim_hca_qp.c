@@ -6,9 +6,10 @@
 #include "sim_hca.h"
 
 #define NUMBERS 65536
-#define FIRST 0x100 /* 0 and 1 are special */
+#define FIRST 0x100 /* QP numbers 0 and 1 are special */
 
-/* Indexed by the last bits of the number; the first bits count the uses. */
+/* The QPs, indexed by the last bits of the number; the first bits count how
+ * often an entry was used. */
 static struct sim_qp *by_number[NUMBERS];
 static uint32_t next_number = FIRST;
 

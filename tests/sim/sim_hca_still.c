@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Software HCAs: devices that move only while their process polls them. */
+/* Software HCAs: devices that make progress only while their process polls
+ * them. */
 #include "sim_hca.h"
 #include "verbs/verbs.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport between two QPs. Each request arrives at the peer and is
- * handled there at one time, and is acknowledged at a later time; in order
- * within a QP. If a path is closed, or no QP is at the other end, the request
- * is repeated until the QP's retries are used up.
+ * handled there at one time, and is acknowledged at a later time. Requests of
+ * one QP stay in order. If a path is closed, or no QP is at the other end, the
+ * request is repeated until the QP's retries are used up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,8 @@ static uint64_t patience(const struct sim_qp *qp)
 	return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
 }
 
-/* No answer: false if the retries are used up, and the QP has failed. */
+/* Retry a request that got no answer. False: the retries are used up, and the
+ * QP has failed. */
 static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 {
 	uint64_t most = patience(qp), since;
@@ -97,8 +98,8 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* Copy between the pieces of an SGE list and a run of bytes. False: a piece is
- * in no region that allows it. */
+/* Copy between an SGE list and a run of bytes. False: an SGE is in no region
+ * that allows the access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -302,7 +303,7 @@ void sim_wire_start(struct sim_qp *qp)
 	arm_arrive(qp);
 }
 
-/* The peer has no receive for the message. */
+/* Retry a message for which the peer has no receive. */
 static void not_ready(struct sim_qp *qp, const struct sim_qp *to)
 {
 	unsigned timer = to->attr.min_rnr_timer;
@@ -371,13 +372,14 @@ static void on_ack(void *arg)
 
 	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
 		return;
-	/* Its own fault, or the peer's refusal, which ended the peer's QP. */
+	/* The local error, or the peer's refusal, which failed the peer's
+	 * QP. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);
 		return;
 	}
-	/* A lost acknowledgement is requested again, and the peer must still
-	 * exist to send it. */
+	/* A lost acknowledgement is requested again; to send it, the peer must
+	 * still exist. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

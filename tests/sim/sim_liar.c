@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar: a program that speaks the peer protocol but is no proxy. It calls a
- * proxy as a peer would and then breaks the protocol, or it answers at the
+ * A liar: a program that speaks the peer protocol but is no proxy. It connects
+ * to a proxy as a peer would and then breaks the protocol, or it answers at the
  * address of a damaged handle. It has its own address, so it cannot break a
  * node's link.
  */
@@ -62,7 +62,7 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* One of two valid values, which random bytes rarely are. */
+/* Set one of the two valid values, which random bytes rarely are. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -126,7 +126,7 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	}
 }
 
-/* Send a random message, of that type or of any. */
+/* Send a random message of this type, or of a random one. */
 static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 {
 	struct mpib_peer_msg m;
@@ -230,7 +230,7 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* A proxy calls the liar, which answers almost like a peer. */
+/* Answer a proxy that connects to the liar, almost like a peer. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {
@@ -292,7 +292,7 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* A handle that was damaged outside of mpib. */
+/* Connect to a handle that was damaged outside mpib. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
 	struct mpib_handle h = {

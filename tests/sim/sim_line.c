@@ -45,7 +45,7 @@ static unsigned window(const struct sim_end *e)
 	return e->sends ? e->line->plan->ahead : e->line->plan->window;
 }
 
-/* Buffer k of a message. */
+/* Return buffer k of a message. */
 static char *buffer(const struct sim_end *e, uint64_t number, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -76,7 +76,7 @@ static int tag_of(unsigned family, unsigned k)
 	return TAG + (int)(family * SIM_GROUP + k);
 }
 
-/* Its next message's time has not come. */
+/* Return whether the time of the next message has not come. */
 static bool early(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -89,7 +89,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Arguments of the next receive, which may be tried often until it has room. */
+/* Set the arguments of the next receive; it may be tried often until it has
+ * room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -132,7 +133,7 @@ static bool post_receive(struct sim_end *e)
 	return true;
 }
 
-/* Return the message that the bytes belong to, if any. */
+/* Print the message that the bytes belong to, if any. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -200,8 +201,8 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* A receive has ended: each of its sends must have recorded that it answers
- * this receive, whatever happens to the sender's proxy. */
+/* A receive has ended: check that each of its sends recorded this receive as
+ * its match, whatever happens to the sender's proxy. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -263,7 +264,7 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Arguments of a send that may be tried often until it has room. */
+/* Set the arguments of a send; it may be tried often until it has room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -274,8 +275,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* Return the oldest message that lacks a send of this tag; l->messages: none in
- * the window. */
+/* Return the oldest message in the window without a send of this tag;
+ * l->messages: none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -329,8 +330,8 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* The send of the oldest message has ended: its receive must have ended too,
- * whether or not its rank has tested it. If errors are allowed, sends may
+/* The send of the oldest message has ended: check that its receive has ended
+ * too, whether or not its rank has tested it. If errors are allowed, sends may
  * complete early (wire). */
 static void check_received(const struct sim_end *e)
 {

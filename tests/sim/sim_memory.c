@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as the real code sees it: a process that is short of memory is refused
- * some, and mappings have the same addresses in each run. */
+/* Memory as the real code sees it: allocations of a process that is short of
+ * memory may fail, and mappings have the same addresses in each run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -19,7 +19,7 @@
 
 /* Far from the addresses that the real kernel and AddressSanitizer use. */
 #define MAPS_FROM 0x200000000000
-/* Larger pieces get mappings of their own: tables of which a seed uses a few
+/* Larger blocks get their own mappings: tables of which a seed uses a few
  * entries. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
@@ -53,7 +53,7 @@ static void *padded(size_t n, size_t size)
 	return calloc(1, len + calls++ % 5 * 64);
 }
 
-/* The product's alone, see CMakeLists.txt. */
+/* Called by the real code only, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
 	if (sim_no_memory()) {
@@ -67,7 +67,7 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-/* The next mapping lies after a gap of this size. */
+/* Leave a gap of this size before the next mapping. */
 static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -135,7 +135,8 @@ int __wrap_mincore(void *at, size_t len, unsigned char *there)
 	return 0;
 }
 
-/* A simulated node's memory: the real machine's must not change a quota. */
+/* The memory of a simulated node: the real machine's size must not change a
+ * quota. */
 uint64_t __wrap_mpib_memory_bound(void)
 {
 	return 32ull << 30;
@@ -156,7 +157,8 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* The addresses of later regions must not depend on it. */
+	/* The addresses of later regions must not depend on whether a stack was
+	 * reused. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];

@@ -172,7 +172,7 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg)
 	if (s->state != SIM_SOCK_OPEN)
 		return s->state == SIM_SOCK_DIALS ? -EAGAIN : -ENOTCONN;
 	if (!TAILQ_FIRST(&s->in->arrived)) {
-		/* A receiver that waits calls again, with the same room for
+		/* A receiver that waits calls again with the same space for
 		 * descriptors. */
 		if (!s->in->eof)
 			return -EAGAIN;

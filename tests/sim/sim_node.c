@@ -121,7 +121,7 @@ static void *run_proxy(void *arg)
 		/* A supervisor starts it again: the port may be down. */
 		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
-		/* The end of its process frees a proxy that serves. */
+		/* The end of its process frees a serving proxy. */
 		if (p->serving)
 			__wrap__exit(EXIT_SUCCESS);
 		sim_wait(sim_now + 100 * SIM_MS);

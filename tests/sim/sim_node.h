@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes' proxies: the real mpib-proxy but for its main(). */
+/* The nodes' proxies: the real mpib-proxy without its main(). */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
@@ -13,16 +13,17 @@ struct mpib_proxy;
 
 /* sim_args.c: the command line of the node's proxies. */
 void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
-/* Write it to argv, and return the number of words. */
+/* Write it to argv and return the number of words. */
 int sim_args(unsigned node, char **argv);
 
-/* The run directories are made in the present directory, a real one. */
+/* Start the proxies. Their run directories are made in the current directory, a
+ * real one. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
 unsigned sim_node_count(void);
-/* The run directory. */
+/* Return the run directory. */
 const char *sim_node_dir(unsigned node);
-/* The process that serves; NULL: none does. */
+/* Return the serving process; NULL: none. */
 struct sim_proc *sim_node_proxy(unsigned node);
 /* Return the path that the real code uses. */
 struct mpib_proxy *sim_node_real(unsigned node);
@@ -32,7 +33,7 @@ bool sim_node_lacks(unsigned node);
 /* Return whether the node has any process of a proxy, in whatever state. */
 bool sim_node_any(unsigned node);
 
-/* Lanes stay open for the next client. */
+/* Numbers of objects. Lanes stay open for the next client. */
 struct sim_usage {
 	unsigned clients, regions, connections, listeners;
 	uint64_t mapped;
@@ -43,38 +44,40 @@ bool sim_node_usage(unsigned node, struct sim_usage *u);
 void sim_node_kill(unsigned node);
 /* Kill the proxy a moment after the next rank has resumed there. */
 void sim_node_trap(unsigned node);
-void sim_node_resumes(unsigned node); /* a rank resumes there */
+/* Note that a rank resumes at the node. */
+void sim_node_resumes(unsigned node);
 /* Send SIGTERM to all proxies of the node. */
 void sim_node_term(unsigned node);
-/* Make its proxies short of descriptors, see sim_short(), or end that. */
+/* Make the node's proxies short of descriptors, see sim_short(), or end
+ * that. */
 void sim_node_short(unsigned node, bool on);
-/* None runs any more. */
+/* Return whether no proxy runs any more. */
 bool sim_nodes_over(void);
-/* SIGTERM to all. From then on no proxy may end in another way. */
+/* Send SIGTERM to all proxies. From then on no proxy may end in another way. */
 void sim_nodes_stop(void);
 bool sim_nodes_stopping(void);
-/* sim_ask.c: a command for the admin socket, from the scheduler. */
+/* sim_ask.c: send a command to the admin socket, from the scheduler. */
 void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Print the stats socket's answer to stderr, for each node. */
 void sim_nodes_ask(const char *command);
-/* sim_visit.c: a stranger from another node calls its peer port; a tool asks
- * its stats socket. They send random messages. */
+/* sim_visit.c: let a stranger from another node dial the node's peer port, or
+ * let a tool query its stats socket. They send random messages. */
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
-/* Another program has the node's peer port for this time, at its first or
+/* Let another program hold the node's peer port for this time, at its first or
  * second address. */
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
-/* sim_liar.c: a program that speaks the peer protocol and is no proxy. */
+/* sim_liar.c: start a program that speaks the peer protocol but is no proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
 bool sim_liars_came(void);
-/* sim_rehearse.c: the faults that operators play are those of a plan; a process
- * has ended, and with it its faults; the number of faults played. */
+/* sim_rehearse.c: set the plan whose faults operators play; end the faults of a
+ * process that has ended; return the number of faults played. */
 void sim_rehearse_by(const struct sim_plan *plan);
 void sim_rehearse_ended(const struct sim_proc *proc);
 unsigned sim_rehearsals(void);
-/* sim_sums.c: the proxy's counters agree with its objects. */
+/* sim_sums.c: check that the proxy's counters agree with its objects. */
 void sim_sums_check(const struct mpib_proxy *p);
 /* Bytes of a rail, summed over all nodes. */
 struct sim_bytes {

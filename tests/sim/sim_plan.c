@@ -56,7 +56,7 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* One setting in three differs from its default. */
+/* Return true for one setting in three, which then differs from its default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -90,7 +90,7 @@ static void draw_lane(struct sim_plan *p, struct sim_rng *r)
 	depth = other(r) ? 32u << sim_draw(r, 8) : 256;
 	if (depth != 256)
 		sim_plan_arg(p, "--qp-sq-depth=%u", depth);
-	/* The proxy refuses more. */
+	/* The proxy refuses larger values. */
 	if (other(r))
 		sim_plan_arg(
 			p, "--cts-signal-interval=%u",
@@ -145,7 +145,7 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	p->key = sim_chance(r, 6);
 	if (p->key)
 		sim_plan_arg(p, "--peer-key-file=key");
-	/* Short retries: a rail that fails costs less of virtual time. */
+	/* Short retries: a failing rail costs less virtual time. */
 	sim_plan_arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
 
@@ -159,7 +159,7 @@ static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 	p->shards = 1 + sim_chance(r, 4);
 	for (unsigned i = 0; i < p->ranks; i++) {
 		p->rank_node[i] = i % p->nodes;
-		/* Connections are between ranks of one user. */
+		/* Connections join ranks of one user. */
 		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
 	}
 }
@@ -177,7 +177,7 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 		l->window = 24 / l->group;
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
 	l->ahead = other(r) ? 1 + (unsigned)sim_draw(r, SIM_WINDOW) : l->window;
-	/* The kinds of memory of a line. */
+	/* Keep a line's memory small. */
 	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
 		l->ahead /= 2;
 	l->families = 1;
@@ -199,14 +199,14 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	}
 }
 
-/* A device or a port is gone for a while. */
+/* Return whether the fault takes away a device or a port for a while. */
 static bool takes_rail(enum sim_fault_kind kind)
 {
 	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
 	       kind == SIM_FAULT_FLAP;
 }
 
-/* A link that breaks, and a proxy that is killed, are drawn more often. */
+/* Broken links and killed proxies are drawn more often. */
 static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
 	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
@@ -288,7 +288,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* An operator may play that a device is lost. */
+	/* A rehearsed fault may take a device away. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }

@@ -41,7 +41,7 @@ static void draw_late(struct sim_plan *p, struct sim_rng *r)
 			     1 + (unsigned)sim_draw(r, 5));
 }
 
-/* One rail fails again and again: its epochs wrap. */
+/* One rail fails again and again, so that its epochs wrap. */
 static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_QP, SIM_FAULT_QP,
@@ -68,7 +68,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A stranger that is not a rank: it must do no harm. */
+/* A stranger that is not a rank; it must do no harm. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,
@@ -88,7 +88,7 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A device of one rail, like that of other devices that are lost. */
+/* Hang a device of one rail, the rail whose devices other faults take away. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -104,7 +104,7 @@ static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 		f->rail = p->seed % 2;
 }
 
-/* Traffic continues while faults happen, and does not end before them. */
+/* Spread the traffic so that it does not end before the faults. */
 static void draw_span(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t end = SIM_MS;
@@ -225,11 +225,11 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	if (sim_chance(&r, 5)) /* what it drew is drawn no more */
+	if (sim_chance(&r, 5)) /* the draw of a removed setting */
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* New objects find a device lost before its event has arrived. */
+	/* New objects meet a lost device before its event has arrived. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -237,8 +237,8 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
-/* A port of a node whose peer links use the other port's network: if no error
- * is allowed, both are never lost at once. */
+/* Lose a port of a node whose peer links use the other port's network: if no
+ * error is allowed, both are never lost at the same time. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -258,8 +258,8 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Rails of two nodes fail, and their peer link breaks meanwhile, while its
- * messages are late. */
+/* Rails of two nodes fail. Meanwhile their peer link breaks, and its messages
+ * are late. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {
@@ -287,7 +287,7 @@ static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Which lines have the memory of GPUs. */
+/* Choose the lines that have GPU memory. */
 static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 {
 	p->gpus = true;
@@ -301,7 +301,8 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-#define OPENS 8 /* connections of a line, where they come and go all the time */
+/* connections of a line that opens and closes them all the time */
+#define OPENS 8
 
 /* A proxy is stopped while its peers do not answer and connections are made. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
@@ -334,7 +335,7 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A device is lost while its objects are being made, such as lanes at the
+/* Lose a device while its objects are being made, such as lanes at the
  * start. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
@@ -355,7 +356,7 @@ static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
-/* What seeds before SIM_NEW_FROM do not have. */
+/* Draws that seeds before SIM_NEW_FROM do not have. */
 static void draw_new(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -367,7 +368,7 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	sim_chance(&r, 4); /* what it drew is drawn no more */
+	sim_chance(&r, 4); /* the draw of a removed setting */
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;
 		p->listens = 8000;

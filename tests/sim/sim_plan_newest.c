@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Operators who rehearse faults. Rails that stop, like devices that are lost,
- * are always the same rail: see sim_plan.c. */
+/* Operators that rehearse faults. Rails that stop are always the same rail,
+ * like devices that are lost: see sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -78,7 +78,7 @@ static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* What seeds before SIM_LATEST_FROM do not have. */
+/* Draws that seeds before SIM_LATEST_FROM do not have. */
 static void draw_latest(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -94,9 +94,9 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* What seeds before SIM_REHEARSED_FROM do not have: operators who play faults.
- * All are refused except killed QPs. The operators who drain rails play
- * them. */
+/* Draws that seeds before SIM_REHEARSED_FROM do not have: operators play
+ * faults. All are refused except killed QPs. The operators that drain rails
+ * play them. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -111,8 +111,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* What seeds before SIM_PATIENT_FROM do not have: if nothing happens for long,
- * all tasks poll less and less often. */
+/* Draws that seeds before SIM_PATIENT_FROM do not have: if nothing happens for
+ * long, all tasks poll less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -125,8 +125,8 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Path isolation. A lane to another island has SOUT alone, so its failure shows
- * an error. If no error is allowed, all nodes are in one island. */
+/* Path isolation. A lane to another island has only SOUT, so SOUT's failure
+ * causes an error. If no error is allowed, all nodes are in one island. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--mode=vanilla");
@@ -137,8 +137,8 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 		p->odd = "--mode=adaptive";
 }
 
-/* Node 0 has another split mode or another kind of lanes: the sending end, or
- * the end that opens the lane, decides these. */
+/* Node 0 has another split mode or another kind of lanes: the end that sends,
+ * or that opens the lane, decides these. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -146,14 +146,14 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* Islands would make it vanilla at the others, who refuse such a
-	 * lane. */
+	/* With islands, the other nodes would see it as vanilla and refuse such
+	 * a lane. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
 }
 
-/* What seeds before SIM_MODES_FROM do not have. */
+/* Draws that seeds before SIM_MODES_FROM do not have. */
 static void draw_modes(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -170,15 +170,15 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* As long as a device tries by default. */
+	/* As long as a device retries by default. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");
 	}
 }
 
-/* What seeds before SIM_FAR_FROM do not have: a peer link may take longer than
- * an end of a lane needs to connect its QPs. */
+/* Draws that seeds before SIM_FAR_FROM do not have: a peer link may be slower
+ * than an end of a lane connects its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -188,9 +188,9 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
-/* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as
- * one message. With a device that forgets acknowledged writes a slot must not
- * need more send ops than a connection holds: see docs/recovery.md. */
+/* Draws that seeds before SIM_SMALL_FROM do not have: devices with a small
+ * maximum message size. With a device that forgets acknowledged writes, a slot
+ * must not need more send ops than a connection has: see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -202,8 +202,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a
- * core, in half of the plans without other faults of rails. */
+/* Draws that seeds before SIM_STARVED_FROM do not have: half of the plans
+ * without other rail faults have proxies that hardly get CPU time. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -227,9 +227,9 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* What seeds before SIM_RELINK_FROM do not have: peer links break without an
- * error at any rank, most often soon after another fault, and again while both
- * ends list their state. */
+/* Draws that seeds before SIM_RELINK_FROM do not have: peer links break without
+ * an error at any rank, most often soon after another fault, and again while
+ * both ends list their state. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -262,8 +262,8 @@ static void draw_relinks(struct sim_plan *p)
 	}
 }
 
-/* What seeds before SIM_TAGS_FROM do not have: up to 64 tags, and receives and
- * sends as far ahead as NCCL allows. */
+/* Draws that seeds before SIM_TAGS_FROM do not have: up to 64 tags, and
+ * receives and sends as far ahead as NCCL allows. */
 static void draw_tags(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -285,9 +285,9 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
-/* A node's proxy is killed, and often the next one, too, while ranks resume:
- * they ask for one every 10 to 250 ms. Returns when the last one starts; 0: the
- * plan has no room for more faults. */
+/* Kill a node's proxy, and often the next one, too, while ranks resume: they
+ * retry every 10 to 250 ms. Return when the last one starts; 0: the plan has no
+ * room for more faults. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -298,8 +298,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* See sim_fault.c: this one, or the next while a rank
-		 * resumes. */
+		/* Kill this proxy, or the next one while a rank resumes, see
+		 * sim_fault.c. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
 		f->lasts = sim_draw_wide(r, SIM_US, SIM_S);
@@ -337,7 +337,7 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-/* An operator may play that a device is gone. */
+/* Return whether an operator may play that a device is gone. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
@@ -351,7 +351,7 @@ static bool takes_port(const struct sim_fault *f)
 	       f->kind == SIM_FAULT_NETWORK;
 }
 
-/* Whether a proxy of the node starts at the fault's beginning or later. */
+/* Return whether a proxy of the node starts after the fault begins. */
 static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
 	for (unsigned i = 0; i < p->faults; i++) {
@@ -364,9 +364,9 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* A proxy that starts while a port is down is without that rail until its successor
- * starts, and none starts here. If that and failed devices take both rails, no rail is
- * left, at one node or between two. */
+/* A proxy that starts while a port is down lacks that rail until its successor
+ * starts, and no successor starts here. If that and failed devices affect both
+ * rails, no rail is left at one node or between two. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -380,7 +380,8 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Seeds of these numbers have a draw, and those from SIM_ALL_FROM on. */
+/* Return whether seeds of these numbers have a draw; those from SIM_ALL_FROM on
+ * have all. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {

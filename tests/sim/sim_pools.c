@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WR pools are made before the processes of the seeds start: a seed writes to a
- * few of a pool's 184 pages, and all seeds share the other pages.
+ * WR pools are made before the processes of the seeds start. A seed writes to a
+ * few of a pool's 184 pages; all seeds share the other pages.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -17,7 +17,7 @@ static unsigned used = POOLS;
 
 void sim_pools_make(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* this finds users of a freed pool */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer finds users of a freed pool */
 	for (used = 0; used < POOLS; used++) {
 		if (__real_mpib_wr_pool_init(&made[used]) < 0)
 			sim_lacks("memory");
@@ -26,7 +26,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* This allocation may be refused, whichever task makes it. */
+/* This allocation may fail, whichever task makes it. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)

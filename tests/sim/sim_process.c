@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes, as the real code sees them: their ids, signals and ends, and the
- * real descriptors that end with them. */
+/* Processes as the real code sees them: their ids, signals and ends, and the
+ * real descriptors that are closed when they end. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define FIRST_PID 5000001 /* above every pid of a Linux */
+#define FIRST_PID 5000001 /* above every pid of Linux */
 
 TAILQ_HEAD(proc_list, sim_proc);
 static struct proc_list procs = TAILQ_HEAD_INITIALIZER(procs);
@@ -154,8 +154,7 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
-/* A descriptor of the real kernel, for those files and that memory which
- * are. */
+/* Return the real descriptor, for files and memory of the real kernel. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
@@ -164,7 +163,7 @@ static int real_fd(int fd, const char *what)
 	return sim_fd_real(fd);
 }
 
-/* Of memory and real files the real kernel has to do it. */
+/* The real kernel handles memory and real files. */
 long __wrap_syscall(long number, ...)
 {
 	long a[6];

@@ -10,8 +10,8 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* How long a rank pauses between polls; longer after polls without result, by
- * the plan, so that a hang is found sooner. */
+/* The pause of a rank between polls. After polls without result the plan makes
+ * it longer, so that a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
 /* Failed attempts after which a rank waits longer for its proxy, for example
  * until a device is opened again, which may take half a minute. */
@@ -85,7 +85,7 @@ static bool rank_attach(struct sim_rank *rank)
 	return false;
 }
 
-/* The proxy has ended, and so have all connections. */
+/* The proxy has ended, so all connections have ended too. */
 static void rank_lost(struct sim_rank *rank)
 {
 	for (unsigned i = 0; i < rank->ends; i++) {
@@ -149,7 +149,7 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 		sim_yield();
 }
 
-/* False: it may never attach. */
+/* Return whether the rank waits for a proxy. False: it may never attach. */
 static bool rank_waits(struct sim_rank *rank)
 {
 	rank->refused++;
@@ -243,7 +243,7 @@ void sim_ranks_start(const struct sim_plan *p)
 bool sim_ranks_over(void)
 {
 	if (!plan)
-		return false; /* they have not begun */
+		return false; /* the faults have not begun */
 	for (unsigned i = 0; i < plan->ranks; i++) {
 		if (!ranks[i].proc->over)
 			return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ranks: processes that use the real client library, as the plugin does.
- * Each serves its ends of the plan's lines, and checks every byte.
+ * Each serves its ends of the plan's lines and checks every byte.
  */
 #ifndef SIM_RANK_H
 #define SIM_RANK_H
@@ -12,11 +12,11 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
-#define SIM_TRIES 3 /* connections of a line, while they fail */
-#define SIM_REFUSALS 50 /* of a connection that quotas may refuse without end */
+#define SIM_TRIES 3 /* connections of a line that may fail */
+#define SIM_REFUSALS 50 /* attempts that quotas may refuse */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
-/* State shared by both ends of a line. Real ranks also exchange it without
+/* State shared by both ends of a line. Real ranks also exchange it outside
  * mpib. */
 struct sim_line {
 	const struct sim_line_plan *plan;
@@ -36,23 +36,24 @@ struct sim_end {
 	struct sim_rank *rank;
 	bool sends, open, ready, over;
 	unsigned life; /* which connection */
-	uint64_t again; /* after a failure: not before */
-	unsigned refused; /* how often it was not even ready */
-	uint64_t accept_at; /* a listener's accept */
+	uint64_t again; /* earliest time of the next attempt after a failure */
+	unsigned refused; /* number of refusals before it was ready */
+	uint64_t accept_at; /* time of a listener's accept */
 	struct mpib_listener *listener;
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
-	/* The oldest receive has ended, and is flushed if it is in a GPU's
-	 * memory. */
+	/* The oldest receive has ended; its flush is in progress if the buffer
+	 * is in GPU memory. */
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
-	/* Messages; of a sender's group, sends posted of each. */
+	/* Messages posted and completed; for a sender's group, sends posted of
+	 * each message. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* Of whose buffers the bytes are there; messages that have a buffer for
-	 * a receive. */
+	/* Tags whose send buffers are filled; messages with a receive
+	 * buffer. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];
@@ -65,8 +66,8 @@ struct sim_rank {
 	struct mpib_client *client;
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
-	unsigned refused; /* how often it could not attach */
-	void *spare; /* of no line, see sim_rank_churn() */
+	unsigned refused; /* number of failed attaches */
+	void *spare; /* not of a line, see rank_churn() */
 	struct mpib_region *spare_region;
 };
 
@@ -78,30 +79,31 @@ void sim_rank_kill(unsigned number);
 uint64_t sim_rank_messages(void);
 uint64_t sim_rank_bytes(void); /* received */
 uint64_t sim_rank_failures(void);
-/* Where each line is, to stderr. */
+/* Print the state of each line to stderr. */
 void sim_ranks_print(void);
 /* Return whether quotas may refuse a request for ever. */
 bool sim_ranks_meet_quotas(void);
-/* Whether connections may fail. */
+/* Return whether connections may fail. */
 bool sim_ranks_may_fail(void);
 /* Return the longest time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
 /* Return the pause before another attempt after this number of refusals. */
 uint64_t sim_rank_patience(unsigned refused);
-/* When they were started. */
+/* Return the time at which the ranks were started. */
 uint64_t sim_ranks_began(void);
 /* Return whether the plan has a fault of this kind. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
-/* Whether they outlive their proxies, and lanes. */
+/* Return whether ranks and lanes outlive their proxies. */
 bool sim_ranks_resume(void);
 
-/* sim_line.c: true: a message or a part of it was posted or has ended. */
+/* sim_line.c: return true if a message or a part of it was posted or has
+ * ended. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 
-/* sim_end.c: one step of an end; true: something happened. */
+/* sim_end.c: run one step of an end; true: something happened. */
 bool sim_end_step(struct sim_end *e, struct sim_rng *r);
-/* Its connection failed, or its client did. */
+/* Handle the failure of the end's connection or client. */
 void sim_end_fail(struct sim_end *e, const char *what, int rc);
 
 /* sim_bytes.c */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that can run, and the times at which the others can. A step of the
- * scheduler costs nothing for waiting tasks: a crowd of strangers has a
- * thousand. */
+/* The tasks that can run, and the wake-up times of the others. Waiting tasks
+ * cost a scheduler step nothing: a crowd of strangers has a thousand. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;
 
-/* The first that was not made before t. */
+/* Return the index of the first task that was not made before t. */
 static size_t place_of(const struct sim_task *t)
 {
 	size_t from = 0, to = sim_ready.n;

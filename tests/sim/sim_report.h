@@ -8,9 +8,11 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, failed;
-	uint64_t from, also; /* half of them each; also 0: all from from */
-	uint64_t unrun; /* for what the machine lacks */
-	uint64_t most_failures, most_in; /* of connections, and the seed */
+	/* half of the seeds start at each; also 0: all start at from */
+	uint64_t from, also;
+	uint64_t unrun; /* runs for which the machine lacked a resource */
+	/* most failed connections of a seed, and that seed */
+	uint64_t most_failures, most_in;
 };
 
 void sim_total_add(struct sim_total *total, const struct sim_result *one,

@@ -18,14 +18,14 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Of virtual time, from the last fault on. */
+/* Virtual time since the last fault. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* The last write of a connection may be lost, and a device sends it again after
- * 4.3 s by default; a close waits for a silent peer as long as peer.silence
- * says, at most 10 s. */
+/* The last write of a connection may be lost, and a device retries it
+ * after 4.3 s by default; a close waits for a silent peer for
+ * peer.silence, at most 10 s. */
 #define REST (12 * SIM_S)
-#define QUOTA_LOOKS 16 /* steps between two looks at them */
+#define QUOTA_LOOKS 16 /* steps between two quota checks */
 
 static const struct sim_plan *plan;
 static uint64_t limit;
@@ -118,7 +118,7 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* The cluster's key, for plans with one; and an invalid key. */
+/* Write a valid cluster key for plans with one, and an invalid one. */
 static void write_key(const char *name, const char *key)
 {
 	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -129,7 +129,7 @@ static void write_key(const char *name, const char *key)
 	__real_close(fd);
 }
 
-/* In a file system in memory, if the machine has one. */
+/* Use a memory file system if the machine has one. */
 static void make_dir(char *dir, size_t size)
 {
 	static const char *const where[] = { "/dev/shm", "/tmp" };
@@ -175,9 +175,9 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* Do not compare if a proxy was killed, whose counters are lost, or if
-	 * a device died with data (may_lose() in sim_end.c): ranks that resume
-	 * send it again. */
+	/* Do not compare if a proxy was killed, because its counters are lost,
+	 * or if a device died with data (may_lose() in sim_end.c): ranks that
+	 * resume send that data again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

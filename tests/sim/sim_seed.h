@@ -8,9 +8,9 @@
 /* The result of a seed; a child process writes it for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
-	uint64_t resumed; /* connections, in another instance */
+	uint64_t resumed; /* connections that continued in another instance */
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
-	char dir[32]; /* the seed's files there; "": they are removed */
+	char dir[32]; /* directory of the seed's files; "": removed */
 };
 
 /* Run the plan. A finding ends this process, see sim_fail(). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies get a core only for moments. Their devices are software
- * HCAs, which move only in these moments, or not even then if another thread
- * has the core. Such a rail is not dead.
+ * A node's proxies get CPU time only for moments. Their devices are software
+ * HCAs, which make progress only in these moments, or not even then if another
+ * thread runs. Such a rail is not dead.
  */
 #include "engine/lane/lane.h"
 #include "sim_fault.h"
@@ -56,7 +56,7 @@ void sim_starve(const struct sim_plan *p, unsigned node, uint64_t ns)
 		on_slice((void *)(uintptr_t)node);
 }
 
-/* No other fault in the plan makes a rail stand still. */
+/* Return whether no other fault in the plan stops a rail. */
 static bool rails_are_well(void)
 {
 	for (unsigned i = 0; i < plan->faults; i++) {

@@ -29,7 +29,7 @@ static uint64_t steps, made;
 /* Counts events that a task may have to react to. */
 static uint64_t happened;
 static bool (*is_over)(void);
-static bool stuck; /* it ended, since nothing can run */
+static bool stuck; /* the run ended because no task can run */
 /* The task of the next step, if known. */
 static struct sim_task *chosen;
 static bool is_chosen;
@@ -64,10 +64,9 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* swapcontext() also asks the kernel for the signal mask, which is the same
- * everywhere, and with AddressSanitizer it clears the shadow of the whole
- * stack, which takes longer than all else. A longjmp() is the end of frames to
- * it. */
+/* swapcontext() also sets the kernel's signal mask, which is the same
+ * everywhere. With AddressSanitizer it clears the shadow of the whole stack,
+ * which is slow, and a longjmp() looks like the end of frames. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -210,7 +209,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		sim_stack_free(t->stack);
 		t->stack = NULL;
-		/* A thread that may still be joined is kept. */
+		/* A thread that may still be joined is not freed. */
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);
@@ -219,7 +218,7 @@ static void reap(void)
 	}
 }
 
-/* Return when the first waiting task can run. */
+/* Return the time at which the first waiting task can run. */
 static uint64_t next_due(void)
 {
 	uint64_t event = sim_events_next(), task = sim_ready_next();
@@ -269,10 +268,11 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* No task has anything to do. False: it is time for the next planned event. */
+/* Handle a state in which all tasks only poll. False: it is time for the next
+ * planned event. */
 static bool time_flies(void)
 {
-	static uint64_t looked; /* when all had looked */
+	static uint64_t looked; /* when all tasks had polled */
 	/* The count of events at the last leap, and the length of the next
 	 * one. */
 	static uint64_t seen = SIM_NEVER, far;
@@ -293,7 +293,7 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* They may wait for a time, too. */
+	/* The tasks may wait for a time, too. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)
@@ -301,7 +301,8 @@ static bool time_flies(void)
 	return true;
 }
 
-/* Whose step is next; NULL: over() says so, or nothing can ever run again. */
+/* Return the task of the next step; NULL: over() returned true, or nothing can
+ * ever run again. */
 static struct sim_task *choose_next(void)
 {
 	while (!is_over()) {
@@ -346,7 +347,8 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* Choose the next task here: mostly it is this one, which then continues. */
+/* Choose the next task without a switch to the scheduler: mostly it is this
+ * task, which then continues. */
 static void to_scheduler(void)
 {
 	struct sim_task *t = self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, time and chance, as the real code gets them. */
+/* Threads, time and random numbers as the real code sees them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "sim_wrap.h"
 
 static struct sim_rng chance = { 1 };
-static uint64_t epoch = 1700000000 * SIM_S; /* of the time of day */
+static uint64_t epoch = 1700000000 * SIM_S; /* start of the time of day */
 
 void sim_threads_seed(uint64_t seed)
 {
@@ -58,7 +58,7 @@ void __wrap_mpib_thread_join(pthread_t thread)
 	__wrap_pthread_join(thread, NULL);
 }
 
-/* There is one table of descriptors for a process and its threads. */
+/* A process and its threads have one table of descriptors. */
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
 {
 	int kept = __wrap_fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -109,7 +109,7 @@ int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 	return 0;
 }
 
-/* A mutex that another thread holds, which waits for something else. */
+/* Another thread holds the mutex and waits for something else. */
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
 	struct sim_task *t = sim_task_self();
@@ -173,7 +173,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
-	if (clock == CLOCK_THREAD_CPUTIME_ID) { /* no thread computes here */
+	/* no thread uses CPU time here */
+	if (clock == CLOCK_THREAD_CPUTIME_ID) {
 		*ts = (struct timespec){ 0 };
 		return 0;
 	}

@@ -23,7 +23,7 @@ struct visit {
 	uint64_t chance;
 };
 
-/* Read until the other end has closed, or for this time. */
+/* Read until the other end has closed, or for this long. */
 static void listen_to(int fd, unsigned ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -87,7 +87,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 	case 6:
 		addr[13] = 7; /* in no network of the proxy */
 		break;
-	default: /* his READY never comes */
+	default: /* the READY never comes */
 		break;
 	}
 	/* No proxy serves there, so none adds the visitor as a peer. */

@@ -15,15 +15,15 @@
 #define SIM_S 1000000000ull
 #define SIM_NEVER UINT64_MAX
 
-/* A stream of chance. Each subject has its own stream, so that another draw in
- * one does not change the others. */
+/* A random stream. Each subject has its own stream, so that an additional draw
+ * in one does not change the others. */
 struct sim_rng {
 	uint64_t state;
 };
 
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
 
-/* Each step draws: here, so that none is a call. */
+/* Each step draws, so this is inline. */
 static inline uint64_t sim_rng_next(struct sim_rng *r)
 {
 	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
@@ -33,7 +33,7 @@ static inline uint64_t sim_rng_next(struct sim_rng *r)
 	return z ^ z >> 31;
 }
 
-/* Below n; 0 for n == 0. */
+/* Return a number below n; 0 for n == 0. */
 static inline uint64_t sim_draw(struct sim_rng *r, uint64_t n)
 {
 	return n ? sim_rng_next(r) % n : 0;
@@ -44,26 +44,27 @@ static inline bool sim_chance(struct sim_rng *r, unsigned of)
 	return sim_draw(r, of) == 0;
 }
 
-/* From least to most, both included, small ones as often as large ones. */
+/* Return a number from least to most, both included; small ones are as likely
+ * as large ones. */
 uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
 
-/* An event at a time. A member of the object that it is about. */
+/* A planned event, a member of the object that it concerns. */
 typedef void sim_event_fn(void *arg);
 struct sim_event {
 	uint64_t at, seq;
 	sim_event_fn *fn;
 	void *arg;
-	size_t place; /* in the heap, from 1; 0: not armed */
+	size_t place; /* index in the heap, from 1; 0: not armed */
 };
 
-/* Of events, by their times: sim_heap.c. */
+/* Events ordered by their times: sim_heap.c. */
 struct sim_heap {
 	struct sim_event **heap; /* [1] is the next */
 	size_t n, room;
 	uint64_t seq;
 };
 
-/* An event that is in the heap is moved. */
+/* Add the event, or move it if it is in the heap. */
 void sim_heap_put(struct sim_heap *h, struct sim_event *e, uint64_t at);
 void sim_heap_take(struct sim_heap *h, struct sim_event *e);
 static inline void sim_heap_drop(struct sim_heap *h, struct sim_event *e)
@@ -71,31 +72,31 @@ static inline void sim_heap_drop(struct sim_heap *h, struct sim_event *e)
 	if (e->place)
 		sim_heap_take(h, e);
 }
-/* SIM_NEVER: it is empty. */
+/* Return the time of the first event; SIM_NEVER: the heap is empty. */
 static inline uint64_t sim_heap_next(const struct sim_heap *h)
 {
 	return h->n ? h->heap[1]->at : SIM_NEVER;
 }
 
-extern uint64_t sim_now; /* virtual ns since a made-up start */
+extern uint64_t sim_now; /* virtual ns since an arbitrary start */
 
-/* Arming an armed event moves it. */
+/* Arm the event, or move it if it is armed. */
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 		   void *arg);
 void sim_event_disarm(struct sim_event *e);
-/* Run the events that are due. False: there were none. */
+/* Run the events that are due. False: none was. */
 bool sim_events_run(void);
 uint64_t sim_events_next(void); /* SIM_NEVER: none */
 
-/* The trace: the last lines are kept, and printed by sim_trace_dump(). hash is
- * over all lines, so that two runs can be compared. */
+/* Add a line to the trace. The last lines are kept for sim_trace_dump(). hash
+ * covers all lines, so that two runs can be compared. */
 void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sim_trace_dump(unsigned lines);
 uint64_t sim_trace_hash(void);
 extern bool sim_verbose; /* print lines as they come */
 
-/* The real machine lacks a resource that the run needs: print errno, and end
- * this process with SIM_LACKS, which is no finding. */
+/* Report that the real machine lacks a resource that the run needs: print
+ * errno, and end this process with SIM_LACKS, which is no finding. */
 #define SIM_LACKS 3
 void sim_lacks(const char *what) __attribute__((noreturn));
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of the real kernel that the simulated one answers, by the linker's
- * --wrap (wrapped.txt): the real code calls __wrap_, and __real_ is the
- * original.
+ * The system calls that the simulated kernel answers, by the linker's --wrap
+ * (wrapped.txt): the real code calls __wrap_, and __real_ is the original.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H
@@ -30,7 +29,7 @@ struct mpib_agent_word;
 struct mpib_wr_pool;
 struct mpib_verbs;
 
-/* Behind send and recv, -errno: message.c. */
+/* The implementation of send and recv; they return -errno: sim_message.c. */
 ssize_t sim_sock_put(struct sim_sock *s, struct msghdr *msg);
 ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg);
 int sim_pidfd(pid_t pid);
@@ -147,8 +146,8 @@ int __wrap_hwloc_topology_load(void *topology);
 int __wrap_getifaddrs(struct ifaddrs **all);
 struct group *__wrap_getgrnam(const char *name);
 
-/* Calls that are replaced although they are not the kernel's: those of the
- * device, and the start of a program. */
+/* Wrapped calls that are not system calls: those of the device, and the start
+ * of a program. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,

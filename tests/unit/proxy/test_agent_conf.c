@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent: its file, whom its rules are for and when, limits, decisions. */
+/* proxy/agent: its file, its rules and when they apply, limits, decisions. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -156,7 +156,7 @@ struct rail {
 };
 static struct rail sup;
 
-/* Pass some seconds, and look at a proxy whose SUP is as sup. */
+/* Let some seconds pass, then take a sample of a proxy whose SUP is as sup. */
 static void look(unsigned seconds)
 {
 	json_t *rows = json_pack(

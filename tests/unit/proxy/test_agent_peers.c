@@ -140,7 +140,7 @@ CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 
-/* Take these rows. How many peers are known. */
+/* Receive these rows; return the number of known peers. */
 static unsigned heard(const char *rows)
 {
 	json_t *list = json_loads(rows, 0, NULL);

@@ -71,7 +71,7 @@ static bool hung_up(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
 }
 
-/* As a proxy has it. */
+/* Map the hints as a proxy does. */
 static const struct mpib_hint_shm *map(void)
 {
 	char path[96];

@@ -31,9 +31,9 @@ struct request {
 	uint64_t was; /* its value when it was read, + 1 */
 };
 
-/* Half of a pair. Its memory: a slot for each request's data here, one for
- * what the peer's writes bring, one for receives; then what the peer reads, and
- * a counter. */
+/* Half of a pair. Its memory has a slot for each local request's data, one for
+ * the peer's writes and one for receives; then the source of the peer's reads,
+ * and a counter. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
