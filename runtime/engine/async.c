@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous events of the devices, and devices that are found gone before
- * their event arrives. The control thread reads the events from each context's
- * async_fd without blocking, tells the lanes of that context's shard, and sends
- * the shard by mailbox what it must refill. So the shard thread makes no system
- * call for them.
+ * Asynchronous events of the devices, and devices that fail calls before their
+ * event arrives. The control thread reads the events from each context's
+ * async_fd without blocking, passes them to the lanes of that context's shard,
+ * and tells the shard by mailbox which SRQs to refill. So the shard thread
+ * makes no system call for events.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -34,8 +34,9 @@ void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		   mpib_rail_spec(s, r)->name, why);
 }
 
-/* Return whether rc means that the device is gone: EIO comes from a kernel that
- * removed it, the others from mlx5 between its failure and its event. */
+/* Return whether rc means that the device is gone: the kernel returns EIO after
+ * it removed the device; mlx5 returns the others between the failure and its
+ * event. */
 static bool says_gone(int rc)
 {
 	return rc == -EIO || rc == -ENODEV || rc == -ENXIO || rc == -ENOLINK;
@@ -60,9 +61,9 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 }
 
 /* A port that comes up may have trained at another speed. If its address
- * changed, QPs that were connected through the old one are lost although the
- * port never went down. So tell the lanes that the port went down and up. A
- * port that is down comes up by its PORT_ACTIVE alone. */
+ * changed, QPs that were connected through the old address are lost although
+ * the port never went down: report down and up to the lanes. A port that is
+ * down comes up only by PORT_ACTIVE. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];

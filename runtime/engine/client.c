@@ -17,8 +17,8 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client_list *list = &a->shard->clients;
 	struct engine_client *behind;
 
-	/* Keep the list sorted by number, because a turn continues after the
-	 * client where the last one stopped: see submit.c. Clients arrive in
+	/* Keep the list sorted by number: a turn starts after the client
+	 * where the last turn stopped, see submit.c. Clients are added in
 	 * any order. */
 	TAILQ_FOREACH(behind, list, link)
 	{
@@ -80,7 +80,7 @@ static void client_on_close(struct mpib_msg *msg)
 	mpib_call_done(a->shard, call, 0);
 }
 
-/* Sum up what the shard counted. The shard no longer uses a. */
+/* Sum up the shard's counters. The shard no longer uses the client. */
 static void client_sum(const struct engine_client *a,
 		       struct engine_client_moved *sum)
 {
@@ -144,7 +144,7 @@ bool mpib_mr_may_revoke(const struct engine_client *client)
 	return true;
 }
 
-/* The shard continues to use the keys, which no device knows any more, and
+/* The shard still uses the keys, which are invalid at every device now, and
  * checks mr->mr[] only for presence. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
 {
@@ -174,11 +174,11 @@ static int access_to(const struct mpib_mr_attr *attr,
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_RELAXED_ORDERING;
 
-	/* Our own loop-back QPs read it; no other QP allows reads. */
+	/* The loop-back QPs read it; no other QP allows reads. */
 	if (attr->dmabuf_fd >= 0)
 		access |= IBV_ACCESS_REMOTE_READ;
-	/* The pages are resident: an ordinary registration would walk every
-	 * page again, which takes 0.1 s per GiB. */
+	/* Register a present region on demand: an ordinary registration would
+	 * walk every page again, which takes 0.1 s per GiB. */
 	if (attr->present && verbs->on_demand)
 		access |= IBV_ACCESS_ON_DEMAND;
 	if (attr->any_order && verbs->any_order)
@@ -269,8 +269,9 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	return 0;
 }
 
-/* Return a free handle after the last one given; 0: none. A freed handle is
- * reused late, because descriptors in a ring may still name it. */
+/* Return a free handle after the last one given; 0: none. A freed handle
+ * is reused as late as possible, because descriptors in a ring may still
+ * name it. */
 static uint32_t free_handle(const struct engine_client *a)
 {
 	for (uint32_t i = 1; i <= MPIB_MRS_MAX; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Polls the CQs of both rails and dispatches each completion to its QP, lane
- * and connection. Of a failed completion only wr_id, status and qp_num are
+ * and connection. If a completion failed, only its wr_id, status and qp_num are
  * valid, see ibv_poll_cq(3). Shard thread. */
 #include <endian.h>
 
@@ -13,7 +13,7 @@
 
 #define BATCHES_PER_TURN 4
 
-/* The QP is not in the cache of recent ones. */
+/* Find a QP that is not in the cache of recent ones. */
 static struct mpib_lane_qp *look_up_qp(struct mpib_rail *rail, uint32_t qpn)
 {
 	struct mpib_lane_qp *q;
@@ -63,8 +63,8 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 	s->rail[q->rail].n.bad_imms += !f;
 }
 
-/* Handle the IMMs that had to wait for numbered fragments, and whose fragments
- * have all come. All came on the rail's first QP; their epoch needs no check,
+/* Handle the IMMs that had to wait for numbered fragments which have now all
+ * arrived. They came on the rail's first QP. Their epoch needs no check,
  * because a fence resets the virtual QP. */
 static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
@@ -75,8 +75,8 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		cq_arrived(s, first, imm, bytes);
 }
 
-/* dqplb lane: true if the IMM is a fragment's number, or waits for fragments,
- * or has broken the lane; false: the caller handles the IMM. */
+/* dqplb lane: return true if the IMM is a fragment's number, or waits for
+ * fragments, or has broken the lane; false: the caller handles the IMM. */
 static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 		     uint32_t bytes)
 {
@@ -107,8 +107,8 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	uint32_t imm = be32toh(wc->imm_data);
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
-	/* Without its QP the tenant is unknown, so the receive remains in the
-	 * tenant's count of posted ones. */
+	/* Without its QP the tenant is unknown, so the receive stays in the
+	 * tenant's count of posted receives. */
 	if (!q) {
 		rail->n.bad_imms++;
 		return;
@@ -127,7 +127,7 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		return;
 	}
 	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len)) {
-		/* A connection will count the IMM that waits. */
+		/* The connection will count an IMM that waits. */
 		q->lane->n[r].rx_imms += q != &q->lane->qp[r][0];
 		return;
 	}
@@ -140,8 +140,8 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 }
 
 /* Return whether the WR itself was invalid, so that it would fail on any rail.
- * Not in the list: LOC_QP_OP_ERR, with which soft-RoCE fails any WR while its
- * port has no route. */
+ * LOC_QP_OP_ERR is not in the list, because soft-RoCE reports it for any WR
+ * while its port has no route. */
 static bool cq_condemned(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -157,7 +157,7 @@ static bool cq_condemned(enum ibv_wc_status status)
 }
 
 /*
- * A send WR failed: fence the rail or break the lane. True: the lane goes on
+ * A send WR failed: fence the rail or break the lane. True: the lane continues
  * over its other rail.
  *
  * A connection whose WR would fail on any rail breaks. But the peer also
@@ -184,7 +184,7 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 	return false;
 }
 
-/* Return the connection whose WR completed. The last WR and probes belong to a
+/* Return the connection whose WR completed. A last WR or a probe belongs to a
  * QP, not to a connection. */
 static inline struct engine_conn *
 poster_of(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
@@ -202,7 +202,8 @@ tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	if (kind == MPIB_WR_STOP) /* else the rail's own stop replaces it */
+	/* otherwise the rail's own stop replaces it */
+	if (kind == MPIB_WR_STOP)
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (fenced)
 		return;
@@ -232,8 +233,7 @@ send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 	struct mpib_lane *lane;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
-	/* Without its QP, the connection that its wr_id names may be a later
-	 * one. */
+	/* Without its QP, the wr_id may name a later connection. */
 	if (!q) {
 		rail->n.n.tx_cqes++;
 		return;
@@ -269,8 +269,8 @@ static void read_completed(struct mpib_shard *s, unsigned r,
 			cq_condemned(wc->status));
 }
 
-/* Return whether the status counts as an error. Flushed WRs do not: either an
- * error was counted before, or the QP was put into ERR on purpose, to end a
+/* Return whether the status counts as an error. A flushed WR does not: either
+ * an error was counted before, or the QP was moved to ERR on purpose, to end a
  * lane or to stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine as the rest of the proxy sees it. Every call here is made on the
- * control thread and returns without waiting for a shard. Work for a shard ends
+ * The engine as the rest of the proxy sees it. All calls here run on the
+ * control thread and return without waiting for a shard. Work for a shard ends
  * in a callback, which mpib_engine_dispatch() runs on the control thread.
  * Objects are freed by their last callback, never earlier.
+ *
  *
  *   engine      the shard threads, each of which opens its device's rails
  *   device      one or two rails with shards of their own; what a client
@@ -44,10 +45,10 @@ enum mpib_dmabuf_mode {
 };
 
 /*
- * Adaptive routing: where switches send the packets of one QP over many paths,
- * the last packet of a message may come before others. Then payload goes by
- * RDMA WRITE, and an RDMA WRITE_WITH_IMM that carries at most the completion
- * record follows it.
+ * Adaptive routing: if switches send the packets of one QP over many paths, the
+ * last packet of a message may arrive before others. Then the payload goes by
+ * RDMA WRITE, followed by an RDMA WRITE_WITH_IMM that carries at most the
+ * completion record.
  */
 enum mpib_ar_mode {
 	MPIB_AR_AUTO, /* on InfiniBand */
@@ -55,10 +56,12 @@ enum mpib_ar_mode {
 	MPIB_AR_OFF,
 };
 
-/* How a rail's part of a message is spread over its QPs, see lane/spread.h. */
+/* How a rail's part of a message is spread over the rail's QPs, see
+ * lane/spread.h. */
 enum mpib_spread {
 	MPIB_SPREAD_SPLIT, /* one QP carries the whole part */
-	MPIB_SPREAD_SPRAY, /* fragments; the IMM after all are acknowledged */
+	/* fragments; the IMM follows their acknowledgements */
+	MPIB_SPREAD_SPRAY,
 	MPIB_SPREAD_DQPLB, /* numbered fragments; the receiver orders them */
 	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
 };
@@ -76,56 +79,60 @@ enum mpib_completion_at {
 /*
  * All devices have the same number of rails and of shards. Rail r of device d
  * has the number d * rails + r among the rails of all devices, and shard i of
- * device d the number d * shards + i. So the number of a shard says which
- * device it serves, on this node and on a peer's.
+ * device d the number d * shards + i. So a shard's number identifies its
+ * device, on this node and on a peer.
  */
 struct mpib_engine_config {
 	unsigned devices; /* 1..MPIB_DEVICES_MAX */
 	unsigned rails; /* of a device: 1 (SOUT only) or 2 */
 	struct mpib_rail_spec rail[MPIB_RAILS_MAX]; /* by number */
-	unsigned shards; /* of a device; of all at most MPIB_SHARDS_MAX */
+	/* shards per device; in total at most MPIB_SHARDS_MAX */
+	unsigned shards;
 	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
 	uint8_t mode; /* enum mpib_mode, mode.h */
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
-	uint32_t bdp; /* advanced mode: inter-island messages of at most this
-			 many bytes stay on SOUT */
-	bool bdp_path; /* instead of bdp: as measured, mode.c */
+	/* advanced mode: inter-island messages up to this size stay on SOUT */
+	uint32_t bdp;
+	bool bdp_path; /* use the measured value instead of bdp, see mode.c */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
 	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, cut to a multiple of 128 */
-	uint32_t share_window; /* bytes in flight per rail of a shard while
-				  tenants compete; 0: no such limit */
+	/* bytes in flight per rail of a shard while tenants compete; 0: no
+	 * limit */
+	uint32_t share_window;
 	uint32_t times; /* keep latency histograms, see measure/times.h */
 	/* As ibv_modify_qp() encodes them. */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	int traffic_class; /* -1: class 0 */
-	int service_level; /* -1: on InfiniBand the communicator's class */
+	/* -1: on InfiniBand the communicator's traffic class */
+	int service_level;
 	uint32_t pkey_index;
-	uint32_t ece; /* negotiate ECE where the devices of both ends have it */
+	uint32_t ece; /* negotiate ECE if the devices of both ends support it */
 	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
 	uint32_t ar; /* enum mpib_ar_mode */
-	uint32_t ar_threshold; /* with ar: payload of at most this many bytes
-				  travels in the WRITE_WITH_IMM */
+	/* with ar: payload up to this size travels in the WRITE_WITH_IMM */
+	uint32_t ar_threshold;
 	bool cq_whole; /* a tenant may use more than a quarter of a CQ */
 	bool failover; /* with two rails: move traffic off a failed rail, see
 			  recovery/failover.h */
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
-	uint32_t grace_ms; /* how long a lane without any rail waits for one */
+	/* how long a lane without a live rail waits for one */
+	uint32_t grace_ms;
 	/* Connections of a lost lane continue at another index, see
 	 * MPIB_BROKEN_LOST. */
 	bool resume;
-	/* Choose the CPUs of a shard whose SOUT is on the NUMA node, among
-	 * those that the process may use. False, or NULL: any. Control thread,
-	 * while the engine is opened. */
+	/* Choose the CPUs, among those that the process may use, for a shard
+	 * whose SOUT is on this NUMA node. False, or NULL: any CPU. Control
+	 * thread, while the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
-/* Return how many clear-to-sends in a row may be unsignalled on a QP with this
- * many send requests. Any thread. */
+/* Return how many CTS in a row may be unsignalled on a QP with this many send
+ * requests. Any thread. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 
 /* Fill in the defaults. */
@@ -136,13 +143,14 @@ typedef void mpib_done_fn(void *arg, int status);
 
 struct mpib_rail_msg; /* engine/recovery/failover.h */
 
-/* Callbacks of the engine, run on the control thread. why is one sentence. */
+/* Callbacks of the engine, on the control thread. why is one sentence. */
 struct mpib_engine_events {
-	/* The connection accepts no more work: its client's requests fail with
+	/* The connection accepts no new work: its client's requests fail with
 	 * error. The owner still has to stop and destroy the connection. */
 	void (*conn_broken)(void *ctx, struct engine_conn *conn, int error,
 			    const char *why);
-	/* A QP of the lane failed; every connection on it is broken already. */
+	/* A QP of the lane failed; every connection on the lane is broken
+	 * already. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
 	/* Send msg over the peer link, in order; the peer's proxy passes it to
@@ -153,13 +161,13 @@ struct mpib_engine_events {
 
 /*
  * Open the rails of each shard's device and start the shard threads. On failure
- * *engine is untouched, -errno is returned and why says which rail, call and
- * remedy.
+ * *engine is unchanged, -errno is returned, and why names the rail, the call
+ * and the remedy.
  */
 int mpib_engine_open(const struct mpib_engine_config *cfg,
 		     const struct mpib_engine_events *events, void *ctx,
 		     struct mpib_engine **engine, char *why, size_t why_len);
-/* Stops the shard threads and frees every object, without waiting for any
+/* Stop the shard threads and free every object, without waiting for any
  * peer. */
 void mpib_engine_close(struct mpib_engine *engine);
 
@@ -173,37 +181,38 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine);
 /* Return the sealed status segment for clients. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
-/* The calls of this block name a rail by its number among the rails of all
- * devices. This one queries no device: the port is as in its last event. -EIO:
- * gone. */
+/* The calls of this group name a rail by its number among the rails of all
+ * devices. mpib_engine_port() does not query the device: it returns the port as
+ * of its last event. -EIO: the device is gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
 /* Return its /sys path, even if the device does not answer; empty if none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Return a bit per rail that failed for good: after its HCA is back, only a new
- * engine can use the rail. Control thread. */
+/* Return one bit per rail that failed for good: after its HCA is back, only a
+ * new engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
-/* 0 if the rail's device can be opened and its port is active, else -errno.
- * Opens its own context. Any thread; may block as long as the driver does. */
+/* Return 0 if the rail's device can be opened and its port is active, else
+ * -errno. Opens its own context. Any thread; may block as long as the driver
+ * does. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
 /* Return the NUMA node of a shard's SOUT; -1: unknown, or none. */
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
-/* Return for example "soft (io_uring)" or "rdma". */
+/* Return the provider's name, for example "soft (io_uring)" or "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
 /* Return whether every rail can register dma-bufs, as probed at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
-/* Set where the shards read the agent's hints, mpib_hint_bytes() of
- * MPIB_HINT_SLOTS_MAX; must remain mapped until mpib_engine_close(). Call it
- * before the first connection is created. */
+/* Set the shared memory from which the shards read the agent's hints:
+ * mpib_hint_bytes() of MPIB_HINT_SLOTS_MAX. It must stay mapped until
+ * mpib_engine_close(). Call this before the first connection is created. */
 struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
 /* Take a rail out of use, or use it again. on: both ends of every lane of the
- * rail's device post nothing new on the rail; what is in flight completes.
- * -EBUSY: the device has no other rail left. */
+ * rail's device post nothing new on the rail; WRs in flight complete. -EBUSY:
+ * the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
-/* Return a bit per drained rail. Any thread. */
+/* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Copy from cfg the settings that may change while the engine runs: sup_bw,
  * lane_window, share_window, times and cq_whole. */
@@ -211,15 +220,15 @@ void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 
 /* Return why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
- * engine_conn_create() failed just now with rc: device, call, cause and remedy
- * if a verbs call failed. Control thread; valid until the next failure. */
+ * engine_conn_create() just failed with rc: device, call, cause and remedy if a
+ * verbs call failed. Control thread; valid until the next failure. */
 const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
 
 /* Set the share of a tenant among the tenants of its shard, of a client among
- * the clients of its tenant, and of a connection among those of its client; see
- * lane/drr.h. weight is 1 to 100, 0 means the default 10; rate is in bytes a
+ * the clients of its tenant, or of a connection among those of its client; see
+ * lane/drr.h. weight is 1 to 100, 0 means the default 10; rate is in bytes per
  * second, 0 means no limit. Any thread, at any time while the object exists. */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
@@ -227,8 +236,8 @@ void engine_client_qos(struct engine_client *client, uint32_t weight,
 		       uint64_t rate);
 void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
-/* Get the uid's tenant on the shard, with one more reference. Clients and lanes
- * hold references, too; dropping the last one frees the tenant. The first call
+/* Get the uid's tenant on the shard and add a reference. Clients and lanes hold
+ * references, too; dropping the last one frees the tenant. The first call
  * creates PD and SRQ per rail. -errno; -ENOSPC: the rails' completion queues
  * have no room for the receives of another tenant. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
@@ -236,27 +245,26 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
 /* Add a client. submit and reply must remain mapped, and bell open, until
- * engine_client_close() calls back. bell is an eventfd of this client alone:
- * each write to it wakes the shard if that sleeps; -1: the caller makes the
- * shard's turns. id is the number that the tools show for the client.
- * -errno. */
+ * engine_client_close() calls back. bell is an eventfd of this client only:
+ * each write to it wakes a sleeping shard; -1: the caller makes the shard's
+ * turns. id is the number that the tools show for the client. -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);
 uint32_t engine_client_id(const struct engine_client *client);
-/* What the connections of a client moved, and how long they were stalled. */
+/* Totals of a client's connections: traffic, and time stalled. */
 struct engine_client_moved {
 	uint64_t tx_bytes, rx_bytes, replayed_bytes, messages, stall_ns;
 };
 
 /* Remove a client after all its connections are destroyed and all its regions
- * are deleted. *moved is filled in before done is called; may be NULL. */
+ * are deleted. *moved, unless NULL, is filled in before done is called. */
 void engine_client_close(struct engine_client *client,
 			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg);
 
 struct mpib_mr_attr {
-	void *addr; /* proxy's own mapping; NULL for a dma-buf */
+	void *addr; /* mapping in the proxy; NULL for a dma-buf */
 	size_t len;
 	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
 	uint64_t dmabuf_offset;
@@ -266,41 +274,41 @@ struct mpib_mr_attr {
 };
 
 /* Register on every rail whose device is present; -ENETDOWN if there is no such
- * rail. done(arg, 0) runs when descriptors may name *handle; after an error
- * return done is never called. Handles are small numbers from 1; one is reused
- * after all others were used. */
+ * rail. done(arg, 0) runs when descriptors may name *handle; it is not called
+ * after an error return. Handles are small numbers from 1; a freed handle is
+ * reused after all others. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
-/* Delete a region. Connections of the client that still use it are broken with
+/* Delete a region. Connections of the client that still use it break with
  * -ECANCELED (conn_broken is called; the owner stops and destroys them). done
- * runs after nothing uses the region and it is deregistered. -ENOENT: no such
- * handle. */
+ * runs after the region is unused and deregistered. -ENOENT: no such handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
-/* Deregister a region at once; mpib_mr_del() follows. What uses it fails, and
- * a fence makes the rail's QPs again. may: whether this is allowed. Without
- * failover it would break lanes of the user's other connections. */
+/* Deregister a region immediately; mpib_mr_del() follows. Work that uses the
+ * region fails, and a fence makes the rail's QPs again. mpib_mr_may_revoke()
+ * returns whether this is allowed: without failover it would break lanes of the
+ * user's other connections. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 
-/* What the peer must know of this end of a lane. Sent on the peer link. */
+/* This end of a lane, as sent to the peer on the peer link. */
 struct mpib_lane_info {
 	uint8_t imm_version; /* MPIB_IMM_V1: the lane serves one connection */
 	uint8_t mode; /* enum mpib_mode of this end */
 	uint8_t path; /* enum mpib_path as this end sees it */
-	uint8_t rails; /* 1 if path isolation excludes SUP */
+	uint8_t rails; /* rails of the lane; 1 if path isolation excludes SUP */
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
 	bool delivered; /* this end writes and awaits end-to-end acks */
-	/* Bit per rail without QPs, because an end has lost its device; only
-	 * qps of its rail[] is valid. */
+	/* One bit per rail without QPs, because an end has lost its device;
+	 * only qps of its rail[] is valid. */
 	uint8_t away;
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
 		uint8_t mtu; /* enum ibv_mtu */
 		uint8_t link_layer, qps;
-		uint32_t max_msg_sz; /* of the port, MPIB_MSG_LEAST or more */
+		uint32_t max_msg_sz; /* of the port; at least MPIB_MSG_LEAST */
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
 		bool ece; /* the next two are valid, see struct ibv_ece */
@@ -313,11 +321,11 @@ struct mpib_lane_info {
  * Create the lane's QPs. The end that opens the lane decides qps, rails and
  * imm_version: it passes want == NULL (taken from the configuration and
  * imm_version); the other end passes the opener's info as want (-ENOTSUP if it
- * cannot do that). path is where this end sees the peer. In vanilla mode a lane
- * to another island has no QPs on SUP, and both ends must agree on the path
- * (-EPROTO), and on how lanes are spread, mpib_engine_spread(). If an end has
- * lost the device of a rail, that rail gets its QPs only after that end's proxy
- * is replaced; -ENETDOWN if there is no other rail or no failover. -errno.
+ * cannot do that). path is the peer's island as this end sees it. In vanilla
+ * mode a lane to another island has no QPs on SUP, and both ends must agree on
+ * the path and on mpib_engine_spread() (-EPROTO). If an end has lost the device
+ * of a rail, that rail gets its QPs only after that end's proxy is replaced;
+ * -ENETDOWN if there is no other rail or no failover. -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, const struct mpib_lane_info *want,
@@ -326,38 +334,38 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
  * replaces dqplb, because dqplb sends payload with its IMMs. Any thread. */
 enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 const char *mpib_spread_name(enum mpib_spread spread);
-/* Write "vanilla, inter-island", the text for an -EPROTO of mpib_lane_create().
- * Returns buf. */
+/* Write a text such as "vanilla, inter-island", for an -EPROTO of
+ * mpib_lane_create(). Return buf. */
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 /* Return the mode of this engine. Any thread. */
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
-/* Set the class of the lane's packets (RoCE: traffic class; InfiniBand: service
- * level, too); 0: the configured one. Both ends set the same class, before
- * mpib_lane_connect(). */
+/* Set the traffic class of the lane's packets (RoCE: traffic class; InfiniBand:
+ * also service level); 0: the configured one. Both ends set the same class
+ * before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Move the QPs to RTR and RTS with the peer's info, and give the lane to the
- * shard. -errno and why (device, call, cause). */
+ * shard. On failure return -errno; why names the device, call and cause. */
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len);
-/* Move the lane's QPs to ERR and flush them: after done, nothing of the lane is
- * in flight here and the peer cannot write through it. Breaks the lane's
- * connections. */
+/* Move the lane's QPs to ERR and flush them, and break the lane's connections.
+ * When done runs, no WR of the lane is in flight here and the peer cannot write
+ * through it. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
-/* Call it only if the lane was never connected or is killed, and has no
+/* Destroy a lane that was never connected or is killed, and that has no
  * connection. */
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 
-/* What the peer must know of this end of a connection. */
+/* This end of a connection, as sent to the peer. */
 struct engine_conn_info {
 	uint32_t id; /* the receiver's connection number, for IMM v2 */
 	uint32_t rkey[MPIB_RAILS];
 	uint64_t addr; /* CTS table of a sender, record table of a receiver */
 };
 
-/* Create a connection at index of the client's connections, with zeroed and
- * registered CTS and record tables of slots entries, MPIB_TABLE_SLOTS or
+/* Create a connection at this index of the client's connections, with zeroed
+ * and registered CTS and record tables of slots entries, MPIB_TABLE_SLOTS or
  * MPIB_SLOTS. client and lane belong to the same tenant. -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
 		       bool sender, uint32_t slots, struct mpib_lane *lane,
@@ -366,30 +374,33 @@ void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
 /* Set the number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
-/* Call before the start of a connection that continues another, whose bytes a
- * flush must cover, too. */
+/* Mark a connection that continues another one, before its start: a flush must
+ * cover the other's bytes, too. */
 void engine_conn_goes_on(struct engine_conn *conn);
-/* Give the connection to the shard, which serves its ring from now on. */
+/* Give the connection to the shard, which then serves its ring. */
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 /*
- * Accept no more work, complete what has already arrived, fail the client's
- * other outstanding requests with error, or leave them if that is
- * MPIB_BROKEN_LOST, and wait for our own WRs. done runs when this end no longer
- * writes anything. Called once; the connection need not be started.
+ * Accept no new work, complete what has already arrived, and fail the client's
+ * other outstanding requests with error, or leave them if error is
+ * MPIB_BROKEN_LOST. Then wait for the connection's own WRs. done runs when this
+ * end no longer writes anything. Called once; the connection need not be
+ * started.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* After the stop of a receiver: its slots below this number have ended. The
- * sender's end is told before it stops. */
+/* After the stop of a receiver: return the slot below which all its slots have
+ * ended. The sender's end gets this number before it stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
-/* After stop, when the peer can no longer write (it has stopped, or the lane
- * was killed): drop all references to regions, and free the connection. */
+/* Drop all references to regions and free the connection. Call it after stop,
+ * when the peer can no longer write because it has stopped or the lane was
+ * killed. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
 
-/* Why a rail of a lane was stopped, for the fence and its counters. */
+/* The reason why a rail of a lane was stopped, for the fence and its
+ * counters. */
 
 enum mpib_rail_cause {
 	MPIB_CAUSE_NONE,
@@ -397,11 +408,11 @@ enum mpib_rail_cause {
 	MPIB_CAUSE_ERROR, /* an error completion, or a refused post */
 	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
 	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
-	MPIB_CAUSE_PROBE, /* reconnected, but the probes of an end failed */
+	MPIB_CAUSE_PROBE, /* reconnected, but the probes of one end failed */
 	MPIB_CAUSES,
 };
 
-/* Return the cause in words, for messages. Any thread. */
+/* Return the cause as text for messages. Any thread. */
 const char *mpib_rail_cause_name(enum mpib_rail_cause cause);
 
 #endif

@@ -30,8 +30,8 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 	mpib_bell_ring(&mb->bell);
 }
 
-/* Reverse the stack, which has the newest message first; senders expect the
- * oldest to run first. */
+/* Reverse the stack, whose newest message comes first, so that the oldest
+ * message runs first. */
 static struct mpib_msg *mailbox_reverse(struct mpib_msg *msg)
 {
 	struct mpib_msg *done = NULL;

@@ -21,9 +21,10 @@ struct mpib_msg {
 };
 
 /* Senders push onto a stack and the owner takes the whole stack at once, so
- * there is no ABA problem. Not ck_stack, which is the same two instructions:
- * ThreadSanitizer cannot follow ck's inline assembly, and with
- * CK_USE_CC_BUILTINS ck_pr_load_ptr() is still a plain load, a race to it. */
+ * there is no ABA problem. ck_stack has the same two instructions, but
+ * ThreadSanitizer cannot follow its inline assembly, and with
+ * CK_USE_CC_BUILTINS ck_pr_load_ptr() is still a plain load, which is a data
+ * race to it. */
 struct mpib_mailbox {
 	_Atomic(struct mpib_msg *) newest;
 	struct mpib_bell bell; /* its fd is readable while messages wait */
@@ -34,14 +35,14 @@ int mpib_mailbox_init(struct mpib_mailbox *mb);
 void mpib_mailbox_fini(struct mpib_mailbox *mb);
 
 /*
- * Any thread, lock-free. Messages of one sender run in the order sent. Makes
- * one system call if the mailbox was empty.
+ * Any thread, lock-free. Messages of one sender run in the order in which they
+ * were sent. Makes one system call if the mailbox was empty.
  */
 void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn);
 
 /* Owner only. Run all queued messages and return how many. No system call if
- * there is none. */
+ * none is queued. */
 int mpib_mailbox_run(struct mpib_mailbox *mb);
 
 #endif

@@ -9,28 +9,28 @@
 /* A sched_yield() that takes longer than this ran another thread. */
 #define TAKEN_NS 1000
 /* After ALONE yields in a row that ran no other thread, no other thread wants
- * this core, and a yield only costs a system call: then yield once in
+ * this core, and a yield only costs a system call. Then yield once in
  * LOOKS_ALONE polls. */
 #define ALONE 64
 #define LOOKS_ALONE 8
-/* A shared shard with work yields after running this long: about a short turn;
- * a yield that runs another thread costs 2 us. */
+/* A shared shard with work yields after running this long, about a short turn.
+ * A yield that runs another thread costs 2 us. */
 #define RUN_NS 30000
-/* A yield that took longer than this gave another process its scheduler
- * quantum; turns of other shards are shorter. */
+/* A yield that took longer than this gave another process a scheduler quantum;
+ * turns of other shards are shorter. */
 #define QUANTUM_NS 2500000
 /* After a yield the shard keeps the core for 1/KEEP_PART of the time that the
- * yield took. It must be less than all of that time, so that the runs of two
- * shards that yield to each other become shorter and not longer. */
+ * yield took. The part must be less than the whole, so that the runs of two
+ * shards that yield to each other become shorter, not longer. */
 #define KEEP_PART 4
 
 /*
- * A yield that took longer than this gave the core to work of others, and more
- * of that will come. The kernel may count such a yield as a whole used time
- * slice (Linux 6.18 does), while a sleeping thread runs soon after it is woken.
- * So for a while the shard sleeps instead of yielding: at first briefly,
- * because a process may only have started or ended; and twice as long each time
- * that the next yield takes long again soon after.
+ * A yield that took longer than this gave the core to other threads that need
+ * it for longer. The kernel may count such a yield as a used-up time slice
+ * (Linux 6.18 does), while a sleeping thread runs soon after it is woken. So
+ * the shard sleeps for a while instead of yielding: at first briefly, because a
+ * process may only have started or ended; then twice as long each time that the
+ * next yield soon after takes long again.
  */
 #define DEAR_NS 1000000
 #define DEAR_MIN_NS 8000000

@@ -10,10 +10,10 @@
  * it sleeps for 16 ms, and so on up to half a second.
  *
  * A shard that serves several tenants also yields while it has work. If cores
- * are short, a busy shard would otherwise keep the other tenants' ranks, and
- * the peer's shard, waiting until its whole queue is done. After a yield the
- * shard keeps the core for a part of the time that the yield took, or for all
- * of that time if another process used a scheduler quantum: so the shard gets
+ * are short, a busy shard would otherwise keep other tenants' ranks and the
+ * peer's shard waiting until its whole queue is done. After a yield the shard
+ * keeps the core for a part of the time that the yield took. If another process
+ * used a scheduler quantum, it keeps the core for all of that time, and so gets
  * no less of the core than that process.
  *
  * Owned by one shard thread. No system call, no clock: the caller passes times,
@@ -41,7 +41,8 @@ struct mpib_pace {
 	uint64_t idle_since; /* 0: not idle */
 	uint32_t looks; /* turns that found nothing */
 	uint32_t alone; /* yields in a row that ran no other thread */
-	const void *served; /* the tenant served last; NULL: none, or it left */
+	/* the tenant served last; NULL: none, or it is gone */
+	const void *served;
 	uint64_t shared_ns; /* when served last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
@@ -69,9 +70,8 @@ static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 	p->served = tenant;
 }
 
-/* The tenant has left. Another may get its address, so forget it: the next
- * tenant must not count as a change by chance, and none is left to share
- * with. */
+/* The tenant has left. Forget its address, which another tenant may get: the
+ * next tenant must not seem unchanged. */
 static inline void mpib_pace_forget(struct mpib_pace *p, const void *tenant)
 {
 	if (p->served == tenant)
@@ -89,7 +89,7 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
 /* The turn found nothing. Return what to do before the next turn. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
-/* A yield, or a sleep, ended (at now) and took ns. */
+/* A yield or a sleep ended at `now` after ns. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns);
 

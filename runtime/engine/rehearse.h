@@ -9,30 +9,31 @@
 
 enum mpib_fault_kind {
 	MPIB_FAULT_NONE,
-	MPIB_FAULT_RATE, /* sends at most value bytes a second */
+	MPIB_FAULT_RATE, /* sends at most value bytes per second */
 	MPIB_FAULT_DELAY, /* each message leaves value ns late */
-	MPIB_FAULT_BLACK_HOLE, /* link up, nothing passes */
+	MPIB_FAULT_BLACK_HOLE, /* link is up, but no packet passes */
 	MPIB_FAULT_LINK_DOWN,
-	MPIB_FAULT_QP_KILL, /* the QPs go to ERR once; the caller repeats it */
+	/* the QPs go to ERR once; the caller repeats the fault */
+	MPIB_FAULT_QP_KILL,
 	MPIB_FAULT_GONE, /* the device is lost, and cannot be opened */
 };
 
 struct mpib_fault {
 	enum mpib_fault_kind kind;
 	unsigned rail; /* its number among the rails of all devices */
-	/* Only lanes to this peer, by its name with or without the port; "":
-	 * the whole rail. Not for RATE, LINK_DOWN and GONE, which apply to a
-	 * port. */
+	/* Affect only lanes to this peer, by its name with or without the port;
+	 * "": the whole rail. Not for RATE, LINK_DOWN and GONE, which apply to
+	 * a port. */
 	char peer[64]; /* the same length as a lane's */
 	uint64_t value;
 };
 
-/* Start the fault. A rail has at most one. 0, and peer becomes the full name;
+/* Start the fault. A rail has at most one. 0: peer becomes the full name;
  * -EOPNOTSUPP: not a rail of the software HCA; -ENOENT: no lane leads to that
  * peer over the rail. */
 int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault);
-/* End the fault. What it broke meanwhile comes back as after any failure; a
- * device that was lost needs a new process. */
+/* End the fault. Objects that it broke recover as after any failure; a device
+ * that was lost needs a new process. */
 void mpib_engine_end_play(struct mpib_engine *engine,
 			  const struct mpib_fault *fault);
 

@@ -68,7 +68,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (mpib_bell_rang(&s->mailbox.bell))
 		work = mpib_mailbox_run(&s->mailbox);
 	/* Poll the CQs last: that makes the software HCA send, so WRs posted
-	 * earlier in this turn leave in this turn. */
+	 * earlier in this turn leave in the same turn. */
 	work += mpib_submit_poll(s);
 	if (!TAILQ_EMPTY(&s->flushing))
 		work += mpib_flush_turn(s);
@@ -82,7 +82,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_cq_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
-	/* After all completions: they leave the end of these send ops to it. */
+	/* After all completions, which leave the end of these send ops to this
+	 * call. */
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
@@ -121,8 +122,8 @@ enum {
 /* Most events of one epoll_wait(); further ones end the next sleep. */
 #define EVENTS 32
 
-/* After a sleep: read the CQ's event if one came (spoke), otherwise disarm the
- * CQ if the device can, so that it raises no event while we poll. */
+/* After a sleep: read the CQ's event if one came (spoke); otherwise disarm the
+ * CQ if the device can, so that it raises no event during polling. */
 static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -142,10 +143,10 @@ static int sleep_most_ms(const struct mpib_shard *s)
 
 /*
  * mpib_shard_sleeps() and arming the CQs come before the last turn, so that no
- * work is missed: what a client submits, the mailbox gets or a CQ gets after
- * that turn wakes epoll_wait(). A client that sees the shard sleep rings the
- * doorbell: mpib_summary_tell() in the client pairs with mpib_shard_sleeps()
- * and the mpib_summary_any() of the last turn.
+ * work is missed: if a client, the mailbox or a CQ adds work after that turn,
+ * epoll_wait() wakes up. A client that sees the shard sleep rings the doorbell:
+ * mpib_summary_tell() in the client pairs with mpib_shard_sleeps() and the
+ * mpib_summary_any() of the last turn.
  */
 static void sleep_now(struct mpib_shard *s)
 {
@@ -358,8 +359,8 @@ void mpib_shard_fini(struct mpib_shard *s)
  * of their DRR classes (lane/drr.h), on any lane. Shard thread. */
 
 #define OPS_PER_TURN 64
-/* Limit while tenants share the shard: a short turn yields the core sooner to
- * the ranks and shards on which the next messages depend. */
+/* Send ops per turn while tenants share the shard: a short turn yields the core
+ * sooner to the ranks and shards that the next messages depend on. */
 #define OPS_SHARED 8
 
 /* The mpib_drr_run_fn of a connection. */
@@ -428,8 +429,8 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 	return ms < (uint64_t)most ? (int)ms : most;
 }
 
-/* If the process has lost the shard's CPUs meanwhile, the shard runs
- * anywhere. */
+/* If the process has lost the shard's CPUs meanwhile, the shard runs on any
+ * CPU. */
 static int shard_spawn(struct mpib_shard *s)
 {
 	pthread_attr_t attr;

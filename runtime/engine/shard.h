@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine-internal: the engine, its shards and their rails. Only the shard's
- * thread accesses what a shard owns; comments name the fields of the control
+ * thread accesses a shard's fields; comments mark the fields of the control
  * thread. */
 #ifndef MPIB_ENGINE_SHARD_H
 #define MPIB_ENGINE_SHARD_H
@@ -21,8 +21,8 @@
 #include "engine/split/adapt.h"
 #include "engine/sum.h"
 
-/* Limit of connections per shard. The IMM has 20 bits for the number; fewer are
- * used to save memory. */
+/* Limit of connections per shard. The IMM has 20 bits for the number; a lower
+ * limit saves memory. */
 #define ENGINE_CONNS_MAX 262144u /* 65536 per user by default */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
@@ -39,8 +39,8 @@ struct mpib_rail {
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	/* The device failed for good (recovery/stop.c): dead says so to the
-	 * control thread at once, lost to the shard thread, which hears of it
+	/* The device failed for good (recovery/stop.c). dead says so to the
+	 * control thread immediately, lost to the shard thread, which learns it
 	 * by mailbox. A rail that is not dead may be down, see up. */
 	bool lost, dead;
 	struct mpib_port_info port; /* limits as of start; state, speed, MTU and
@@ -53,12 +53,15 @@ struct mpib_rail {
 	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */
-	uint32_t downs; /* how often it went down; control thread, so not n's */
+	/* how often it went down; in this struct, because the control thread
+	 * counts it */
+	uint32_t downs;
 	struct mpib_lane_qp *qps; /* by QP number */
 	/* Cache of qps: those of recent completions, by the low bits of the QP
 	 * number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
-	struct mpib_snap_rail n; /* n.n: what no lane counts, or past ones */
+	/* n.n: not counted by any lane, or counted by past ones */
+	struct mpib_snap_rail n;
 };
 
 TAILQ_HEAD(engine_conn_list, engine_conn);
@@ -88,11 +91,11 @@ struct mpib_shard {
 	struct mpib_lane_list lanes; /* connected */
 	LIST_HEAD(, mpib_lane) watched; /* lanes that the watchdog checks */
 	struct mpib_drr_class drrs; /* root of the DRR classes; shard.c */
-	bool contended; /* connections compete in this turn, so order counts */
-	uint8_t full; /* bit per rail whose room was used up in this turn */
+	bool contended; /* connections compete in this turn, so order matters */
+	uint8_t full; /* one bit per rail whose room was used up in this turn */
 	/* Next time that a rate limit lets a class send. */
 	uint64_t drr_wake_ns;
-	bool unseen; /* the next turns must visit further senders */
+	bool unseen; /* the next turns must visit the other senders */
 	struct mpib_tenant_list
 		submitting; /* with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
@@ -100,7 +103,7 @@ struct mpib_shard {
 	struct engine_conn_list waiting; /* senders waiting for an end-to-end
 					    ack */
 	struct engine_conn_list ack_pending; /* receivers that must write one */
-	bool settling; /* about to sleep: write end-to-end acks at once */
+	bool settling; /* about to sleep: write end-to-end acks now */
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
 	struct mpib_vcq *vcq; /* of the lanes' virtual QPs; NULL: no spread */
@@ -110,15 +113,15 @@ struct mpib_shard {
 	bool busy; /* the last turn found work */
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* start of this turn, ns */
-	uint32_t times; /* cfg.times, in a cache line that each send op uses */
-	uint32_t quiet_most; /* CTS of a QP that may be unsignalled in a row */
+	uint32_t times; /* cfg.times, in a cache line that every send op uses */
+	uint32_t quiet_most; /* CTS in a row that may be unsignalled on a QP */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
 	uint32_t watch_turns; /* turns since the watchdog's last check */
 	uint64_t watched_ns; /* time of the watchdog's last check */
-	bool watching; /* the watchdog saw something outstanding then */
+	bool watching; /* the watchdog then saw outstanding WRs */
 	struct mpib_call_list looks; /* calls of mpib_rail_on_look() */
-	uint64_t look_turn; /* n.turns at the begin of the last one */
+	uint64_t look_turn; /* n.turns at the begin of the last check */
 	/* Control thread: which connection ids are in use and which is assigned
 	 * next, and counts for the size of snapshot buffers. */
 	uint64_t conn_ids[ENGINE_CONNS_MAX / 64];
@@ -147,16 +150,17 @@ struct mpib_engine {
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	/* Time of its last change, ns; 0: never. */
 	_Atomic uint64_t sup_bw_since;
-	_Atomic uint32_t drained; /* bit per rail of all, see engine.c */
+	/* one bit per rail of all devices, see engine.c */
+	_Atomic uint32_t drained;
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes,
-		/* Lanes that wait for an answer; connected and not yet; control
-		 * thread. */
+		/* Lanes that wait for an answer; connected lanes and others;
+		 * control thread. */
 		asked;
-	/* Of these: lanes of which a rail's probes failed lately. */
+	/* Lanes among them on which a rail's probes failed lately. */
 	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	uint64_t armed; /* its expiry time, or unread expiry; 0: not set */
+	uint64_t armed; /* when it expires, or has expired unread; 0: not set */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };
@@ -190,12 +194,13 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 			 ((1u << s->engine->cfg.rails) - 1));
 }
 
-/* snapshot.c, shard: add what the rail's connections, past ones too, counted. */
+/* snapshot.c, shard: add the counts of the rail's connections, including past
+ * ones. */
 void mpib_rail_counted(const struct mpib_shard *s, unsigned rail,
 		       struct mpib_rail_counts *sum);
 
-/* engine.c: return the rail with that number among those of all devices, as the
- * first shard of its device has it. */
+/* engine.c: return the rail with that number among the rails of all devices, as
+ * the first shard of its device has it. */
 struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
 /* A call of the control thread on its way to the shard and back: the shard
@@ -214,7 +219,7 @@ struct mpib_call {
 
 /* Create a call without after. Control thread. Aborts without memory for it. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
-/* Shard thread: have the control thread run done(arg, status). */
+/* Shard thread: let the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
 
 /* engine.c: like mpib_engine_open(), but no shard thread runs: the caller calls
@@ -239,14 +244,14 @@ static inline int mpib_shard_node(const struct mpib_shard *s)
 	return s->rail[MPIB_RAIL_SOUT].port.numa_node;
 }
 void mpib_shard_join(struct mpib_shard *s);
-/* Also after mpib_shard_init() failed half-way. */
+/* Works after a failed mpib_shard_init(), too. */
 void mpib_shard_fini(struct mpib_shard *s);
-/* Make each write to the eventfd bell wake the shard. Control thread. -errno.
+/* Let each write to the eventfd bell wake the shard. Control thread. -errno.
  * Unwatch it before it is closed. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
-/* One bounded turn over everything; returns how much work was found. Shard
- * thread, or a test that makes turns by hand. */
+/* Make one bounded turn over everything; return how much work was found. Shard
+ * thread, or a test that makes turns itself. */
 int mpib_shard_turn(struct mpib_shard *s);
 
 /* rail.c: control thread, before the shard runs and after it was joined. */
@@ -261,23 +266,24 @@ void mpib_engine_settle_ports(struct mpib_engine *e);
  * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc);
-/* Record that the rail's CQ has no room for what. Returns -ENOSPC. */
+/* Record that the rail's CQ has no room for what. Return -ENOSPC. */
 int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
 			    const char *what);
-/* Record a failure that was not a verbs call. Returns rc. */
+/* Record a failure of something other than a verbs call. Return rc. */
 int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* rail/probe.c: check whether the opened rails fit together and support what
- * the engine needs; fills in max_inline, e->dmabuf and ar_above. Control
- * thread, before the shards run. -errno and why. */
+ * the engine needs; fill in max_inline, e->dmabuf and ar_above. Control thread,
+ * before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
-/* async.c: the most that an event's why has. */
+/* async.c: size of an event's why. */
 #define MPIB_BROKEN_WHY 200
-/* async.c, shard thread: have the control thread call the event of a connection
- * that broke, or, if conn is NULL, of the lane. This is the only allocation that
- * a shard thread makes, and only if something broke. Aborts without memory. */
+/* async.c, shard thread: let the control thread call the event of a connection
+ * that broke, or, if conn is NULL, of the lane. This is the only allocation
+ * that a shard thread makes, and only if something broke. Aborts if memory is
+ * short. */
 void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
 		      int error, const char *why);
 
@@ -290,12 +296,12 @@ void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
 /* async.c: a verbs call on the rail failed with rc. Return whether the reason
- * is that the device is gone, which its event may not have reported yet. Then
+ * is that the device is gone, which its event may not have reported yet. If so,
  * its port cannot be queried either, and the rail is lost from now on as if the
  * event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
-/* async.c: lose the rail, unless it is lost already: its device cannot be made
- * to stop. why is a literal. Control thread. */
+/* async.c: lose the rail, unless it is lost already, because its device does
+ * not stop. why is a literal. Control thread. */
 void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
 
 /* cq.c: poll both rails, up to a limit; return how many completions. */
@@ -313,7 +319,7 @@ int mpib_ack_read_turn(struct mpib_shard *s);
 
 /* shard.c: post what connections have to send, by their DRR classes. */
 int mpib_sched_turn(struct mpib_shard *s);
-/* Return how long the shard may sleep, in ms: at most most, less if a rate
+/* Return how long the shard may sleep, in ms: at most `most`, less if a rate
  * limit lets a connection send earlier. */
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes descriptors out of the clients' submission rings. A client's summary
- * bitmap names the rings that have any, so idle connections cost nothing; a
+ * bitmap names the rings that have any, so idle connections cost nothing. A
  * ring that could not be emptied is on its tenant's list, or parked until it
  * has room, because a user may have very many of these. A turn takes a limited
- * number of descriptors of a tenant, from the list and from rings that
- * summaries name. Shard thread.
+ * number of a tenant's descriptors, from the list and from rings that summaries
+ * name. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "engine/conn/request.h"
 
 #define PER_RING 32
-/* Most descriptors, and rings checked, of a tenant in a turn: far more than a
- * turn posts. */
+/* Most descriptors taken, and rings checked, of a tenant in a turn: far more
+ * than a turn posts. */
 #define PER_TENANT 256
 
 void mpib_submit_remember(struct engine_conn *f)
@@ -60,7 +60,7 @@ static inline bool is_send(const struct mpib_desc *d)
 		((uint64_t)d->pos + d->len <= d->total && d->len > 0));
 }
 
-/* Complete a no-op at once, with result 0. -EINVAL: the descriptor is
+/* Complete a no-op immediately, with result 0. -EINVAL: the descriptor is
  * invalid. */
 static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
 {
@@ -90,8 +90,8 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	r = &f->req[d->req];
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
 		/* Drop a part of a failed request. The client may reuse its
-		 * room: others of the group may need it before the refused send
-		 * ends with them. */
+		 * room: other requests of the group may need it before the
+		 * refused send ends with them. */
 		engine_conn_progress(f, d->req, d->pos + d->len);
 		return 1;
 	}
@@ -183,7 +183,7 @@ static int serve_ring(struct engine_conn *f)
 	return submit_serve(f);
 }
 
-/* bits: the rings that word number word of the client's summary names. */
+/* bits: the rings named in word number `word` of the client's summary. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -209,8 +209,8 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 	return taken;
 }
 
-/* Return whether to serve the client in this turn. If its tenant used its limit
- * in the last turn, clients that were not served then come first. */
+/* Return whether to serve the client in this turn. If its tenant reached its
+ * limit in the last turn, clients that were not served then come first. */
 static bool submit_may(const struct engine_client *a)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -224,7 +224,7 @@ static bool submit_may(const struct engine_client *a)
 	return t->named < PER_TENANT && a->id >= t->named_from;
 }
 
-/* Its tenant has used its limit of this turn; words remain. */
+/* The tenant has reached its limit of this turn; words remain. */
 __attribute__((noinline)) static void submit_leave(struct engine_client *a,
 						   uint64_t words)
 {
@@ -270,8 +270,8 @@ static int submit_park(struct engine_conn *f)
 	return submit_early(f);
 }
 
-/* Serve the rings on the tenant's list once each: stop at the old tail, because
- * a ring that is not emptied is queued again. */
+/* Serve each ring on the tenant's list once: stop at the old tail, because a
+ * ring that is not emptied is queued again. */
 static int serve_tenant(struct mpib_tenant *t)
 {
 	const struct engine_conn *last =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums: what is subtracted from one was added to it before. The tests
- * compare each with what its owners have: tests/support/sums.h. */
+/* Running sums: everything subtracted from a sum was added to it before. The
+ * tests compare each sum with its objects: tests/support/sums.h. */
 #ifndef MPIB_ENGINE_SUM_H
 #define MPIB_ENGINE_SUM_H
 

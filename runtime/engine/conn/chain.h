@@ -31,8 +31,8 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* Return the bytes of stripe k of a range, and where they go by rail r. SUP has
- * the front, so that the cut is a multiple of 128. */
+/* Return the bytes of stripe k of a range, and their destination by rail r. SUP
+ * carries the front, so that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -73,7 +73,8 @@ mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 	return &w->wr;
 }
 
-/* Return a WRITE of the record to the peer's table; NULL: without a record. */
+/* Return a WRITE of the record to the peer's table; NULL: the chain has no
+ * record. */
 struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 				  const struct mpib_record *record);
 
@@ -90,9 +91,9 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 	mpib_wr_chain_add(&c->wrs, w);
 }
 
-/* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span as its
- * payload. The record, if any, is a WRITE ahead of the IMM, or the payload of
- * the IMM when the span is empty. */
+/* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span
+ * as its payload. A record is a WRITE before it, or its payload if the
+ * span is empty. */
 __attribute__((always_inline)) static inline void
 mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		const struct mpib_span *span, uint32_t imm,
@@ -113,7 +114,7 @@ mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 	wr->imm_data = htobe32(imm);
 }
 
-/* Post the chain to its QP. last: wr_id of its last WR, by mpib_wr_tag(); the
+/* Post the chain to its QP. last: wr_id of the last WR, by mpib_wr_tag(); the
  * WR is signalled unless its kind is UNSIGNALED. */
 __attribute__((always_inline)) static inline void
 mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
@@ -121,10 +122,10 @@ mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 	mpib_count_post(f, c->q, c->rail, c->wrs.n, c->bytes, c->imm);
 	mpib_qp_post(c->q, c->rail, &c->wrs, f->id, last);
 }
-/* Return the WRs of a chain that is not posted to the pool. */
+/* Return the WRs of an unposted chain to the pool. */
 void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
-/* Post the chain, of the stripe that p gives its rail, on a lane that spreads.
- * False: post it like any other. */
+/* On a lane that spreads, post the chain of the stripe that p gives its rail.
+ * False: not spread; the caller posts it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
 /* Note that all chains of a send op with a report are posted. */

@@ -31,7 +31,7 @@ static void on_start(struct mpib_msg *msg)
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
 	else
-		s->srq_short = true; /* before a peer knows a slot */
+		s->srq_short = true; /* before a peer knows any slot */
 	if (f->lane->broken)
 		engine_conn_break(f, mpib_conn_lost_error(s->engine),
 				  "its lane is down");
@@ -74,8 +74,8 @@ static void conn_on_destroy(struct mpib_msg *msg)
 }
 
 /* The shard's bitmap of connection ids. Control thread, like the next function.
- * A freed id is reused only after all others: messages of the peer after a
- * fence may still be about the connection that had it. */
+ * A freed id is reused only after all others, because late messages of the peer
+ * after a fence may name the old connection. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
 	for (uint32_t i = 0; i < ENGINE_CONNS_MAX; i++) {
@@ -113,7 +113,7 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
-	/* Name an index of the ring that the client is not at. */
+	/* Name a ring index that differs from the client's current one. */
 	mpib_want_tell(&f->reply->want, f->ring.next - 1, NULL, 0);
 }
 
@@ -128,8 +128,9 @@ size_t engine_conn_bytes(bool sender, uint32_t slots)
 				slots * sizeof(struct mpib_slot);
 }
 
-/* The end-to-end ack lies after the sender's CTS, and after those that the
- * receiver copies there. A sender writes at most one record per send op. */
+/* The end-to-end ack lies after the sender's CTS, and after the CTS entries
+ * that the receiver copies there. A sender writes at most one record per send
+ * op. */
 static void size_tables(struct engine_conn *f)
 {
 	uint32_t cts = f->slots * (uint32_t)sizeof(struct mpib_cts) +
@@ -220,7 +221,7 @@ void engine_conn_goes_on(struct engine_conn *conn)
 
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 {
-	/* Relaxed: hint_slot() in split.c reads this number alone. */
+	/* Relaxed: hint_slot() in split.c reads only this number. */
 	atomic_store_explicit(&conn->hint_slot, slot, memory_order_relaxed);
 }
 
@@ -262,9 +263,10 @@ void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 }
 
 /* How a connection ends: it breaks, or the control thread stops it; then its
- * requests end. All but engine_conn_stop() run on the shard. */
+ * requests end. Everything but engine_conn_stop() runs on the shard. */
 
-/* Leave the requests: the rank posts them again on another connection. */
+/* Leave the requests unfinished: the rank posts them again on another
+ * connection. */
 static void conn_leave_requests(struct engine_conn *f)
 {
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
@@ -275,7 +277,7 @@ static void conn_leave_requests(struct engine_conn *f)
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
 	/* Do this before setting broken: the client reads the words after it
-	 * has seen broken. */
+	 * has seen broken set. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release: pairs with the acquire in the client's mpib_test() and
@@ -304,7 +306,8 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 		return;
 	f->state = ENGINE_CONN_BROKEN;
 	f->error = error;
-	/* Send the notice first: the client asks for the reason at once. */
+	/* Send the notice first, because the client asks for the reason
+	 * immediately. */
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
@@ -321,7 +324,7 @@ static bool conn_idle(const struct engine_conn *f)
 }
 
 /* CTS and end-to-end acks are mostly unsignalled. Post an empty signalled write
- * after them on their QP: its completion means that all of them are done.
+ * after them on their QP: its completion means that all of them have completed.
  * False: the QP has no room. */
 static bool post_last_write(struct engine_conn *f, unsigned rail)
 {
@@ -333,8 +336,8 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 		f->wrote &= (uint8_t)~bit; /* the rail's fence ended it */
 		return true;
 	}
-	/* An ack was posted after the stop WR in flight: when that completes,
-	 * another one is posted. */
+	/* An ack was posted after the stop WR that is in flight. When that WR
+	 * completes, another stop WR is posted. */
 	if (f->stop_posted & bit)
 		return true;
 	if (mpib_qp_room(q) == 0)
@@ -350,9 +353,9 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 	return true;
 }
 
-/* Write the last end-to-end ack, then a last write on each rail that was used.
- * False: some did not fit. Without a rail, the close that the control thread
- * sends replaces the ack. */
+/* Post the last end-to-end ack, then a last write on each rail that was used.
+ * False: some did not fit. Without a rail, the control thread's close message
+ * replaces the ack. */
 static bool post_last_writes(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -383,7 +386,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	}
 	if (!f->is_sender && !mpib_flush_idle(f))
 		return; /* mpib_flush_read() calls this again */
-	/* Writes on a broken lane need no wait: mpib_lane_kill() ends them. */
+	/* Writes on a broken lane need no wait: mpib_lane_kill() flushes
+	 * them. */
 	if (!f->lane->broken && !conn_idle(f))
 		return;
 	conn_fail_requests(f, f->error);
@@ -395,8 +399,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	f->stop = NULL;
 }
 
-/* The receiver's last end-to-end ack has arrived, or its close says which sends
- * succeeded although their completions may be late. */
+/* The receiver's last end-to-end ack has arrived, or its close message says
+ * which sends succeeded although their completions may be late. */
 static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection and what the files of this room share. The shard thread owns
- * it from engine_conn_start() until the callback of engine_conn_stop().
+ * A connection, and the declarations that the files of this folder share. The
+ * shard thread owns it from engine_conn_start() until the callback of
+ * engine_conn_stop().
  *
  * Sending: descriptors become send ranges. These are matched with CTS in slot
  * order and posted as send ops, each with one chain of WRs per active rail.
@@ -20,30 +21,31 @@
 #include "engine/measure/times.h"
 #include "failover/stripes.h"
 
-/* State of a connection: its requests; at the sending end the queue and the
- * send ops in flight; at the receiving end the slots. */
+/* State of a connection: its requests; at the sending end, the queue and the
+ * send ops in flight; at the receiving end, the slots. */
 
 #define SEND_RANGES 64
-/* The client got bytes of the slot back before the receiver's end-to-end ack:
- * if a fence finds them lost, they cannot be replayed. */
+/* The client was given bytes of the slot back before the receiver's end-to-end
+ * ack. If a fence finds these bytes lost, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, either direction. */
 struct engine_request {
 	uint32_t gen; /* generation of the last request with this index */
 	bool active;
-	/* In parts, or MPIB_OP_AT_ONCE: the client waits for progress words. */
+	/* In parts, or MPIB_OP_AT_ONCE: the client reads progress words. */
 	bool multipart;
 	bool posted; /* some of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
-	bool refused; /* send: too large; its receiver is being told */
+	/* send: larger than its receive; the receiver is being told */
+	bool refused;
 	uint8_t n;
 	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size sent, or posted */
 	uint32_t fed; /* bytes that the client described so far */
 	uint32_t done; /* bytes in order */
 	uint64_t since; /* shard->now at the first descriptor */
-	/* With report only: the request's chains in flight. The rest of the
+	/* With a report only: the request's chains in flight. The rest of the
 	 * report is in its completion. */
 	uint16_t chains[MPIB_RAILS];
 };
@@ -56,13 +58,13 @@ struct send_range {
 	uint32_t len, pos;
 };
 
-/* Most in flight: a request that is not staged needs one send op and one range,
- * and a connection has MPIB_REQUESTS of them. */
+/* Most send ops in flight: a request that is not staged needs one send op and
+ * one range, and a connection has MPIB_REQUESTS of them. */
 #define SEND_OPS MPIB_REQUESTS
 #define SEND_OP_RANGES SEND_OPS
 
-/* Bytes of one request in a send op: their source and destination, kept so that
- * a replay can post them again. */
+/* The bytes of one request in a send op: source and destination, kept for a
+ * replay. */
 struct op_range {
 	struct mpib_mr *mr; /* NULL when len is 0 */
 	uint64_t from;
@@ -73,7 +75,7 @@ struct op_range {
 	uint8_t buf; /* buffer of the group */
 };
 
-/* What a sender posted in one step: a chain of WRs on each rail. */
+/* The WRs that a sender posted in one step: one chain per rail. */
 struct send_op {
 	struct mpib_stripes c; /* stripe k: the part first given to rail k */
 	uint8_t n; /* ranges in mpib_sender.op_range, one after the other */
@@ -82,15 +84,15 @@ struct send_op {
 	uint32_t first;
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
-	int64_t before; /* from mpib_adapt_posted() */
+	int64_t before; /* result of mpib_adapt_posted() */
 };
 
 /* The grouped receive that the sender is answering. */
 struct mpib_group {
 	uint8_t n; /* buffers; 0: no group is being answered */
-	/* A bit per buffer. matched: a send fills it; whole: all bytes of that
-	 * send are posted or held; held: its range waits in range for the
-	 * group's last chain. */
+	/* One bit per buffer. matched: a send fills it. whole: all bytes of
+	 * that send are posted or held. held: the range waits in `range` for
+	 * the group's last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool refused; /* a send was larger than its buffer */
@@ -109,34 +111,34 @@ struct mpib_sender {
 	struct op_range op_range[SEND_OP_RANGES];
 	uint32_t op_range_head, op_range_tail; /* free-running */
 	uint32_t lost; /* send ops with stripes to replay */
-	uint64_t cts_next; /* first slot not answered */
+	uint64_t cts_next; /* first slot that is not answered yet */
 	/* CTS before this one were read for end-to-end acks. */
 	uint64_t cts_seen;
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
-	/* sender.c: no range before looked fits the receive whose first slot is
-	 * looked_for. */
+	/* sender.c: no range before `looked` fits the receive whose first slot
+	 * is looked_for. */
 	uint64_t looked_for;
 	uint32_t looked;
 	uint32_t msg; /* number of the receive being answered */
 	uint32_t pos; /* bytes of the message posted */
-	uint8_t req; /* request of the message, while pos is set */
+	uint8_t req; /* request of the message, if pos is not 0 */
 	/* State of the slot being filled. */
 	uint8_t mask; /* rails on which bytes were posted */
 	uint8_t spread; /* rails with bytes on more than one QP */
-	bool released; /* the client got bytes of the slot back */
+	bool released; /* the client was given bytes of the slot back */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* By slot, engine_conn.slots of them: 2 bits for the stripes whose IMM
-	 * was posted, 2 for the rail that carries each of these IMMs, then
+	/* By slot, engine_conn.slots entries: 2 bits for the stripes whose IMM
+	 * was posted, 2 bits for the rail of each of these IMMs, then
 	 * MPIB_ENDED_RELEASED. Valid for slots that may not have ended. */
 	uint8_t ended[];
 };
 
 /* Flushes of a receiving connection: data in a dma-buf region is read back
- * through every rail on which the connection may ever have received something,
- * and the client is told when all have answered. */
+ * through every rail on which the connection may have received data. After all
+ * READs have completed, the flush is reported to the client. */
 
-#define MPIB_FLUSHES 32u /* per connection at a time */
+#define MPIB_FLUSHES 32u /* flushes of a connection at the same time */
 
 struct mpib_flush {
 	struct mpib_mr *mr; /* held until all READs have completed */
@@ -148,11 +150,11 @@ struct mpib_flush {
 
 struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
-	uint32_t taken, ended; /* free-running; the client is told of ended */
-	/* When data last came on the rail, or when the rail was fenced, because
-	 * then unreported writes may have arrived; 0: neither. */
+	uint32_t taken, ended; /* free-running; the client reads `ended` */
+	/* Time of the last data on the rail, or of the rail's fence, because
+	 * unreported writes may then have arrived; 0: neither. */
 	uint64_t arrived[MPIB_RAILS];
-	/* Descriptors of the ring before this one were checked. */
+	/* Ring descriptors before this one were checked. */
 	uint64_t looked;
 	uint32_t early; /* taken, but still in the ring */
 	bool queued; /* on shard->flushing */
@@ -171,7 +173,8 @@ struct mpib_slot {
 	uint8_t state; /* enum mpib_slot_state */
 	uint8_t req;
 	uint8_t n, idx;
-	uint8_t expected, seen; /* rails whose IMM is awaited; has arrived */
+	/* rails whose IMM is awaited; rails whose IMM has arrived */
+	uint8_t expected, seen;
 	uint32_t size_q; /* v1: from the IMM that set expected */
 	uint64_t posted; /* when the slot's CTS was posted */
 	uint32_t pos, len;
@@ -179,18 +182,18 @@ struct mpib_slot {
 	struct mpib_mr *mr;
 };
 
-/* Value of acked if the sender may have no end-to-end ack at all: a fence may
- * have lost those that were written. */
+/* Value of acked if the sender may have received no end-to-end ack: a fence may
+ * have lost them all. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
 	uint64_t next; /* next slot to hand out */
-	uint64_t cts_posted; /* CTS before this one are posted */
+	uint64_t cts_posted; /* all CTS before this one are posted */
 	/* Post again from here to cts_posted (after a fence). */
 	uint64_t cts_again;
 	uint64_t tail; /* oldest slot that has not ended */
-	uint64_t freed; /* the peer has read the CTS before this one */
-	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */
+	uint64_t freed; /* the peer has read all CTS before this one */
+	uint64_t acked; /* tail of the last end-to-end ack, or MPIB_NOT_ACKED */
 	uint64_t ack_since; /* when tail moved beyond acked */
 	uint32_t msg; /* number of the next receive */
 	uint8_t group_got; /* descriptors of an unfinished group */
@@ -199,12 +202,13 @@ struct mpib_receiver {
 	struct mpib_slot slot[]; /* engine_conn.slots */
 };
 
-/* What the shard thread may do with a connection; only conn.c changes it. */
+/* The states of a connection on the shard thread; only conn.c changes them. */
 enum engine_conn_state {
 	ENGINE_CONN_NEW, /* the shard does not know it yet */
 	ENGINE_CONN_OPEN,
-	ENGINE_CONN_BROKEN, /* accepts no more work */
-	ENGINE_CONN_STOPPING, /* nor this; engine_conn_stop() waits for its WRs */
+	ENGINE_CONN_BROKEN, /* accepts no new work */
+	/* accepts no new work; engine_conn_stop() waits for WRs */
+	ENGINE_CONN_STOPPING,
 	ENGINE_CONN_STOPPED, /* has no WR in flight, or its lane is broken */
 };
 
@@ -216,10 +220,10 @@ struct engine_conn {
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
 	uint8_t state; /* enum engine_conn_state */
-	/* 0, or the -errno with which it broke, or with which it is stopped. */
+	/* 0, or the -errno with which the connection broke or is stopped. */
 	int error;
 	/* See engine_conn_ended(). Relaxed: a message between the threads
-	 * orders it, and a second write has the same value. */
+	 * orders it, and a second store writes the same value. */
 	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
@@ -228,8 +232,8 @@ struct engine_conn {
 	uint64_t since; /* when the shard took over the connection */
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
-	bool on_submit, on_cts; /* on the tenant's list; on the shard's */
-	bool parked; /* on neither list: its ring waits for room */
+	bool on_submit, on_cts; /* on the tenant's list; on the shard's list */
+	bool parked; /* on neither list: the ring waits for room */
 	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
@@ -248,11 +252,12 @@ struct engine_conn {
 	enum mpib_stall stall; /* what the connection waits for now */
 	uint64_t stall_since;
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
-	int32_t rank; /* the sending one, from tags; -1: unknown */
+	int32_t rank; /* the sending rank, from tags; -1: unknown */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
-	/* Last, chosen by is_sender: only the used member is allocated. */
+	/* Last member, because only the union member chosen by is_sender is
+	 * allocated. */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
@@ -288,7 +293,7 @@ static inline uint8_t *mpib_ended_at(struct engine_conn *f, uint64_t slot)
 {
 	return &f->tx.ended[mpib_entry_of(f, slot)];
 }
-/* Shard. A sender has something to post. */
+/* Shard. A sender has something to post: make its class active. */
 static inline void engine_conn_make_ready(struct engine_conn *f)
 {
 	if (!f->drr.on)
@@ -296,20 +301,19 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 }
 /* submit.c, shard: poll the ring in the next turn. */
 void mpib_submit_remember(struct engine_conn *f);
-/* Do not poll the ring any more, unless the summary names it. */
+/* Stop polling the ring until the summary names it. */
 void mpib_submit_forget(struct engine_conn *f);
-/* Shard. What the ring holds may fit again. */
+/* Shard. Descriptors in the ring may fit now: poll it again. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {
 	if (f->parked)
 		mpib_submit_remember(f);
 }
-/* submit.c, shard: take descriptors from rings on their tenants' lists, and
- * from those that the client's summary names. Return how much work was
- * found. */
+/* submit.c, shard: take descriptors from rings on the tenants' lists and from
+ * rings that clients' summaries name. Return how much work was found. */
 int mpib_submit_remembered(struct mpib_shard *s);
 int mpib_submit_client(struct engine_client *a);
-/* Shard. Take descriptors out of the rings that are not empty. Inline, because
+/* Shard. Take descriptors from rings that are not empty. Inline, because
  * usually all are empty. */
 static inline int mpib_submit_poll(struct mpib_shard *s)
 {
@@ -323,8 +327,8 @@ static inline int mpib_submit_poll(struct mpib_shard *s)
 	}
 	return taken;
 }
-/* Shard. If the connection is stopping and none of our WRs is in flight, answer
- * engine_conn_stop(). */
+/* Shard. If the connection is stopping and none of its WRs is in flight,
+ * complete engine_conn_stop(). */
 void engine_conn_check_stopped(struct engine_conn *f);
 /* Shard. Return the QP of the rail that carries this slot number. */
 static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
@@ -347,14 +351,14 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);
 
-/* times.c, control thread: add the connection to those whose times are read,
- * and, when it is freed, add its times to those of closed connections. */
+/* times.c, control thread: list the connection for reading its times; when it
+ * is freed, add its times to those of closed connections. */
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
 /* sender.c: post send ops; the mpib_drr_run_fn of a connection. */
 int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
-/* Stripes of a send op were acknowledged, or their lane broke (not ok). */
+/* Stripes of a send op were acknowledged, or (not ok) their lane broke. */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
 /* The same for the stripe first given to one rail, acknowledged. */
@@ -362,14 +366,15 @@ void mpib_sender_sout_acked(struct engine_conn *f, unsigned op);
 void mpib_sender_sup_acked(struct engine_conn *f, unsigned op);
 /* Report the completed send ops, in the order posted; return how many. */
 int mpib_sender_retire(struct engine_conn *f);
-/* The connection stops: end the sends that the receiver acknowledged. */
+/* The connection stops: end the sends that the receiver has acknowledged. */
 void mpib_sender_settle(struct engine_conn *f);
 /* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
 /* Return whether no send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
 
-/* i counts like op_head and op_tail, which never wrap at SEND_OPS. */
+/* i counts like op_head and op_tail, free-running instead of wrapping at
+ * SEND_OPS. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
@@ -410,7 +415,7 @@ static inline bool mpib_sender_has_work(const struct engine_conn *f)
 	return f->tx.range_head != f->tx.range_tail;
 }
 
-/* The oldest range is no longer needed: make room for another. */
+/* Drop the oldest range. */
 static inline void mpib_sender_advance(struct engine_conn *f)
 {
 	f->tx.range_tail++;
@@ -422,13 +427,13 @@ static inline void mpib_sender_advance(struct engine_conn *f)
 struct mpib_step {
 	const struct op_range *range; /* n of them */
 	unsigned n;
-	const struct mpib_cts *cts; /* of a range, by its buf */
+	const struct mpib_cts *cts; /* indexed by the range's buf */
 	uint32_t rail[MPIB_RAILS]; /* bytes */
 	uint8_t stripes; /* rails that get a chain */
-	uint8_t imm; /* of them: chains that end the slot; 0: it continues */
+	uint8_t imm; /* the chains that end the slot; 0: it continues */
 	uint8_t spread; /* rails whose chain uses several QPs */
-	bool apart; /* payload by WRITE, the IMM without it */
-	const struct mpib_record *record; /* NULL: none; without its seq */
+	bool apart; /* payload by WRITE, followed by an IMM without payload */
+	const struct mpib_record *record; /* without its seq; NULL: none */
 	struct mpib_lane_qp *q[MPIB_RAILS]; /* of the chains */
 };
 
@@ -438,29 +443,30 @@ static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
 			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-/* Return whether the step may be posted now, and a send op with this many
- * ranges is free; fill in spread and q. A shortage is noted as a stall. */
+/* Return whether the step may be posted now and a send op with this many ranges
+ * is free; fill in spread and q. Count a shortage as a stall. */
 bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 			struct mpib_step *s);
-/* Then post it. The send op takes over the ranges' references to regions. */
+/* Post such a step. The send op takes over the ranges' references to
+ * regions. */
 void mpib_step_make(struct engine_conn *f, const struct mpib_step *s);
 
 /* The send is larger than its receive, which accepts most bytes. Drop its
- * queued ranges. It ends in -EMSGSIZE with the send op that tells the
- * receiver. */
+ * queued ranges. The send ends with -EMSGSIZE together with the send op that
+ * tells the receiver. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
-/* Return whether the range may go into the current receive; tag is that of its
- * buffer, unused for a group. */
+/* Return whether the range may go into the current receive; tag is the tag of
+ * its buffer, unused for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
 			  const struct send_range *e, int32_t tag);
 /* Move the first range that fits to the front. False: none fits yet. */
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
 /* Return whether no queued range fits, as mpib_match() has just found. */
 bool mpib_match_none(const struct engine_conn *f);
-/* Drop all send ranges that are not posted. */
+/* Drop all send ranges that are not posted yet. */
 void mpib_sender_drop(struct engine_conn *f);
-/* Return whether a send range that is not posted lies in the region. */
+/* Return whether an unposted send range lies in the region. */
 bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 
 /* Return the size of the range's send. */
@@ -470,9 +476,9 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 	return f->req[e->req].total;
 }
 
-/* How the sending end reads its table of CTS. */
+/* How the sending end reads its CTS table. */
 
-/* Return whether the fields of a CTS fit together: a peer's proxy is checked
+/* Return whether the fields of a CTS are consistent: a peer's proxy is checked
  * like any other source of input. */
 static inline bool mpib_cts_sane(const struct mpib_cts *c)
 {
@@ -503,14 +509,14 @@ static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 /* send_op.c: break the connection: the ack is invalid. */
 void mpib_ack_bad(struct engine_conn *f);
 
-/* Take an ack: all slots below ended have ended at the receiver. False: a
- * correct receiver does not send it, and the connection is broken. */
+/* Apply an ack: all slots below ended have ended at the receiver. False: a
+ * correct receiver does not send this ack, and the connection is broken. */
 static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 {
 	if (ended <= f->tx.acked)
 		return true;
-	/* The ack may be ahead of cts_next, by slots that the receiver
-	 * cancelled because their message ended earlier. */
+	/* The ack may be ahead of cts_next by slots that the receiver cancelled
+	 * because their message ended earlier. */
 	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
 		mpib_ack_bad(f);
 		return false;
@@ -519,8 +525,8 @@ static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 	return true;
 }
 
-/* Copy the CTS of the slot and take the ack that it carries. False: it has not
- * arrived, or the ack is invalid. */
+/* Copy the CTS of the slot and apply its ack. False: it has not arrived, or the
+ * ack is invalid. */
 static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 				   struct mpib_cts *cts)
 {
@@ -543,10 +549,10 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 }
 /* Return the rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
-/* Fill in the split in force and its source, for snapshots. */
+/* Fill in the current split and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: post stripes that a fence lost, of at most one send op. Returns
+/* replay.c: post stripes that a fence lost, of at most one send op. Return
  * their bytes + 1, or 0 if nothing can be posted now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* The connection has ended: replay nothing. */
@@ -556,8 +562,8 @@ uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
-/* send_op.c. Put on a list of the shard a sender whose send ops wait for an
- * end-to-end ack, or a receiver that must write one; remove it. */
+/* send_op.c. Add to, or remove from, the shard's list: a sender whose send ops
+ * wait for an end-to-end ack, or a receiver that must write one. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
 /* Return the offset of the end-to-end acks in either table. */
@@ -568,8 +574,7 @@ static inline size_t mpib_ack_at(const struct engine_conn *f)
 /* send_op.c, sender: read the peer's end-to-end ack; return how many send ops
  * it ended. */
 int mpib_ack_read(struct engine_conn *f);
-/* Receiver: write the end-to-end ack now. False: no room, or no rail is
- * open. */
+/* Receiver: write the end-to-end ack now. False: no room, or no open rail. */
 bool mpib_ack_write(struct engine_conn *f);
 /* Receiver: tail has moved, or the last end-to-end ack may be lost. */
 static inline void mpib_ack_need(struct engine_conn *f)
@@ -584,18 +589,19 @@ static inline bool mpib_flush_room(const struct mpib_flushes *fl)
 {
 	return fl->taken - fl->ended < MPIB_FLUSHES;
 }
-/* Take the next flush that is in the ring after receives without a slot: these
- * may wait for what the client does after it. 0: none, or no room; else as
- * mpib_flush_take(), and *d is its descriptor. */
+/* Take the next flush in the ring that follows receives without a slot, because
+ * these may wait for what the client does after the flush. 0: none, or no room;
+ * else the result is that of mpib_flush_take(), and *d is its descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
-/* Post the READs that wait; return how many. */
+/* Post the READs that are due; return how many. */
 int mpib_flush_turn(struct mpib_shard *s);
 /* The READ of flush op on the rail completed. bad: it would fail on any QP. */
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 		     bool bad);
-/* The rail's device is lost: data that it had not written will not come. */
+/* The rail's device is lost: data that it had not written yet will not
+ * arrive. */
 void mpib_flush_lost(struct engine_conn *f, unsigned rail);
-/* The connection accepts no more work: post nothing more. */
+/* The connection accepts no new work: post no more READs. */
 void mpib_flush_quit(struct engine_conn *f);
 /* Return whether no READ is in flight. */
 bool mpib_flush_idle(const struct engine_conn *f);
@@ -615,7 +621,7 @@ static inline bool mpib_receiver_room(const struct engine_conn *f)
 }
 /* Return whether a slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
-/* Have mpib_sched_turn() post what waits: CTS, or a last write. */
+/* Let mpib_sched_turn() post pending CTS or a last write. */
 static inline void mpib_cts_due(struct engine_conn *f)
 {
 	if (f->on_cts)
@@ -623,10 +629,11 @@ static inline void mpib_cts_due(struct engine_conn *f)
 	f->on_cts = true;
 	TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
 }
-/* Post the CTS that wait; return how many. */
+/* Post the pending CTS; return how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
-/* Post an RDMA WRITE of len bytes at off of tables.out to the same place of the
- * peer's tables.in, on q, the QP of CTS, which has room. Mostly unsignalled. */
+/* Post an RDMA WRITE of len bytes at off of tables.out to the same offset of
+ * the peer's tables.in. q is the QP of CTS and has room. The WRITE is mostly
+ * unsignalled. */
 void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,

@@ -2,10 +2,10 @@
 /* Flushes of a receiving connection, see conn.h. Shard thread. */
 #include "engine/conn/request.h"
 
-/* A rail may fail between its last write and the READ, and then nothing can be
- * read through it until it is up. After this long since the last arrival it
- * counts as settled: no write stays on a PCIe bus that long, because the
- * longest default completion timeout of devices is 50 ms. */
+/* A rail may fail between its last write and the READ. Then nothing can be read
+ * through it until it is up. After this long since the last arrival the data
+ * counts as settled: no write stays on PCIe that long, because the longest
+ * default completion timeout of devices is 50 ms. */
 #define SETTLE_NS 100000000u
 #define PER_TURN 32 /* connections, each with up to 32 flushes to check */
 
@@ -60,14 +60,14 @@ static void flush_end(struct engine_conn *f)
 	if (fl->ended == before)
 		return;
 	mpib_submit_again(f);
-	/* A connection that has ended drops its unfinished flushes, and its
-	 * client must not take them for done. */
+	/* A connection that has ended drops its unfinished flushes; its client
+	 * must not see them as done. */
 	if (f->state == ENGINE_CONN_OPEN)
 		flush_tell(f);
 }
 
 /* Return whether nothing can be read through the rail, and none of its writes
- * can still be on the way. */
+ * can still be in flight. */
 static bool rail_settled(const struct engine_conn *f,
 			 const struct mpib_flush *p, unsigned r)
 {

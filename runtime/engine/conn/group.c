@@ -3,9 +3,9 @@
  * How the sending end answers a grouped receive. Each send takes the first free
  * buffer with its tag, see sender.c. A send whose bytes lie in one range is
  * held until every buffer has its send, so that the whole group is one chain
- * per rail. A send in parts is posted part by part, because its client's
- * staging window is emptied only by posting. A large send is posted at once,
- * too, instead of waiting for the others. Shard thread.
+ * per rail. A send in parts is posted part by part, because only posting
+ * empties its client's staging window. A large send is also posted immediately
+ * instead of waiting for the others. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -62,8 +62,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Return its first len bytes, of which SUP carries sup, as the send op keeps
- * them for a replay until they have arrived. */
+/* Return the first len bytes of the range, of which SUP carries sup, as the
+ * send op keeps them for a replay. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  uint32_t len, uint32_t sup)
 {
@@ -87,8 +87,9 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->req[i] = e->req;
 }
 
-/* The send of range e is larger than its buffer, i. Both end in -EMSGSIZE: the
- * receive by the group's record, and the send with that record's send op. */
+/* The send of range e is larger than its buffer, i. Both end with
+ * -EMSGSIZE: the receive by the group's record, the send with the send op
+ * of that record. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
@@ -98,7 +99,7 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
 	mpib_sender_refused(f, e->req, g->cts[i].total);
-	/* The receive goes on: the remaining ranges may still fit. */
+	/* The receive continues: the remaining ranges may still fit. */
 	f->tx.looked = f->tx.range_tail;
 }
 
@@ -119,7 +120,7 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 }
 
 /* Post the oldest range, or as much of it as the rails carry in one WR, as a
- * send op without an IMM. Returns 0 and changes nothing if it does not fit. */
+ * send op without an IMM. Return 0 and change nothing if it does not fit. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -136,7 +137,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	};
 
 	s.stripes = mpib_rails_with_bytes(s.rail);
-	/* Check for room for the whole group, which could otherwise never be
+	/* Require room for the whole group: otherwise it might never be
 	 * completed. */
 	if (!mpib_step_may_post(f, g->n, &s))
 		return 0;
@@ -153,9 +154,9 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Make a range for each send of the group, to end with it: held ones, which are
- * cut, and empty ones. sum[r]: the bytes for rail r, besides g->rail[r] posted
- * before. */
+/* Make a range for each send of the group that ends with it: held ranges, which
+ * are cut, and empty ones. sum[r]: the bytes for rail r, without g->rail[r],
+ * which were posted before. */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -241,7 +242,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	/* Without a usable rail the split names SOUT, for which a region that
+	/* Without a usable rail the split selects SOUT, for which a region that
 	 * was registered while SOUT was absent has no key. */
 	if (!f->lane->use)
 		return 0;
@@ -261,7 +262,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		    f->req[e->req].multipart) /* MPIB_OP_AT_ONCE */
 			return write_part(f, (unsigned)i);
 
-		/* range[i] takes over the range's reference on its region. */
+		/* range[i] takes over the range's reference to its region. */
 		group_take(g, (unsigned)i, e, true);
 		g->range[i] = *e;
 		g->size[i] = mpib_total_of(f, e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The receiving end of a connection: descriptors become slots, IMMs end them.
- * The first IMM of a slot says which rails the receiver has to wait for; if it
- * is a replay's, whose mask is 0, the slot's record says so. Shard thread.
+ * The first IMM of a slot names the rails that the receiver has to wait for;
+ * for the IMM of a replay, whose mask is 0, the slot's record names them. Shard
+ * thread.
  */
 #include <mpib/wire.h>
 #include <stdatomic.h>
@@ -47,7 +48,7 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* Open the next slot, for the buffer of this descriptor. Returns like
+/* Open the next slot for the buffer of this descriptor. Return like
  * mpib_receiver_take(). */
 static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 {
@@ -73,8 +74,8 @@ static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* Open the slots of a group whose last descriptor has come: a group is announced
- * as a whole. */
+/* Open the slots of a group after its last descriptor: a group is announced as
+ * a whole. */
 static int open_group(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -124,7 +125,7 @@ static void receiver_release(struct mpib_slot *s)
 }
 
 /* The message ended in the slot at tail: the sender skips the CTS of the
- * request's later slots, so these are never written. */
+ * request's later slots, so data never arrives in these. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -154,7 +155,7 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-/* These bytes of the slot came on the rail. */
+/* Count bytes of the slot that arrived on the rail. */
 static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 			    unsigned r, uint64_t bytes)
 {
@@ -191,8 +192,8 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 	return 0;
 }
 
-/* Return the size of a slot without a record: the sum of the IMMs' byte_len, in
- * v1 checked against the rounded size of the IMM. */
+/* Return the size of a slot without a record: the sum of the IMMs' byte_len. In
+ * v1 check it against the rounded size of the IMM. */
 static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 		       uint32_t *bytes)
 {
@@ -207,7 +208,8 @@ static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 	return 0;
 }
 
-/* End a slot of a receive with one buffer: a part of the message, or all. */
+/* End a slot of a receive with one buffer: a part of the message, or all
+ * of it. */
 static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 		    const struct mpib_record *rec)
 {
@@ -245,7 +247,7 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	return 0;
 }
 
-/* The record's status says that the message is larger than the receive. */
+/* The record's status reports that the message is larger than the receive. */
 static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 			     const struct mpib_record *rec)
 {
@@ -275,7 +277,7 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		return 0;
 	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		/* Without a record, each rail has the bytes of its IMM. */
+		/* Without a record, each rail carried the bytes of its IMM. */
 		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
 
 		if (bytes)
@@ -316,7 +318,7 @@ static void end_slots(struct engine_conn *f)
 	}
 }
 
-/* Note an IMM in its slot, which is returned. NULL: a correct sender does not
+/* Note an IMM in its slot and return the slot. NULL: a correct sender does not
  * post this IMM. */
 static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
 					 uint32_t qpn, uint32_t imm,
@@ -398,12 +400,12 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return mpib_flush_uses(f, mr);
 }
 
-/* CTS (clear to send), receiving end: the receiver fills an entry of its own
+/* CTS (clear to send), receiving end: the receiver fills one entry of its own
  * table per slot and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
 
-/* Return how many entries from slot first on, up to end, one WRITE carries:
- * they are adjacent in the table, and no longer than MPIB_MSG_LEAST. */
+/* Return how many entries, from slot first up to end, one WRITE can carry: they
+ * are adjacent in the table and no longer than MPIB_MSG_LEAST. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first;
@@ -436,7 +438,7 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	w->wr.wr.rdma.rkey = f->remote.rkey[r];
 	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
 	/* A signalled WR frees the SQ places of the unsignalled ones before it.
-	 * Signal in time, and whenever the CQ's budget is short. */
+	 * Signal in time, and also if the CQ's budget is short. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
 	    mpib_budget_is_tight(&rail->budget)) {
@@ -493,7 +495,8 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	}
 }
 
-/* Post the CTS from *next up to end as far as they fit; return how many. */
+/* Post the CTS from *next up to end as far as they fit; return how many were
+ * posted. */
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
 	/* The control thread owns the QPs of a rail that is not open. */
@@ -523,9 +526,9 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 	int posted = 0;
 
 	if (rx->cts_again != rx->cts_posted) {
-		/* The peer knows slots that have ended meanwhile. The entries
-		 * of newer slots, which it must not see yet, may be in their
-		 * places. */
+		/* The peer already knows slots that have ended meanwhile. Their
+		 * places may hold entries of newer slots, which it must not see
+		 * yet. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

@@ -44,8 +44,8 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }
 
-/* Write reports, see request.h, to the reply segment, where the client reads
- * and cannot write. Shard thread. */
+/* Write reports, see request.h, to the reply segment, which the client can read
+ * but not write. Shard thread. */
 
 void mpib_report_begin(struct engine_conn *f, unsigned req)
 {

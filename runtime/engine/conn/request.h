@@ -10,13 +10,13 @@
 #include "engine/measure/count.h"
 
 /* Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
- * writes into the request's completion the bytes on each rail, and when they
- * were posted and done. Other requests only cost a check. */
+ * writes the bytes on each rail, and the times of post and completion, into the
+ * request's completion. Other requests only cost a check. */
 
 /* Functions for a request with a report, in request.c. The first clears an
  * earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
-/* chains: 1: a chain of req was posted to the rail, on QP qpn, with these bytes;
+/* chains: 1: a chain of req with these bytes was posted to the rail, on QP qpn;
  * -1: one has completed; 0: the ending slot has these bytes of the rail. qpn is
  * 0 if it was reported before: that of a receive is known when it completes. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
@@ -26,7 +26,7 @@ void mpib_report_over(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
  * the region. *mr is NULL for an empty part, and unchanged after an error.
- * -EFAULT; -ECANCELED: no such region, or no longer. */
+ * -EFAULT: they do not; -ECANCELED: the region does not exist any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)
@@ -51,12 +51,11 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	return 0;
 }
 
-/* Add a later part. -EINVAL: it does not follow the previous one. */
+/* Add a later part. -EINVAL: it does not follow the previous part. */
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 
-/* Begin or continue the request of a descriptor. A receive that begins takes
- * its number from *msg, which is NULL for sends. Returns like
- * engine_conn_feed_more(). */
+/* Begin or continue the request of a descriptor. A new receive takes its number
+ * from *msg, which is NULL for sends. Return like engine_conn_feed_more(). */
 static inline int engine_conn_feed(struct engine_conn *f,
 				   const struct mpib_desc *d, uint32_t *msg)
 {

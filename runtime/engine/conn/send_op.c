@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Send ops: the chain of WRs that one rail carries, how it is spread over several
- * QPs, and what is in flight until every rail's completion has arrived and, on
- * lanes with end-to-end acks, until the receiver has acknowledged the slot. Also
- * how the receiver writes these acks. Shard thread. */
+/* Send ops: the chain of WRs that one rail carries, its spreading over several
+ * QPs, and the state in flight until every rail's completion has arrived and,
+ * on lanes with end-to-end acks, until the receiver has acknowledged the slot.
+ * Also the receiver's writing of these acks. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
@@ -43,8 +43,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
 	}
 }
 
-/* On a dqplb lane: return whether the IMM has the length by which the receiver
- * recognises an IMM that waits. The chain must then be spread. */
+/* On a dqplb lane: return whether the IMM's length marks it, for the receiver,
+ * as an IMM that waits for fragments. Then the chain must be spread. */
 static bool chain_is_bare(const struct mpib_lane *lane,
 			  const struct mpib_chain *c)
 {
@@ -54,7 +54,7 @@ static bool chain_is_bare(const struct mpib_lane *lane,
 	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
 }
 
-/* Return one WR of the chain as a virtual QP's send, which is cut into
+/* Return one WR of the chain as a send of a virtual QP, which cuts it into
  * fragments. */
 static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 {
@@ -74,7 +74,8 @@ static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 	return v;
 }
 
-/* End the send with the chain's IMM and its payload, the record if any. */
+/* End the send with the chain's IMM and its payload: the record, if there is
+ * one. */
 static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 {
 	v->more = false;
@@ -156,9 +157,9 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* The group waits for sends, some of which are staged: their posted bytes must
- * leave the client's window to make room for the rest. This never completes a
- * send of the group. */
+/* A group starves if it waits for sends of which some are staged: their posted
+ * bytes must leave the client's window to make room for the rest. This never
+ * completes a send of the group. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -172,9 +173,9 @@ static bool group_starves(const struct engine_conn *f)
 /*
  * Return whether the oldest send op must end before its slot does. Either the
  * rest of the slot needs this send op, because none is free. Or the client
- * feeds no more before it gets some of the slot's bytes back: its staging
- * window is smaller than the peer's buffer or the group. Waiting for the slot's
- * end-to-end ack would be a deadlock.
+ * submits no more before it gets some of the slot's bytes back, because its
+ * staging window is smaller than the peer's buffer or the group. Waiting for
+ * the slot's end-to-end ack would be a deadlock.
  */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
@@ -191,8 +192,8 @@ __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 }
 
 /* The rails acknowledged the send op, but its end-to-end ack has not arrived.
- * Return whether it waits for that: a fence may still find that the peer lacks
- * its bytes. */
+ * Return whether the send op waits for it: a fence may still find that the peer
+ * lacks its bytes. */
 static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
 	if (f->state != ENGINE_CONN_OPEN)
@@ -203,8 +204,9 @@ static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-/* Add the bytes of a range of a completed send op to its request. Only the send
- * op that ends the receive ends the request, too: others may end before it. */
+/* Add the bytes of a range of a completed send op to its request. The request
+ * ends only with the send op that ends the receive: other send ops may end
+ * earlier. */
 __attribute__((always_inline)) static inline void
 range_count(struct engine_conn *f, const struct send_op *p,
 	    const struct op_range *s)
@@ -235,7 +237,7 @@ void mpib_sender_settle(struct engine_conn *f)
 }
 
 /* Give auto a sample: the time of a stripe on one QP, or spread over several. A
- * replayed stripe, which another rail carries, is not a sample. */
+ * replayed stripe is no sample, because another rail carried it. */
 __attribute__((noinline)) static void
 judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
@@ -275,8 +277,8 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 			  f->shard->now);
 }
 
-/* Measure a send op whose cut is judged. Its last stripes were acknowledged ns
- * after its post. A replayed send op is not a sample. */
+/* Take a sample from a send op whose cut is evaluated. Its last stripes were
+ * acknowledged ns after its post. A replayed send op is no sample. */
 __attribute__((noinline)) static void
 judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
@@ -340,7 +342,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	uint64_t acked = tx->acked;
 	struct mpib_cts cts;
 
-	/* Each rail has a place; that of a missing rail remains 0. */
+	/* Each rail has its own word; the word of a missing rail stays 0. */
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		/* Acquire: the peer's RDMA wrote it; no other read needs it. */
@@ -384,7 +386,7 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 	return ended;
 }
 
-/* Stripes of the send op were not sent: they count as no progress. */
+/* Stripes of the send op were not sent: do not count them as progress. */
 __attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
 						    const struct send_op *p)
 {
@@ -471,13 +473,13 @@ void mpib_sender_forget(struct engine_conn *f)
 
 /*
  * End-to-end acks: a receiver tells its sender up to which slot all slots have
- * ended. A CTS carries the ack at no cost. When no CTS is posted in time, the
- * ack is written alone, by preference in a turn whose doorbell on that QP is
- * due anyway.
+ * ended. A CTS carries the ack at no cost. If no CTS is posted in time, the ack
+ * is written separately, preferably in a turn that rings that QP's doorbell
+ * anyway.
  *
- * A completion of the sender's WR says only that the peer's device has taken
- * the bytes. The end-to-end ack says that the receiver's shard has seen them,
- * so that no fence can lose them any more.
+ * A completion of the sender's WR shows only that the peer's device has
+ * accepted the bytes. The end-to-end ack shows that the receiver's shard has
+ * seen them, so no fence can lose them any more.
  */
 
 /* How long an ack waits for a CTS that can carry it: long enough for a client
@@ -518,15 +520,15 @@ bool mpib_ack_write(struct engine_conn *f)
 	if (!(f->lane->open & mpib_rail_bit(home)) || mpib_qp_room(q) == 0)
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
-	/* Each rail has its own place in the peer's table, because acks on two
+	/* Each rail has its own word in the peer's table, because acks on two
 	 * rails may overtake each other. */
 	mpib_unsignaled_write(f, q, mpib_ack_at(f) + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
 	return true;
 }
 
-/* Return whether to write now: the shard is about to sleep, or a doorbell on
- * the QP is due anyway, or the ack has waited long enough. */
+/* Return whether to write the ack now: the shard is about to sleep, or rings
+ * the QP's doorbell anyway, or the ack has waited long enough. */
 static bool ack_is_due(struct engine_conn *f)
 {
 	const struct mpib_shard *s = f->shard;

@@ -11,9 +11,10 @@
 
 /*
  * How the sender matches sends with receives. Receives are answered in the
- * order posted, and each buffer gets the oldest queued send with its tag: so
- * the n-th send of a tag goes to the n-th buffer of that tag, in whatever order
- * tags come. Sends with other tags remain queued, and later ones overtake them.
+ * order in which they were posted, and each buffer gets the oldest queued send
+ * with its tag: the n-th send of a tag goes to the n-th buffer of that tag,
+ * whatever the order of the tags. Sends with other tags stay queued, and later
+ * sends overtake them.
  */
 
 /* Move range i to the front; the ranges before it keep their order. */
@@ -27,8 +28,8 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 }
 
 /* Return the first range not yet compared with the current receive. A buffer
- * that got its send never becomes free again, so a range that did not fit this
- * receive once never will. */
+ * that has its send never becomes free again, so a range that did not fit this
+ * receive will never fit it. */
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
@@ -44,7 +45,7 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* A range that fits but had no room to be posted is in front. */
+	/* A range that fits but had no room to be posted is at the front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->range_head &&
@@ -75,7 +76,7 @@ static void sender_pop(struct engine_conn *f)
 	mpib_sender_advance(f);
 }
 
-/* mpib_fits_fn: the range is one of request req. */
+/* mpib_fits_fn: the range belongs to request req. */
 static bool is_of(const struct engine_conn *f, const struct send_range *e,
 		  int32_t req)
 {
@@ -83,7 +84,7 @@ static bool is_of(const struct engine_conn *f, const struct send_range *e,
 	return e->req == req;
 }
 
-/* Drop all queued ranges of a request. The current receive is done. */
+/* Drop all queued ranges of a request. The current receive is answered. */
 static void match_forget(struct engine_conn *f, uint8_t req)
 {
 	f->tx.looked = f->tx.range_tail;
@@ -133,12 +134,13 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
  * The order of the DRR classes has no effect on bytes that already wait in send
  * queues and sockets: there each QP has an equal share. So while tenants
  * compete or weights differ, a rail has at most share.window bytes in flight,
- * and the room that a completion makes goes to the next connection in the order
- * of the DRR classes. Otherwise only each lane's own window counts, and no lane
- * waits for another.
+ * and the next connection in the order of the DRR classes gets the room of each
+ * completion. Otherwise only each lane's own window counts, and no lane waits
+ * for another.
  *
  * A small message of a lane with nothing in flight does not wait behind long
- * ones of others: an extra eighth of the window is for such messages.
+ * messages of other lanes: an extra eighth of the window is reserved for small
+ * messages.
  */
 
 #define LOOK_NS 1000000ull
@@ -193,8 +195,8 @@ static bool window_full(struct mpib_shard *s, unsigned r)
 	return rail->bytes.inflight >= rail->parked + window;
 }
 
-/* They do. Return whether this small number of bytes of a lane with none in
- * flight may be posted nonetheless. */
+/* The window is full. Return whether this small number of bytes may be posted
+ * nonetheless, because its lane has none in flight. */
 static bool window_passes(const struct mpib_lane *lane, unsigned r,
 			  uint32_t bytes)
 {
@@ -208,8 +210,8 @@ static bool window_passes(const struct mpib_lane *lane, unsigned r,
 
 /* Room for a send op, and its posting. */
 
-/* Return whether rail r has room for a chain of wrs WRs, whose QP is q. On a
- * dqplb lane a chain that is not spread now may have to be when it is posted
+/* Return whether rail r has room on QP q for a chain of wrs WRs. On a dqplb
+ * lane a chain that is not spread now may have to be spread when it is posted
  * (mpib_sender_spread()), so check both the virtual QP and the single QP. */
 __attribute__((always_inline)) static inline bool
 chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
@@ -218,7 +220,7 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	bool spreads = spread & mpib_rail_bit(r);
 
 	if (spreads || (f->lane->numbered && f->lane->via[r].vqp)) {
-		/* A spread chain is first built in the shard's WRs. */
+		/* A spread chain is first built in WRs of the shard's pool. */
 		if (mpib_vqp_send_room(f->lane->via[r].vqp) < MPIB_CHAIN_MAX ||
 		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
 			return false;
@@ -228,8 +230,8 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	return mpib_qp_fits(q, r, wrs);
 }
 
-/* False: an earlier connection in the order of the DRR classes has the rail's
- * window, or room on the lane, reserved. Noted as a stall. */
+/* False: an earlier connection in the order of the DRR classes has reserved the
+ * rail's window or the lane's room. Counted as a stall. */
 __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 						 unsigned r, uint32_t bytes)
 {
@@ -261,8 +263,8 @@ window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 				       __ATOMIC_RELAXED);
 }
 
-/* The lane is full: keep this connection's turn, and reserve the lane's next
- * room against connections that come later in this turn. Returns false. */
+/* The lane is full: this connection keeps its turn, and later connections of
+ * this turn must leave the lane's next room to it. Return false. */
 __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 						enum mpib_stall why)
 {
@@ -272,8 +274,8 @@ __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 	return false;
 }
 
-/* Return whether the step may be posted, and a send op with this many ranges is
- * free; fill in its QPs. A shortage is noted as a stall. */
+/* Return whether the step may be posted and a send op with this many ranges is
+ * free; fill in its QPs. A shortage counts as a stall. */
 __attribute__((always_inline)) static inline bool
 step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 {
@@ -341,7 +343,7 @@ post_range(struct engine_conn *f, const struct op_range *s)
 	return r->report;
 }
 
-/* Return the send op of the step, with nothing in flight yet. */
+/* Return the step's send op, with nothing in flight yet. */
 __attribute__((always_inline)) static inline struct send_op *
 make_op(struct engine_conn *f, const struct mpib_step *s)
 {
@@ -370,7 +372,8 @@ make_op(struct engine_conn *f, const struct mpib_step *s)
 	return p;
 }
 
-/* Build the chain on one rail. record: in the table, if this rail leads. */
+/* Build the chain on one rail. record: the record in the table, if this rail
+ * carries it. */
 __attribute__((always_inline)) static inline void
 make_chain(struct engine_conn *f, const struct mpib_step *s,
 	   struct mpib_chain *chain, const struct mpib_record *record)
@@ -390,7 +393,7 @@ make_chain(struct engine_conn *f, const struct mpib_step *s,
 		mpib_chain_last(f, chain, &span, step_imm(f, r, s), record);
 }
 
-/* Copy the step's record to the place of this send op in the table. */
+/* Copy the step's record to the table entry of this send op. */
 __attribute__((noinline)) static struct mpib_record *
 make_record(struct engine_conn *f, uint32_t number,
 	    const struct mpib_record *record)
@@ -403,7 +406,7 @@ make_record(struct engine_conn *f, uint32_t number,
 	return place;
 }
 
-/* Post the step, which may be posted. */
+/* Post the step, which mpib_step_may_post() has allowed. */
 __attribute__((always_inline)) static inline void
 step_make(struct engine_conn *f, const struct mpib_step *s)
 {
@@ -421,7 +424,7 @@ step_make(struct engine_conn *f, const struct mpib_step *s)
 		if (!(s->stripes & mpib_rail_bit(r)))
 			continue;
 		make_chain(f, s, &chain, record);
-		record = NULL; /* only the first rail has it */
+		record = NULL; /* only the first rail carries it */
 		mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
 				  chain.bytes, f->shard->now);
 		if (f->lane->spread == MPIB_SPREAD_SPLIT ||
@@ -445,14 +448,14 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 	step_make(f, s);
 }
 
-/* Steps for a receive of one buffer: each posts one send op, of the bytes that
- * both the next CTS and the oldest fitting range cover, and no more than the
- * rails carry in one WR. */
+/* Steps for a receive with one buffer: each posts one send op, of the bytes
+ * that both the next CTS and the oldest fitting range cover, and at most what
+ * the rails carry in one WR. */
 
 /* The step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
 
-/* Get the CTS for the current message; skips CTS of messages that ended before
+/* Get the CTS for the current message; skip CTS of messages that ended before
  * their last part. */
 __attribute__((always_inline)) static inline bool
 next_cts(struct engine_conn *f, struct mpib_cts *cts)
@@ -475,9 +478,9 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 	return false;
 }
 
-/* Tell the receiver that its receive is too small: a record with -EMSGSIZE and
- * the message's size, by an IMM on the home rail. No byte of the message is
- * sent. The send ends with the send op, so after its receive. */
+/* Tell the receiver that its receive is too small: send a record with -EMSGSIZE
+ * and the message's size, by an IMM on the home rail. No byte of the message is
+ * sent. The send ends with that send op, so after its receive. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
@@ -508,8 +511,7 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 
 /* Return whether the IMMs of the step need a record. byte_len alone tells the
  * receiver the size only if each rail's bytes are the payload of its IMM, and
- * if the end of the message does not look like a full slot that more parts
- * follow. */
+ * if the last part does not look like a full slot with more parts to follow. */
 static bool needs_record(const struct engine_conn *f,
 			 const struct mpib_cts *cts, const struct mpib_step *s,
 			 bool ends_message)
@@ -522,7 +524,7 @@ static bool needs_record(const struct engine_conn *f,
 		mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL);
 }
 
-/* The bytes are posted: move on to those after them. */
+/* The bytes are posted: move on to the next ones. */
 static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			   const struct mpib_step *s, bool ends_message)
 {
@@ -539,7 +541,7 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			tx->rail[r] += s->rail[r];
 	}
 	/* The send op now owns the range's reference to the region; take
-	 * another one if the range goes on. */
+	 * another reference if the range continues. */
 	if (pos == e->pos + e->len)
 		mpib_sender_advance(f);
 	else if (e->mr)
@@ -554,7 +556,7 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 	}
 }
 
-/* Post the next bytes of range e into the buffer of the CTS. sup: SUP's bytes,
+/* Post the next bytes of range e into the buffer of the CTS. sup: SUP's bytes
  * if they are known already, else NOT_SPLIT. */
 static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 			  const struct mpib_cts *cts, uint32_t sup)
@@ -571,7 +573,7 @@ static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 	if (len > f->lane->msg_most)
 		len = f->lane->msg_most;
 	ends_message = tx->pos + len == total;
-	/* The peer may have changed the CTS since sup was decided. */
+	/* The peer may have changed the CTS since sup was computed. */
 	if (sup > len)
 		sup = mpib_split(f, total, tx->pos, len, NULL);
 	range = (struct op_range){
@@ -604,7 +606,7 @@ static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 	return (uint64_t)len + 1;
 }
 
-/* mpib_fits_fn of a receive of one buffer: the next range of the send that it
+/* mpib_fits_fn of a receive with one buffer: the next range of the send that it
  * has begun, or the first range of a send with its tag. */
 static inline bool sender_fits(const struct engine_conn *f,
 			       const struct send_range *e, int32_t tag)
@@ -627,8 +629,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts.tag) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
-		/* Otherwise it has its send, whose next part has not come
-		 * yet. */
+		/* Otherwise the receive has its send, whose next part has not
+		 * come yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
 				       1);
@@ -645,8 +647,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 }
 
 /* Return whether the oldest range is a send whose bytes are the payload of its
- * IMMs and go into one buffer that it may fill. Usually it is: then no parts
- * must be matched. */
+ * IMMs and go into one buffer that it may fill. This is the usual case, and
+ * needs no matching of parts. */
 static inline bool step_is_plain(const struct engine_conn *f,
 				 const struct send_range *e,
 				 const struct mpib_cts *cts)
@@ -658,7 +660,7 @@ static inline bool step_is_plain(const struct engine_conn *f,
 	       f->lane->imm_version != MPIB_IMM_V1;
 }
 
-/* Make a plain step, on rail r alone. */
+/* Make a plain step, on rail r only. */
 __attribute__((always_inline)) static inline uint64_t
 plain_step(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, unsigned r)
@@ -704,8 +706,8 @@ static inline uint64_t whole_step(struct engine_conn *f,
 	return plain_step(f, e, cts, MPIB_RAIL_SUP);
 }
 
-/* Post at most one send op. Returns bytes posted + 1, or 0 if nothing can be
- * posted now. */
+/* Post at most one send op. Return its bytes + 1, or 0 if nothing can be posted
+ * now. */
 static inline uint64_t sender_step(struct engine_conn *f)
 {
 	const struct send_range *e;
@@ -731,8 +733,8 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	uint64_t n = 1;
 
 	f->stopped_by = MPIB_DRR_NONE;
-	/* A step neither loses stripes nor stops the connection, and one that
-	 * breaks it is the last. So check for these once per run. */
+	/* A step neither loses stripes nor stops the connection, and a step
+	 * that breaks it is the last one. So check for these once per run. */
 	while (n && f->tx.lost) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))

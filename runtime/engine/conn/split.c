@@ -9,7 +9,7 @@
 
 #define BDP_LEAST 4096u
 #define BDP_MOST (1u << 20)
-/* Bytes that SOUT must have carried before its rate counts as known. */
+/* Bytes that SOUT must have carried before its rate is known. */
 #define BDP_MEASURED (1u << 20)
 
 static uint32_t hint_slot(const struct engine_conn *f)
@@ -20,7 +20,7 @@ static uint32_t hint_slot(const struct engine_conn *f)
 }
 
 /* Return the agent's entry for this connection. NULL: no agent, no slot, or the
- * slot is out of range; SUP then carries nothing. */
+ * slot is out of range; then SUP carries nothing. */
 static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
@@ -31,7 +31,7 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 	return mpib_hint_at(shm, slot);
 }
 
-/* Read the hint. In adaptive mode MPIB_HINT_OWN, like a missing hint, leaves
+/* Read the hint. In adaptive mode MPIB_HINT_OWN and a missing hint both leave
  * the split to the lane's measurements. */
 static uint32_t read_hint(struct engine_conn *f)
 {
@@ -55,9 +55,9 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
-/* Return the bandwidth-delay product of the path over SOUT: the rate while
- * busy, times the round trip when idle. A shorter message ends before a second
- * rail could carry a part of it. */
+/* Return the bandwidth-delay product of the path over SOUT: the rate while busy
+ * times the round trip while idle. A shorter message ends before a second rail
+ * could carry a part of it. */
 static uint32_t bdp_of(const struct engine_conn *f)
 {
 	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
@@ -73,8 +73,8 @@ static uint32_t bdp_of(const struct engine_conn *f)
 	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
-/* Return whether other send ops wait for the rails: of this connection, of its
- * group, or of another connection of the shard. */
+/* Return whether other send ops wait for the rails: send ops of this
+ * connection, its group, or another connection of the shard. */
 static inline bool has_company(const struct engine_conn *f)
 {
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
@@ -100,8 +100,9 @@ static uint64_t policy_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Fill in the adaptive mode's split: by a hint, which cuts no small messages,
- * or by the lane's measurements. Returns since when it applies. */
+/* Fill in the adaptive mode's split: by a hint, which does not cut small
+ * messages, or by the lane's measurements. Return the time since which it
+ * applies. */
 static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 				struct mpib_split_why *why)
 {
@@ -118,9 +119,9 @@ static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 	return policy_later(adapt->since, f->hint_since);
 }
 
-/* Fill in the split in force for a send op at pos of its message; other send ops
- * of a message keep the hint that was read at its start. Returns since when it
- * applies, 0: always. */
+/* Fill in the current split for a send op at pos of its message; all send ops
+ * of a message use the hint that was read at its start. Return the time since
+ * which it applies, 0: always. */
 static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 			  struct mpib_split_why *why)
 {
@@ -130,8 +131,8 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	bool sup = lane->use & mpib_rail_bit(MPIB_RAIL_SUP);
 
 	if (lane->use != lane->all) {
-		/* A failed rail is the reason even if an operator took out
-		 * another. */
+		/* If a rail failed, name that as the reason even if an operator
+		 * drained the other. */
 		why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
 						      : MPIB_SPLIT_DRAIN;
 		why->sup_bw = sup ? MPIB_SUP_BW_ALL : 0;
@@ -160,7 +161,7 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
 
-/* Split by whatever else than the lane's measurements may be in force. */
+/* Split by a policy other than the lane's measurements. */
 __attribute__((noinline)) static uint32_t
 split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	    uint32_t len, const uint32_t *planned)
@@ -214,8 +215,8 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 					.hint_slot = UINT32_MAX };
 	if (mode == MPIB_MODE_ADVANCED || mode == MPIB_MODE_ADAPTIVE)
 		why->hint_slot = hint_slot(conn);
-	/* Between messages, and at a receiver, read the hint as the next message
-	 * would. */
+	/* Between messages, and at a receiver, read the hint as for the next
+	 * message. */
 	if (lane->rails == MPIB_RAILS)
 		since = policy_of(conn, conn->is_sender ? conn->tx.pos : 0,
 				  why);

@@ -7,15 +7,15 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-#define FILL_NS (5 * NS) /* at the greatest rate, longer would exceed 63 bits */
-#define RATE_MIN 10000 /* bytes/s; tokens per ns would be too coarse below */
+#define FILL_NS (5 * NS) /* longer would exceed 63 bits at the greatest rate */
+#define RATE_MIN 10000 /* bytes/s; lower rates would need a finer token */
 #define ROUNDS 64 /* most rounds in one call, to work off debts */
-/* Leaves of a tenant that are visited in a turn although they cannot post: some
+/* Leaves of a tenant that a turn visits although they cannot post: some
  * 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket. False: the limit has no tokens, and t->wake_ns is when it
- * will have some. */
+/* Fill the bucket. False: the bucket is empty, and t->wake_ns is when it has
+ * tokens again. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -38,8 +38,8 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 }
 
 /* Grant the quantum of a round. Unused credit of the last round is lost, debt
- * is kept: a class with any credit may post a send op, so the debt is at most
- * one send op, but that may have 2 GiB. */
+ * is kept. A class with any credit may post a send op, so its debt is at most
+ * one send op, which may have 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
 	int64_t quantum = mpib_drr_quantum_of(n);
@@ -49,7 +49,7 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* n has no active sibling, posted ops send ops and has no credit left: grant
+/* n has no active sibling, posted ops send ops and has no credit left: grant it
  * the quanta that it used, but at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
@@ -60,8 +60,8 @@ static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 	drr_grant(n);
 }
 
-/* Charge the leaf and all its ancestors for ops send ops. Returns the lowest of
- * them that cannot pay for more, NULL if all can. */
+/* Charge the leaf and all its ancestors for ops send ops. Return the lowest of
+ * them that cannot pay for more; NULL: all can. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 					 int64_t bytes, unsigned ops)
 {
@@ -129,9 +129,9 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
-/* Let the leaf post for this much credit, and charge it and its ancestors.
- * Returns an MPIB_DRR_* value. broke: the lowest of them that cannot pay for
- * more. */
+/* Let the leaf post for this much credit, and charge it and its
+ * ancestors. Return an MPIB_DRR_* value. broke: the lowest class that
+ * cannot pay for more. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
 			   int64_t credit, const struct mpib_drr_class **broke)
 {
@@ -186,7 +186,7 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* It had more credit than its leaves, which had more to
+		/* The class had more credit than its leaves, which had more to
 		 * post. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
@@ -194,7 +194,7 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		 (t->posted != posted || t->in_debt) && t->looks > 0 &&
 		 ++rounds < ROUNDS);
 	t->in_debt = in_debt;
-	/* STOP from below may mean that n's own turn has ended. */
+	/* STOP from a child may mean that n's own turn has ended. */
 	return o == STOP && !can_pay(n) ? OVER : o;
 }
 
@@ -214,8 +214,8 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
 
-/* If all children are in debt, give at once the quanta of as many rounds as
- * pass before the first child has worked off its debt. */
+/* If all children are in debt, grant at once the quanta of all rounds until the
+ * first child has paid its debt. */
 static void skip_rounds(struct mpib_drr_class *p)
 {
 	int64_t least = INT64_MAX;
@@ -241,9 +241,9 @@ static void drr_to_end(struct mpib_drr_class *n)
 	TAILQ_INSERT_TAIL(&n->parent->active, n, link);
 }
 
-/* The turn of n, one of several, has ended. If it posted nothing although it
- * could pay, it keeps its place, and its credit until the others had a
- * round. */
+/* The turn of n, which has siblings, has ended. If n posted nothing
+ * although it could pay, it keeps its place, and its credit until the
+ * siblings had a round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
 {
 	struct mpib_drr_class *p = n->parent;
@@ -267,8 +267,8 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
-/* The tenant was visited. Return whether it has more to visit before the shard
- * may sleep. Classes in debt get one visit in a sweep. */
+/* The tenant was visited. Return whether more of it must be visited before the
+ * shard may sleep. Classes in debt get one visit per sweep. */
 static bool drr_is_unseen(struct mpib_drr_class *n,
 			  const struct mpib_drr_turn *t)
 {
@@ -302,7 +302,7 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 
 /* n was visited, and may have posted something. Return false if enough other
  * leaves were visited without posting. A leaf that had nothing to send is not
- * visited again; when it returns it may be first. */
+ * visited again; when it becomes active again it may be first. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
@@ -312,9 +312,9 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 	return t->looks > 0;
 }
 
-/* n used the last of a turn's visits; looks is how many were left for it. The
- * next turn starts after n; if n got less than half of all visits, the next
- * turn starts at n again. Leaves are visited in order. */
+/* n used the last visit of a turn; looks is how many visits it got at its
+ * start. The next turn starts after n; if n got less than half of all visits,
+ * the next turn starts at n again. Leaves are visited in order. */
 static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
 	struct mpib_drr_class *first, *next;
@@ -326,8 +326,8 @@ static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 		drr_to_end(first);
 }
 
-/* Visit each active child of p once. Children whose turn has ended go to the
- * end of the list, so the first is the one that has waited longest. */
+/* Visit each active child of p once. Children whose turn has ended move to the
+ * end of the list, so the first child is the one that has waited longest. */
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t)
 {
@@ -360,8 +360,8 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 }
 
 /* Return the leaf if neither it nor an ancestor has an active sibling, with a
- * quantum for each, as round_of() would give them. NULL: several leaves, or a
- * limit. */
+ * quantum for each, as round_of() would grant them. NULL: there are several
+ * leaves, or a limit. */
 static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
 	struct mpib_drr_class *n = TAILQ_FIRST(&root->active), *below;
@@ -377,8 +377,8 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 	return NULL;
 }
 
-/* Serve the result of only_leaf(), which needs no credit: one run posts all
- * that may be posted. */
+/* Serve the result of only_leaf(), which needs no credit: one run posts
+ * everything that may be posted. */
 static void serve_only(struct mpib_drr_class *leaf, struct mpib_drr_turn *t)
 {
 	const struct mpib_drr_class *broke;
@@ -456,9 +456,9 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 
 /*
  * An idle class becomes active again. In the same round it continues its turn
- * if that had not ended; otherwise it waits for its next turn, with the debt
- * that it had. So pausing between two messages is neither better nor worse than
- * having all messages at once. A class that was idle for longer is served next.
+ * if that had not ended; otherwise it waits for its next turn, and keeps its
+ * debt. So a pause between two messages is neither an advantage nor a
+ * disadvantage. A class that was idle for longer is served next.
  */
 static void drr_join(struct mpib_drr_class *n)
 {

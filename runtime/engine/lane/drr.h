@@ -12,19 +12,19 @@
  *
  * If no leaf of a class can post, because there is no clear-to-send yet, the
  * class keeps its place and its credit, and gets its next quantum after the
- * others got theirs. They are served meanwhile; when the clear-to-send arrives,
- * the class is first.
+ * others got theirs. When the clear-to-send arrives, the class is served first.
  *
  * A leaf that waits for its clear-to-send costs a visit, and a tenant may have
  * very many such leaves. A turn visits a limited number of them, and the next
  * turns visit the others. A round in which a leaf used up its credit, while the
  * tenant still has some, counts as a turn.
  *
- * A leaf that lacks room which other leaves want, too, returns MPIB_DRR_BLOCKED
+ * A leaf that lacks room that other leaves need, too, returns MPIB_DRR_BLOCKED
  * or MPIB_DRR_WINDOW_FULL. It keeps its place in the order and its credit, and
  * so gets the next room.
  *
- * Shard thread; but the control thread sets weight and rate, at any time.
+ * Shard thread, except that the control thread may set weight and rate at any
+ * time.
  */
 #ifndef MPIB_ENGINE_DRR_H
 #define MPIB_ENGINE_DRR_H
@@ -40,7 +40,7 @@
 #define MPIB_DRR_QUANTUM (16 * 1024L)
 /* Bytes of credit that a send op costs besides its payload. */
 #define MPIB_DRR_OP 256
-/* A bucket holds the tokens of this time: the longest burst. */
+/* A bucket holds tokens for this time: the longest burst. */
 #define MPIB_DRR_BURST_NS 10000000ull
 
 TAILQ_HEAD(mpib_drr_list, mpib_drr_class);
@@ -55,9 +55,10 @@ struct mpib_drr_class {
 	uint32_t members; /* children with entered leaves, active or not */
 	uint32_t leaves; /* root: leaves that entered */
 	/* Root: number of the current sweep over all active leaves; tenant: of
-	 * its last one. */
+	 * its last sweep. */
 	uint32_t sweep;
-	/* Tenant: visits in that sweep; UINT32_MAX: all leaves were visited. */
+	/* Tenant: visits in its last sweep; UINT32_MAX: all leaves were
+	 * visited. */
 	uint32_t looked;
 	_Atomic bool weighted; /* root: a weight differs from MPIB_DRR_WEIGHT */
 	uint32_t grants; /* quanta granted to children so far */
@@ -70,35 +71,35 @@ struct mpib_drr_class {
 	bool owes; /* tenant: some class was in debt in this sweep */
 	/* The bucket of the limit. */
 	int64_t tokens; /* bytes << 20 */
-	uint64_t filled_ns; /* when tokens were added last */
-	uint64_t held; /* times that the class was skipped without tokens */
+	uint64_t filled_ns; /* when tokens were last added */
+	uint64_t held; /* times the class was skipped for lack of tokens */
 };
 
 /* Why a run of a leaf ended. */
 #define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn has ended */
 #define MPIB_DRR_RAN 1 /* its send ops or its credit are used up */
-/* The leaf's lane is full: the leaf keeps its turn. */
+/* The leaf's lane is full; the leaf keeps its turn. */
 #define MPIB_DRR_BLOCKED (-1)
-/* The rail is full for all leaves: this one keeps its turn, and no class starts
- * a new turn in this round. */
+/* The rail is full for all leaves: this leaf keeps its turn, and no class
+ * starts a new turn in this round. */
 #define MPIB_DRR_WINDOW_FULL (-2)
 #define MPIB_DRR_IDLE (-3) /* nothing is left to send */
 
-/* What a leaf may post before other leaves are served. */
+/* Limits of what a leaf may post before other leaves are served. */
 struct mpib_drr_run {
 	unsigned left; /* send ops */
-	/* Must be above 0 before each of them: mpib_drr_pay(). */
+	/* Must be above 0 before each send op: mpib_drr_pay(). */
 	int64_t credit;
 };
 
-/* Charge the run for a send op. False: the run has ended, MPIB_DRR_RAN. */
+/* Charge the run for a send op. False: the run has ended with MPIB_DRR_RAN. */
 static inline bool mpib_drr_pay(struct mpib_drr_run *run, uint64_t bytes)
 {
 	run->credit -= (int64_t)bytes + MPIB_DRR_OP;
 	return --run->left > 0 && run->credit > 0;
 }
 
-/* Post send ops of the leaf, of which run allows at least one. Returns an
+/* Post send ops of the leaf, at least one of which run allows. Return an
  * MPIB_DRR_* value. */
 typedef int mpib_drr_run_fn(struct mpib_drr_class *leaf,
 			    struct mpib_drr_run *run);
@@ -133,9 +134,9 @@ void mpib_drr_wake(struct mpib_drr_class *leaf);
 /* The leaf has nothing to send. */
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
-/* Return whether order matters: several leaves exist, and they belong to
- * several tenants or a weight was set. Idle leaves count, too: one that wakes
- * up must not find queues that another filled in the meantime. */
+/* Return whether order matters: there are several leaves, and they belong to
+ * several tenants or a weight was set. Idle leaves count, too: a leaf that
+ * becomes active must not find queues that another leaf has filled. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
@@ -146,7 +147,7 @@ struct mpib_drr_turn {
 	/* Visits left to a tenant for leaves that cannot post. */
 	unsigned looks;
 	unsigned spent; /* leaves that stopped for lack of credit */
-	bool unseen; /* the next turns must visit more leaves */
+	bool unseen; /* the next turns must visit the other leaves */
 	uint64_t now_ns;
 	/* When a limit has tokens again; UINT64_MAX: no limit waits. */
 	uint64_t wake_ns;
@@ -154,8 +155,8 @@ struct mpib_drr_turn {
 };
 
 /* Make one round over the active children of root: at most t->left send ops,
- * counted in t->posted. If all are in debt, make as many rounds as it takes to
- * post, up to a limit. */
+ * counted in t->posted. If all are in debt, make more rounds, up to a limit,
+ * until one posts. */
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t);
 
 /* Return whether n or one of its ancestors waits for tokens of its limit. */

@@ -48,8 +48,8 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 }
 
 /* Check whether this end can create the lane as its opener wants it: -EPROTO if
- * the ends are configured differently, -ENOTSUP if this end cannot make the
- * shape. Both ends must be in vanilla mode or neither, and in that mode they
+ * the ends are configured differently, -ENOTSUP if this end cannot create such
+ * a lane. Both ends must be in vanilla mode or neither, and in that mode they
  * must agree on whether the lane leaves the island. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
@@ -72,9 +72,9 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
-/* Leave out of a lane that is not connected the rails that this shard has lost
- * (rail/rail.h) and those that the remote end has lost (theirs). -ENETDOWN and a
- * last error if the lane needs them: no other rail is left, or the lane has no
+/* Leave out of an unconnected lane the rails that this shard has lost
+ * (rail/rail.h) and those that the peer has lost (theirs). -ENETDOWN and a last
+ * error if the lane needs them: no other rail is left, or the lane has no
  * failover. */
 static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 {
@@ -206,7 +206,7 @@ static void on_connect(struct mpib_msg *msg)
 	}
 }
 
-/* Return whether the remote end has made what this end asked for. */
+/* Return whether the peer has made the lane that this end asked for. */
 static bool same_shape(const struct mpib_lane *lane,
 		       const struct mpib_lane_info *remote)
 {

@@ -24,16 +24,17 @@ struct mpib_mr {
 	bool dead; /* control thread: being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
 	bool device; /* a dma-buf: may be flushed */
-	/* Shard: references of send ranges, send ops and slots. */
+	/* Shard: references by send ranges, send ops and slots. */
 	uint32_t refs;
 	struct mpib_call *del; /* completes when refs is 0 */
 };
 
-/* Control thread, after the shard was joined or if it never knew the object. */
+/* Control thread, after the shard was joined or if the shard never knew the
+ * object. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
-/* Shard: take a reference; drop one. */
+/* Shard: take or drop a reference. */
 static inline void mpib_mr_ref(struct mpib_mr *mr)
 {
 	mr->refs++;
@@ -61,7 +62,7 @@ struct engine_client {
 	/* Time in which past connections were stalled. */
 	uint64_t closed_stall_ns;
 	/* Control thread. */
-	struct engine_client_moved *moved; /* to fill in at the end, or NULL */
+	struct engine_client_moved *moved; /* filled in at the end; or NULL */
 	TAILQ_HEAD(, engine_conn) timed;
 	/* Time of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
@@ -79,11 +80,13 @@ struct mpib_lane_qp {
 	uint32_t qpn; /* key */
 	uint8_t rail;
 	uint32_t psn;
-	uint32_t posted, retired; /* WRs; wr_id carries them modulo 2^24 */
-	uint32_t asked; /* posted at the last signalled WR */
-	int refused; /* -errno of ibv_post_send(), until mpib_lanes_refused() */
-	bool no_ece; /* ECE was not set, so do not answer with one */
-	bool promised; /* has its places in the CQ's budget; control thread */
+	/* number of WRs; wr_id carries them modulo 2^24 */
+	uint32_t posted, retired;
+	uint32_t asked; /* value of posted at the last signalled WR */
+	int refused; /* -errno of ibv_post_send() until mpib_lanes_refused() */
+	bool no_ece; /* ECE was not set, so none is sent in the answer */
+	/* places in the CQ's budget are promised; control thread */
+	bool promised;
 	bool last; /* mpib_rail_post_last() has posted the last WR */
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
 	struct mpib_wr_chain chain; /* WRs of this turn, before the doorbell */
@@ -110,21 +113,21 @@ struct mpib_lane {
 	uint8_t spread; /* enum mpib_spread */
 	bool numbered; /* dqplb: only the first QP of a rail carries more
 			  than fragments */
-	uint32_t frag; /* bytes: a longer part of a rail may be spread */
+	uint32_t frag; /* bytes; longer stripes may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	uint32_t round[MPIB_RAILS]; /* this many of the first QPs carry slots */
+	uint32_t round[MPIB_RAILS]; /* number of first QPs that carry slots */
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
-	/* Bytes that the ports of the rail, at both ends, accept as one WR;
-	 * control thread while the rail is not held. */
+	/* Bytes that the rail's ports at both ends accept as one WR; control
+	 * thread, unless the rail is held. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
-	union ibv_gid peer_gid[MPIB_RAILS]; /* as it was connected first */
+	union ibv_gid peer_gid[MPIB_RAILS]; /* as first connected */
 	bool connected; /* control thread: given to the shard */
-	/* Rails that the lane was created without; control thread, and the
-	 * shard once, in on_connect(). */
+	/* Rails that the lane was created without; control thread, and once the
+	 * shard in on_connect(). */
 	uint8_t away;
 	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
@@ -132,14 +135,14 @@ struct mpib_lane {
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
-	/* Most bytes of a send op on a rail: what each rail held so far carries
-	 * in one WR. */
+	/* Most bytes of a send op on a rail: the least that a rail held so far
+	 * carries in one WR. */
 	uint32_t msg_most;
-	/* Longer messages are not plain: msg_most, or shard->ar_above. */
+	/* Longer messages are not plain: msg_most or shard->ar_above. */
 	uint32_t plain_most;
-	uint8_t all; /* the rails, as a mask */
+	uint8_t all; /* bit mask of the rails */
 	uint8_t open; /* LIVE rails, which may be posted to; 0 if broken */
-	uint8_t use; /* of open: rails that new traffic goes to */
+	uint8_t use; /* the open rails that new traffic uses */
 	uint64_t use_since; /* when use took this value */
 	uint8_t drain; /* rails that an operator drains */
 	uint32_t epoch[MPIB_RAILS];
@@ -147,17 +150,17 @@ struct mpib_lane {
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct engine_conn_list conns;
 	unsigned nconns;
-	uint64_t full_turn; /* turn in which a connection waits for room */
+	uint64_t full_turn; /* turn in which a connection lacked room */
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* sender.c: checks in which acked did not change */
+	} looked[MPIB_RAILS]; /* sender.c: checks since acked changed */
 	TAILQ_ENTRY(mpib_lane) link;
-	/* On shard->watched: posted to since the last time that nothing was
+	/* On shard->watched: posted to since the lane last had nothing
 	 * outstanding. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
-	/* What no connection counts, or past ones counted. */
+	/* Counted by no connection, or by past ones. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;
@@ -175,9 +178,9 @@ enum mpib_wr_kind {
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
 	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
-	MPIB_WR_PROBE, /* empty write: does the QP work? */
-	MPIB_WR_FLUSH, /* a READ of a loop-back QP; send op is the flush */
-	MPIB_WR_SPREAD, /* fragment or notice; send op is the vqp's port */
+	MPIB_WR_PROBE, /* empty write that checks whether the QP works */
+	MPIB_WR_FLUSH, /* a READ of a loop-back QP; the op field is the flush */
+	MPIB_WR_SPREAD, /* fragment or notice; the op field is the vqp's port */
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -195,8 +198,8 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* WRs that may be posted beyond the room that was checked: the other rail's
- * chain, and a replay. */
+/* WRs that may be posted beyond the checked room: the other rail's chain, and a
+ * replay. */
 #define MPIB_WR_SPARE 128u
 
 static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
@@ -205,7 +208,7 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 }
 
 /* Return how many WRs fit into the QP's SQ. Ignores the CQ: for a probe and the
- * last WR, which have their own places there. */
+ * last WR, which have reserved places there. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);
@@ -213,8 +216,8 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* Return how many WRs may be posted to the QP now: limited by its SQ, by its CQ
- * and by the shard's pool of WRs. */
+/* Return how many WRs may be posted to the QP now: limited by its SQ, its CQ
+ * and the shard's pool of WRs. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
@@ -252,9 +255,9 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 }
 
 /*
- * Append the WRs of c, one or more, to the chain of a QP of rail, which is
+ * Append the WRs of c, at least one, to the chain of a QP of rail, which is
  * posted with one doorbell at the end of the turn. The caller has checked for
- * room. Only the last of c is signalled, unless its kind is UNSIGNALED. It gets
+ * room. Only the last WR is signalled, unless its kind is UNSIGNALED. It gets
  * wr_id last (mpib_wr_tag()), and the others name the connection conn; the
  * posted count is added here. An error of ibv_post_send() is in q->refused
  * afterwards.
@@ -266,7 +269,8 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	struct ibv_send_wr *wr = &c->first->wr;
 
 	mpib_qp_due(q);
-	/* Count, so that for a chain of one the compiler drops the loop. */
+	/* Counts down, so that the compiler drops the loop for a chain of
+	 * one. */
 	for (uint32_t i = c->n; i > 1; i--, wr = wr->next)
 		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
 			    (++q->posted & 0xffffff);
@@ -279,7 +283,7 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_send(&q->lane->shard->rail[rail].budget, c->n);
 }
 
-/* Like mpib_qp_post() for one WR, which has its wr_id. */
+/* Like mpib_qp_post() for one WR, whose wr_id is set. */
 static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 {
 	mpib_qp_due(q);
@@ -292,10 +296,10 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 /* qps.c: return a WRITE of the shard's pool for mpib_qp_add(), without bytes,
  * remote address or flags yet. The caller has checked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
-/* Post the QP's chain now, not at the end of the turn. */
+/* Post the QP's chain now instead of at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
-/* Post the WRs that this turn queued, one ibv_post_send() per QP; then act on
- * the refused ones. */
+/* Post the WRs that this turn queued, with one ibv_post_send() per QP; then
+ * handle the refused ones. */
 void mpib_qp_flush(struct mpib_shard *s);
 /* Return whether mpib_qp_flush() has anything to do. */
 static inline bool mpib_qp_queued(const struct mpib_shard *s)
@@ -306,12 +310,12 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
 /* Post an empty signalled write: its completion shows that the QP works and
- * that the unsignalled WRs before it are done. If no other signalled WR is in
- * flight on the QP, the probe uses its own place in the CQ, so that a full
- * budget does not stop it. False: no room now. */
+ * that the unsignalled WRs before it have completed. If no other signalled WR
+ * is in flight on the QP, the probe uses its reserved place in the CQ, so that
+ * a full budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
-/* A WR completed on the rail: count it and the unsignalled WRs before it as
+/* A WR completed on the rail: count it, and the unsignalled WRs before it, as
  * done. */
 static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 				  uint64_t wr_id)
@@ -319,14 +323,14 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
 	uint32_t n = (upto - q->retired) & 0xffffff;
 
-	/* A completion that was counted already changes nothing. */
+	/* A completion that was already counted changes nothing. */
 	if (n > mpib_qp_outstanding(q))
 		return;
 	q->retired += n;
 	mpib_budget_sent(&q->lane->shard->rail[rail].budget, n);
 }
 
-/* qps.c: fill the address vector from the rail's port to the remote one, for
+/* qps.c: fill in the address vector from the rail's port to the peer's, for
  * RTR. port is the current local port. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
@@ -337,9 +341,9 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
  * all WRs are flushed. */
 void mpib_lane_stop(struct mpib_lane *lane);
 void mpib_lane_check_stopped(struct mpib_lane *lane);
-/* Shard, QPs of the rail in ERR: post a last WR to each QP, whose completion
- * comes after those of all other WRs. False if a QP refuses it: its queue is
- * full until completions are polled, or its device is gone, and earlier
+/* Shard, QPs of the rail in ERR: post a last WR to each QP. It completes
+ * after all other WRs. False if a QP refuses it: its queue is full until
+ * completions are polled, or its device is gone and the earlier
  * completions must suffice. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
@@ -356,9 +360,11 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
  * table that maps completions to QPs; when it goes DOWN, they leave it. */
 void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_lane_rail_state state);
-/* Shard: compute open and use after broken, drain or a rail's state changed. */
+/* Shard: compute open and use after broken, drain or a rail's state has
+ * changed. */
 void mpib_lane_reckon(struct mpib_lane *lane);
-/* Shard: return whether a rail is being fenced: old writes may still arrive. */
+/* Shard: return whether a rail is being fenced, so that old writes may still
+ * arrive. */
 bool mpib_lane_fencing(const struct mpib_lane *lane);
 
 #endif

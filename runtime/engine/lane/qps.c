@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The QPs of a lane. The control thread creates them, describes them for the
- * peer, connects them with route and ECE, and puts them into ERR. The shard
- * thread holds them, probes them, waits for their last WR, and posts to them. */
+/* The QPs of a lane. The control thread creates them, describes them for
+ * the peer, connects them with route and ECE, and moves them to ERR. The
+ * shard thread holds them, probes them, waits for their last WR, and
+ * posts to them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -85,8 +86,8 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 /*
  * Enhanced connection establishment (ECE): vendor options of a QP, such as
  * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs. The acceptor sets them before RTR and answers with those
- * that its QPs have after RTR, which the opener sets in turn. If one end has no
+ * options of its QPs. The acceptor sets them before RTR and answers with the
+ * options of its QPs after RTR, which the opener then sets. If one end has no
  * ECE, neither end sets any. QPs of the software HCA identify each other by
  * them, so there they are set whatever qp.ece says. Control thread.
  */
@@ -116,7 +117,7 @@ static void ece_offer(const struct mpib_lane *lane, unsigned rail,
 	}
 }
 
-/* Before RTR: set on q the ECE that the remote end sent for its i-th QP. */
+/* Before RTR: set on q the ECE that the peer sent for its i-th QP. */
 static void ece_take(struct mpib_lane_qp *q,
 		     const struct mpib_lane_rail_info *remote, unsigned i)
 {
@@ -130,7 +131,7 @@ static void ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* Another vendor may have defined the options: the QP goes without. */
+	/* Another vendor may have defined the options: the QP does without. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
 			   q->qpn, strerror(-rc));
@@ -181,8 +182,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
-/* Lower it, and never raise it again: what is in flight may be replayed on the
- * rail. */
+/* Lower the limit, and never raise it again: WRs in flight may be replayed on
+ * the rail. */
 static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 {
 	uint32_t ar_above = lane->shard->ar_above;
@@ -238,7 +239,7 @@ void mpib_lane_reckon(struct mpib_lane *lane)
 			live |= mpib_rail_bit(r);
 	}
 	lane->open = lane->broken ? 0 : live;
-	/* If all of them are drained, all carry new traffic. */
+	/* If all live rails are drained, all of them carry new traffic. */
 	use = live & (uint8_t)~lane->drain;
 	use = use ? use : live;
 	if (use != lane->use)
@@ -300,11 +301,11 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct ibv_qp *qp = lane->qp[r][i].qp;
 
-		/* In RESET, after a failed start, a QP carries nothing, and
-		 * verbs has no step from there to ERR. */
+		/* A QP in RESET, after a failed start, carries nothing, and
+		 * verbs allow no step from RESET to ERR. */
 		if (!qp || qp->state == IBV_QPS_RESET)
 			continue;
-		/* Data may still arrive by a QP that is not in ERR. */
+		/* Data may still arrive through a QP that is not in ERR. */
 		if (verbs->modify_qp(qp, &err, IBV_QP_STATE) < 0)
 			mpib_rail_give_up(lane->shard, r,
 					  "its QPs cannot be put into ERR");
@@ -325,8 +326,8 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 	return true;
 }
 
-/* Post a last WR. The QP is in ERR: WRs are flushed in order, so its completion
- * is the last. */
+/* Post a last WR. The QP is in ERR and flushes WRs in order, so the last WR's
+ * completion is the last one. */
 static bool post_last(struct mpib_lane_qp *q)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -336,7 +337,7 @@ static bool post_last(struct mpib_lane_qp *q)
 	};
 
 	if (q->last)
-		return true; /* nothing was posted since */
+		return true; /* nothing was posted since then */
 	mpib_qp_ring(q); /* queued WRs go before the last one */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
@@ -376,7 +377,7 @@ void mpib_lane_stop(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
-		/* Polling may make room in the queue. */
+		/* Polling may free places in the queue. */
 		mpib_cq_poll_all(lane->shard);
 	mpib_lane_check_stopped(lane);
 }
@@ -436,9 +437,9 @@ static bool same_subnet(const struct mpib_port_info *port,
 	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
 }
 
-/* Return whether packets need a GRH. RoCE always has one. InfiniBand needs
- * it if the port says so, without a LID, and to another subnet, through a
- * router. */
+/* Return whether packets need a GRH. RoCE always has one. On InfiniBand it is
+ * needed if the port requires it, if there is no LID, or for another subnet,
+ * through a router. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
 {
@@ -447,7 +448,7 @@ static bool needs_grh(const struct mpib_port_info *port,
 	       !same_subnet(port, remote);
 }
 
-/* Return the LID for packets: to another subnet the FLID, if the port has
+/* Return the LID for packets; to another subnet use the FLID if the port has
  * one. */
 static uint16_t route_lid(const struct mpib_port_info *port,
 			  const struct mpib_lane_rail_info *remote)
@@ -483,13 +484,13 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 }
 
 /* Posting. All WRs of a turn for a QP, from any connection, are one chain of
- * pooled WRs and are posted with one doorbell at the end of the turn. Only then
- * are the bytes of inline WRs read: they lie in the connections' tables and
- * must not change before. Shard thread. */
+ * pooled WRs, posted with one doorbell at the end of the turn. The bytes of
+ * inline WRs are read only then: they lie in the connections' tables and must
+ * not change before. Shard thread. */
 
 /* ibv_post_send() accepted the WRs before bad and refused the rest. Only note
- * that: mpib_lanes_refused() in recovery/stop.c, which may break connections,
- * acts on the error after all doorbells of the turn. */
+ * it here: mpib_lanes_refused() in recovery/stop.c handles it after all
+ * doorbells of the turn, because that may break connections. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {
@@ -533,7 +534,8 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 {
 	struct mpib_shard *s;
 
-	/* Nothing is queued; the QP may not exist yet, q->lane may be NULL. */
+	/* Nothing is queued; the QP may not exist yet, and q->lane may be
+	 * NULL. */
 	if (!q->chain.n)
 		return;
 	s = q->lane->shard;

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #define CAP 32u /* fragments in flight on a QP */
-#define GAIN 8u /* auto: cheaper means by more than 1/GAIN */
-#define DEPTH 256u /* sends in flight, and IMMs that wait; same at both ends */
+#define GAIN 8u /* auto: the cheaper way must win by more than 1/GAIN */
+#define DEPTH 256u /* sends in flight and waiting IMMs; same at both ends */
 
 /* Return the QP of a port: first those that carry fragments, then those that
  * carry IMMs. */
@@ -102,7 +102,7 @@ void mpib_spread_reset(struct mpib_lane *lane, unsigned rail)
 {
 	if (!lane->via[rail].vqp)
 		return;
-	/* The QPs' chains of this turn may still hold WRs of the vqp. */
+	/* The QPs' chains of this turn may still contain WRs of the vqp. */
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		mpib_qp_ring(&lane->qp[rail][i]);
 	mpib_vqp_reset(lane->via[rail].vqp);
@@ -124,8 +124,8 @@ uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!lane->via[r].vqp)
 			continue;
-		/* The IMM must come after what was spread before, so the
-		 * virtual QP must order it. */
+		/* The IMM must follow what was spread before, so the virtual QP
+		 * must order it. */
 		if (imm & before & mpib_rail_bit(r) ||
 		    spread_worth(lane, r, bytes[r]))
 			mask |= mpib_rail_bit(r);

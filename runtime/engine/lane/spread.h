@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a stripe, one rail's part of a send op, is spread over the QPs that the
- * lane has on this rail. Shard thread, if not said otherwise.
+ * How a stripe (one rail's part of a send op) is spread over the lane's QPs of
+ * this rail. Shard thread unless noted.
+ *
  *
  *   split  one QP carries the stripe, its IMM comes last: nothing here is used
  *   spray  fragments go over all QPs; the IMM follows on the slot's own QP when
  *          all fragments have completed
  *   dqplb  numbered fragments go over all QPs but the first; the IMM follows at
  *          once on the first QP, and waits at the receiver for the fragments
- *   auto   split or spray, by what the lane measured for the size
+ *   auto   split or spray, as the lane's measurements for the size suggest
  *          (split/adapt.h)
  *
  * A stripe of at most one fragment is sent as in split, and so is every stripe
@@ -17,11 +18,11 @@
  * fragments share the QPs' room, doorbells and stop. The IMM is the same in
  * every mode, and has a record when the stripe was spread.
  *
- * On a dqplb lane the receiver recognises an IMM that must wait by its
- * payload's length, which is 0 or that of a record. A stripe whose IMM would
- * have this length without waiting is spread, too, see chain_is_bare().
+ * On a dqplb lane the receiver recognises an IMM that must wait by the length
+ * of its payload: 0 or the size of a record. A stripe whose IMM would have such
+ * a length without waiting is spread, too, see chain_is_bare().
  *
- * A fence takes all QPs of the rail, so a spread stripe is lost or seen as a
+ * A fence covers all QPs of the rail, so a spread stripe is lost or seen as a
  * whole. If lost, recovery/replay.c posts it on one QP of the other rail, and
  * the virtual QP starts again with the rail's next QPs.
  */
@@ -37,7 +38,7 @@
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
 
-/* The rail is fenced or the lane is broken: drop all fragments and IMMs. */
+/* The rail is fenced or the lane is broken: drop all its fragments and IMMs. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
 /* Return the rails whose stripe of bytes[rail] must be spread. imm: rails on
  * which the slot ends with this send op; before: rails on which earlier stripes
@@ -58,9 +59,9 @@ static inline bool mpib_spread_waits(uint32_t bytes)
 }
 /* Sender: the completion of a fragment, or of the notice with the IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* Receiver, dqplb lane: an IMM arrived. 1: taken, as a fragment's number or as
- * an IMM that waits; 0: the caller must handle it at once; -EPROTO: more IMMs
- * wait, or the number is further ahead, than a correct peer can cause. */
+/* Receiver, dqplb lane: an IMM arrived. 1: it was a fragment's number or an IMM
+ * that waits; 0: the caller must handle it now; -EPROTO: more IMMs wait, or the
+ * number is further ahead, than a correct peer can cause. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* Receiver: take the next IMM whose fragments have all arrived. False: none. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);

@@ -10,7 +10,7 @@
 #include "engine/trace.h"
 
 /* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f;
- * imm: the chain ends with a WRITE_WITH_IMM. */
+ * imm: it ends with a WRITE_WITH_IMM. */
 __attribute__((always_inline)) static inline void
 mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
 		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)
@@ -33,7 +33,7 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
-/* f goes on, or starts to wait for something else: add up how long it
+/* f continues, or starts to wait for something else: add the time that it
  * waited. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
@@ -43,7 +43,7 @@ static inline void mpib_unstall(struct engine_conn *f)
 	}
 }
 
-/* f cannot go on. Counted once per wait, when the cause changes. */
+/* f must wait. Counted once per wait, when the cause changes. */
 static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)

@@ -9,9 +9,9 @@
 #ifndef MPIB_ENGINE_COUNTERS_H
 #define MPIB_ENGINE_COUNTERS_H
 
-/* Payload and work on one rail: of a connection, a lane, a client or the rail
- * as a whole. A rail's own JSON uses the name of the field instead of key. WRs
- * of a spread part count when they are passed to the virtual QP. */
+/* Payload and work on one rail, for a connection, a lane, a client or the whole
+ * rail. A rail's own JSON uses the name of the field instead of key. WRs of a
+ * spread part count when they are passed to the virtual QP. */
 #define MPIB_MOVED_COUNTERS(M, X)                                              \
 	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "Payload sent.")              \
 	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "Payload received.")          \
@@ -45,9 +45,8 @@
 	M(downs, "downs", "rail_downs", "Times the rail's port went down.")    \
 	X(failovers, "failovers", "fences of the rail, of all lanes")
 
-/* What was lost when a rail stopped and was fenced at both ends, over its
- * lanes. The sender's tx_bytes - lost_bytes of a rail equals the receiver's
- * rx_bytes. */
+/* Stripes lost when a rail was fenced at both ends, summed over its lanes. The
+ * sender's tx_bytes - lost_bytes of a rail equals the receiver's rx_bytes. */
 #define MPIB_FAILOVER_COUNTERS(X)                                              \
 	X(failbacks, "failbacks", "traffic uses the rail again")               \
 	X(lost_bytes, "lost_bytes", "lost by this rail")                       \

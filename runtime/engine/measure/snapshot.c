@@ -129,8 +129,8 @@ static void snapshot_add_track(struct mpib_snap_track *out,
 	};
 }
 
-/* A lane, and its connections, that was created after snapshot_room() is left
- * out if it does not fit. */
+/* A lane or connection that was created after snapshot_room() is left out if it
+ * does not fit. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
@@ -180,8 +180,9 @@ static void add_client(struct taking *t, const struct engine_client *a)
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
-/* Fill in what the control thread knows of the rail: of its port, as the first
- * shard of its device sees it, and how often the shards saw it go down. */
+/* Fill in what the control thread knows of the rail: the state of its port, as
+ * the first shard of its device sees it, and how often the shards saw it go
+ * down. */
 static void snapshot_state(struct mpib_engine *e, unsigned r,
 			   struct mpib_snap_rail *out)
 {
@@ -202,8 +203,8 @@ static void snapshot_state(struct mpib_engine *e, unsigned r,
 
 static void on_shard(struct mpib_msg *msg);
 
-/* Make room for n entries of size bytes in list, which has room for *max.
- * Without memory it remains as it is. */
+/* Make room for n entries of size bytes in list, which has room for *max. If
+ * memory is short, the list does not change. */
 static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 {
 	void *more = n > *max ? realloc(list, n * size) : NULL;
@@ -214,9 +215,9 @@ static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 	return more;
 }
 
-/* Make room for the shard's entries, after the present ones. The control thread
- * creates lanes, connections and clients, so its counts include all that the
- * shard has when it handles the message sent to it now. */
+/* Make room for the shard's entries after the present ones. The control thread
+ * creates lanes, connections and clients, so its counts cover everything that
+ * the shard has when it handles this message. */
 static void snapshot_room(struct taking *t, const struct mpib_shard *s)
 {
 	struct mpib_snapshot *snap = t->snap;

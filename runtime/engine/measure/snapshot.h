@@ -34,7 +34,7 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 }
 
 /* Fences of a rail, over its lanes. Times run from the detection of the fault
- * until it is known what was lost. */
+ * until the lost stripes are known. */
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_FIELD)
@@ -60,13 +60,13 @@ struct mpib_snap_shard {
 	MPIB_SHARD_TIMES(MPIB_COUNTER_FIELD)
 };
 
-/* Why a connection is stalled. Each wait counts once. */
+/* The reason why a connection is stalled. Each wait counts once. */
 enum mpib_stall {
 	MPIB_STALL_NONE,
 	MPIB_STALL_CTS, /* no clear-to-send */
 	MPIB_STALL_SLOT, /* send: too many send ops; receive: no free slot */
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
-	MPIB_STALL_WINDOW, /* enough bytes of the lane are in flight */
+	MPIB_STALL_WINDOW, /* enough bytes are in flight on the lane */
 	MPIB_STALL_SHARE, /* another DRR class has its turn on the rail */
 	MPIB_STALLS,
 };
@@ -82,15 +82,15 @@ struct mpib_snap_lane {
 	uid_t uid;
 	uint8_t imm_version, path; /* enum mpib_path */
 	uint8_t spread; /* enum mpib_spread */
-	uint8_t traffic_class; /* as asked for; 0: as configured */
+	uint8_t traffic_class; /* requested; 0: the configured one */
 	uint32_t spread_above[MPIB_RAILS]; /* bytes, UINT32_MAX: never */
 	uint64_t late; /* numbered fragments dropped: too late or twice */
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
-	/* Ports of the peer, when the lane was connected; zeros: none. */
+	/* Ports of the peer when the lane was connected; zeros: none. */
 	union ibv_gid peer_gid[MPIB_RAILS];
 	uint32_t qps[MPIB_RAILS], conns;
-	/* Of the lane's connections, including closed ones. */
+	/* Messages of the lane's connections, including closed ones. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_snap_track track[MPIB_RAILS];
@@ -101,29 +101,30 @@ struct mpib_snap_conn {
 	uint32_t lane; /* index into mpib_snapshot.lane */
 	bool sender, broken;
 	char peer[MPIB_LABEL_MAX];
-	int32_t local_rank, remote_rank; /* from tags, -1 unknown */
+	int32_t local_rank, remote_rank; /* from tags; -1: unknown */
 	uint32_t outstanding; /* requests */
 	uint64_t messages;
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
 	uint64_t oldest_ns; /* age of the oldest request, 0: none */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_split_why why;
-	uint32_t weight; /* among the connections of its client */
+	uint32_t weight; /* share among its client's connections */
 	uint64_t rate; /* bytes a second, 0: no limit */
 };
 
 /* The totals of a client's closed connections. */
 struct mpib_snap_client {
 	uint32_t id;
-	uint64_t held; /* DRR rounds in which the rate limit of the client or
-			  of its tenant was reached */
+	/* DRR rounds in which the rate limit of the client or its tenant was
+	 * reached */
+	uint64_t held;
 	uint64_t closed_messages;
 	struct mpib_rail_counts closed[MPIB_RAILS];
 };
 
 /* How far a request has come, or what it waits for. */
 enum mpib_last {
-	/* Send: mpib_isend() refuses it, all requests are in use. */
+	/* Send: mpib_isend() refuses it because all requests are in use. */
 	MPIB_LAST_REFUSED,
 	MPIB_LAST_QUEUED, /* behind other requests of its connection */
 	MPIB_LAST_NO_CTS, /* send: the peer posted no receive for it */
@@ -135,8 +136,8 @@ enum mpib_last {
 			      tenant */
 	MPIB_LAST_NO_GROUP, /* send: other sends of its group are missing */
 	MPIB_LAST_UNACKED, /* send: posted, not acknowledged by a rail */
-	MPIB_LAST_UNDELIVERED, /* send: acknowledged, no end-to-end ack */
-	MPIB_LAST_NO_DATA, /* the client has submitted only a part of it */
+	MPIB_LAST_UNDELIVERED, /* send: acknowledged, but no end-to-end ack */
+	MPIB_LAST_NO_DATA, /* the client has submitted only part of it */
 	MPIB_LAST_CTS_UNSENT, /* receive: no room to post its CTS */
 	MPIB_LAST_NO_SENDER, /* receive: CTS posted, nothing arrived */
 	MPIB_LAST_NO_IMM, /* receive: a rail's IMM is missing */
@@ -144,7 +145,8 @@ enum mpib_last {
 	MPIB_LASTS,
 };
 
-/* word: a key that never changes its meaning; text: for humans. */
+/* Return a key that never changes its meaning (word), or a text for humans
+ * (text). */
 const char *mpib_last_word(enum mpib_last last);
 const char *mpib_last_text(enum mpib_last last);
 
@@ -159,7 +161,7 @@ struct mpib_snap_request {
 };
 
 struct mpib_snapshot {
-	/* Rails of all devices, by number, each summed over the device's
+	/* Rails of all devices, by number, each summed over its device's
 	 * shards. */
 	struct mpib_snap_rail rail[MPIB_RAILS_MAX];
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];

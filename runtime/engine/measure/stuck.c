@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What outstanding requests wait for, computed only when a snapshot asks for
- * it: for this the hot path stores nothing but the time of each request's first
+/* The reasons why outstanding requests wait, computed only when a snapshot asks
+ * for them: the hot path stores only the time of each request's first
  * descriptor. Shard thread, between two turns. */
 #include "engine/conn/conn.h"
 
@@ -21,8 +21,8 @@ static enum mpib_last stuck_stalled(const struct engine_conn *f)
 	return last[f->stall];
 }
 
-/* Return a bit per rail that carries a pending stripe of the send op. After a
- * fence that may be another rail than the stripe's first one. */
+/* Return one bit per rail that carries a pending stripe of the send op. After a
+ * fence it may be another rail than the stripe's first one. */
 static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
@@ -38,7 +38,7 @@ static uint8_t range_req(const struct engine_conn *f, const struct send_op *p,
 	return f->tx.op_range[send_op_index(p, k)].req;
 }
 
-/* Return whether a send op has bytes of the request. Sets a bit in *rails for
+/* Return whether a send op has bytes of the request. Set a bit in *rails for
  * each rail that has not acknowledged such a send op. */
 static bool is_posted(const struct engine_conn *f, unsigned req, uint8_t *rails)
 {
@@ -70,8 +70,8 @@ static const struct send_range *range_of(const struct engine_conn *f,
 	return NULL;
 }
 
-/* Return whether a send of the same tag from another request is queued before
- * e. */
+/* Return whether another request's send with the same tag is queued
+ * before e. */
 static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 {
 	uint32_t i = f->tx.range_tail;
@@ -93,8 +93,8 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 	return !g->n && f->tx.pos && f->tx.req == e->req;
 }
 
-/* Return the oldest known receive with a free buffer for the tag, counted from
- * the current receive, which is 0; UINT32_MAX: none. */
+/* Return the oldest known receive with a free buffer for the tag, as a distance
+ * from the current receive, which is 0; UINT32_MAX: none. */
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -115,7 +115,7 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 	return UINT32_MAX;
 }
 
-/* Return what a send with a queued send range e waits for. */
+/* Return the reason why a send with a queued send range e waits. */
 static enum mpib_last stuck_queued(const struct engine_conn *f,
 				   const struct send_range *e)
 {
@@ -149,7 +149,7 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 		out->last = MPIB_LAST_NO_DATA;
 }
 
-/* Look at the oldest slot of the request; a message in parts has several
+/* Check the oldest slot of the request; a message in parts has several
  * slots. */
 static void look_at_receive(const struct engine_conn *f, unsigned req,
 			    struct mpib_snap_request *out)
@@ -189,7 +189,7 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 }
 
 /* Add a send for which the client has no free request. Only the client knows of
- * it, and for tools its word is good enough. */
+ * it, and its word is good enough for tools. */
 static void add_refused(const struct engine_conn *f, uint64_t older_ns,
 			struct mpib_snapshot *snap)
 {

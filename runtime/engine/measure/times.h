@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latency histograms of a connection's requests. The shard thread records them
- * with the time at which its turn began, so an interval within one turn is 0.
- * The control thread reads them at the same time and keeps the sums of closed
+ * with the start time of its turn, so an interval within one turn is 0. The
+ * control thread reads them concurrently and keeps the sums of closed
  * connections. */
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
@@ -18,7 +18,7 @@ enum mpib_time {
 	 * post of the CTS (receive). */
 	MPIB_TIME_SUBMIT_POST,
 	/* By rail. Send: from the post of a chain to its completion. Receive:
-	 * from the post of the CTS to the rail's IMM. */
+	 * from the post of the CTS to the arrival of the rail's IMM. */
 	MPIB_TIME_POST_SOUT,
 	MPIB_TIME_POST_SUP,
 	/* From the descriptor in the ring to the completion word. */
@@ -35,8 +35,8 @@ struct mpib_times {
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
-/* Add to sum how long all sends, or all receives, of one client took,
- * MPIB_TIME_SUBMIT_DONE. Control thread. */
+/* Add to sum how long all sends, or all receives, of one client took
+ * (MPIB_TIME_SUBMIT_DONE). Control thread. */
 void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 

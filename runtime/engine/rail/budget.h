@@ -5,11 +5,11 @@
  *
  * The control thread promises places when it creates objects that need them:
  * the receives of a tenant, and two places per QP, for its last WR and for a
- * probe. All sends share the rest. So receives can always be refilled, a lane
- * can be stopped and a probe be posted even while sends wait for room. Tenants
- * and QPs that need more than three quarters of the CQ are refused with a
- * reason, and so is a tenant's lane that needs more than a quarter of these
- * (mpib_tenant_may_have()); the last places are reserved for root.
+ * probe. All sends share the rest. So even while sends wait for room, receives
+ * can be refilled, lanes can be stopped and probes can be posted. Receives and
+ * QPs may reserve up to three quarters of the CQ, and one tenant's lanes up to
+ * a quarter of that (mpib_tenant_may_have()); more is refused with a reason.
+ * The last places are reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -101,7 +101,7 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* False: no room until a send completes. */
+/* Reserve a receive. False: no room until a send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
 	if (n > b->size - b->sends - b->receives)

@@ -14,8 +14,8 @@
 
 /* Pause between two attempts to replace a broken QP. */
 #define AGAIN_NS 100000000u
-/* Packets of a loop-back QP never see a wire, so its timeout is shorter than
- * a lane's. On a port that is down, a flush waits until its READ fails, for
+/* Packets of a loop-back QP never leave the device, so its timeout is shorter
+ * than a lane's. On a port that is down, a flush waits until its READ fails:
  * two tries of 17 ms each, or of 67 ms, because devices may quadruple the
  * timeout. */
 #define TIMEOUT_MOST 12
@@ -212,7 +212,7 @@ static void on_broke(struct mpib_msg *msg)
 	loopback_give(made);
 }
 
-/* Shard thread, from here on. */
+/* Shard thread from here on. */
 static void loopback_mend(struct mpib_tenant *t, unsigned rail)
 {
 	struct mpib_loopback *l = &t->loop[rail];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tenant's loop-back QPs: one per rail, connected to itself, that reads back
- * what the rail's device wrote into device memory. PCIe lets no read overtake
- * earlier writes, so when the answer arrives, the writes are in place. The
- * control thread creates them with the tenant's first dma-buf region, and again
- * when the shard reports a broken one.
+ * A tenant's loop-back QPs: one per rail, connected to itself. It reads back
+ * data that the rail's device wrote into device memory. PCIe lets no read
+ * overtake earlier writes, so when the answer arrives, the writes are in place.
+ * The control thread creates the QPs with the tenant's first dma-buf region,
+ * and again when the shard reports a broken one.
  */
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
@@ -26,7 +26,7 @@ struct mpib_loopback {
 	bool usable;
 	bool asked; /* the control thread is making a new QP */
 	uint64_t asked_ns; /* time of that request */
-	uint32_t inflight; /* READs without a completion */
+	uint32_t inflight; /* READs that have not completed */
 };
 
 /* Control thread. Create missing QPs, on every rail that is not away. -errno,
@@ -34,7 +34,7 @@ struct mpib_loopback {
 int mpib_loopback_make(struct mpib_tenant *t);
 void mpib_loopback_free(struct mpib_tenant *t);
 
-/* Shard thread, from here on. Read a byte at addr. False: no room now, or no
+/* Shard thread from here on. Read a byte at addr. False: no room now, or no
  * working QP; then a new one is requested. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the opened rails support, found by trying, so that an unsuitable machine
+/* Finds by trial what the opened rails support, so that an unsuitable machine
  * is refused at start and not in the middle of a job. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -12,7 +12,8 @@
 
 /* Memory to pin for a check of the locked-memory limit: about the staging
  * windows of a few connections, and more than the default limits of
- * distributions, so that a proxy started without its own limit is refused. */
+ * distributions. So a proxy that was started without a raised limit is
+ * refused. */
 #define PIN_BYTES ((size_t)65 << 20)
 
 static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
@@ -145,8 +146,8 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 					  &mr) == -EBADF;
 }
 
-/* Verbs have no query for the inline limit. Halve the requested size until
- * ibv_create_qp() succeeds, which then returns the QP's actual limit. */
+/* Verbs cannot query the inline limit. Halve the requested size until
+ * ibv_create_qp() succeeds; it then returns the QP's actual limit. */
 static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 {
 	uint32_t ask = MPIB_INLINE_MAX;

@@ -108,11 +108,11 @@ void mpib_rail_close(struct mpib_rail *rail)
 }
 
 /* A tenant's shared receive queues. A device with an empty queue answers RNR,
- * and the peer then pauses. So a queue must hold more than what arrives between
- * two turns: it grows with the number of receiving connections. The control
- * thread sets the target, and the shard thread fills. */
+ * and the peer then pauses. So a queue must hold more than arrives between two
+ * turns, and grows with the number of receiving connections. The control thread
+ * sets the target, and the shard thread fills the queue. */
 
-/* Connections for which the queue grows: as many as a client has. */
+/* Most connections for which the queue grows: as many as a client has. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -125,7 +125,7 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	return size < most ? size : most;
 }
 
-/* Return whether the queue may grow. Half of the CQ remains for other users'
+/* Return whether the queue may grow. Half of the CQ stays free for other users'
  * first receives and QPs, and half of a user's part for its own QPs. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
@@ -190,7 +190,7 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 		for (uint32_t i = 0; i + 1 < n; i++)
 			wr[i].next = &wr[i + 1];
 		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
-			/* The device accepted those before bad. */
+			/* The device accepted the WRs before bad. */
 			uint32_t taken = (uint32_t)(bad - wr);
 
 			mpib_budget_received(budget, n - taken);
@@ -235,18 +235,18 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 		return;
 	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
 					     IBV_SRQ_LIMIT);
-	/* Not every device has SRQ limits; mpib_srq_turn() suffices. */
+	/* Not every device supports SRQ limits; mpib_srq_turn() suffices. */
 	if (rc < 0)
 		mpib_debug("rail %s: no SRQ limit: %s",
 			   mpib_rail_label(s, rail), strerror(-rc));
 }
 
 /*
- * Ports at the start of the engine. A port that is down makes its rail away, as
- * if its device had failed (rail.h): the next proxy uses it, after the port
- * came up. So a node that just booted is not taken for one with fewer rails.
- * The same holds for a device that does not answer, of which the shard may have
- * no context. Control thread, before the shards run.
+ * Ports at the start of the engine. If a port is down, its rail is away, as if
+ * its device had failed (rail.h): the next proxy that starts while the port is
+ * up uses it. So a node that just booted does not count as a node with fewer
+ * rails. The same holds for a device that does not answer, for which the shard
+ * may have no context. Control thread, before the shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -257,8 +257,8 @@ bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 	return true;
 }
 
-/* Fill in the fields of the rail that every lane needs, and its place, for a
- * device that never answered. */
+/* For a device that never answered, fill in the rail's place and the fields
+ * that every lane needs. */
 static void down_assume(struct mpib_shard *s)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
@@ -328,15 +328,15 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
 	if (rail->up)
 		return;
-	/* Stop watching: the event that a failing device leaves there would not
-	 * be read. */
+	/* Stop watching the descriptor: the event of a failing device would
+	 * never be read from it. */
 	if (rail->ctx)
 		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	down_tell(s, r);
 }
 
-/* If a port or a device changed between the opens of the shards, it is away for
- * all of them, because clients of the device can be on any shard. */
+/* If a port or a device changed while the shards opened it, it is away for all
+ * of them, because clients of the device can be on any shard. */
 static void down_agree(struct mpib_shard *s, unsigned r)
 {
 	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
@@ -361,7 +361,8 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/* Which rails the shard or the peer has lost, also in words. Control thread. */
+/* The rails that the shard or the peer has lost, also as text. Control
+ * thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)
 {

@@ -11,8 +11,8 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* Places that any user may have besides its first receives, however few the CQ
- * has. */
+/* Places that any user may have besides its first receives, however small the
+ * CQ is. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
@@ -74,8 +74,8 @@ static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
 	}
 }
 
-/* Register the pair as its own region: the peer gets its key, and with the key
- * of a larger region it could write into tables of other peers' connections. */
+/* Register the pair as its own region: the peer gets its key, and the key of a
+ * larger region would let it write into tables of other peers' connections. */
 static int tables_register(struct mpib_tenant *t, unsigned rails,
 			   struct mpib_tables *tables, size_t bytes)
 {
@@ -132,7 +132,7 @@ void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->slab->free |= 1ull << tables->index;
 }
 
-/* Remaining connections are freed with the engine. */
+/* Connections that remain are freed with the engine. */
 static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 {
 	for (unsigned i = 0; i < MPIB_TABLES_PER_SLAB; i++)
@@ -331,8 +331,9 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* Take a tenant without references off the list at once: an mpib_tenant_get()
- * of the same uid before on_leave() is done creates a new one. */
+/* Take a tenant without references off the list immediately: if
+ * mpib_tenant_get() is called for the same uid before on_leave() is done, it
+ * creates a new tenant. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

@@ -21,28 +21,28 @@
 #include "engine/recovery/stop.h"
 #include "engine/trace.h"
 
-/* Time limit of a try, and pause before the next. Once the rail works again, a
- * try succeeds within 2 s, unless a node has no free core. */
+/* Time limit of an attempt, and pause before the next one. When the rail works
+ * again, an attempt succeeds within 2 s, unless a node has no free core. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
-/* Limit the number of lanes that are tried in this rhythm: each try creates
- * QPs, which takes the control thread some ms. With more lanes, each pauses
- * longer. */
+/* The number of lanes that retry at this rate: each attempt creates QPs, which
+ * takes the control thread some ms. If more lanes retry, each pauses longer. */
 #define AGAIN_LANES 64
 /* Each failure soon after a rail came back makes the hold-down four times as
- * long, at most this number of times. */
+ * long, at most this many times. */
 #define HOLD_GROWS 3
 /* Time limits of a stop, in ticks of this control thread, so that a pause of
- * the whole process does not count. A device flushes its QPs in milliseconds.
- * The peer's shard, which has the same limit, takes longer only if it hangs. */
+ * the whole process does not count. A device flushes its QPs within
+ * milliseconds. The peer's shard has the same limit and takes longer only if it
+ * hangs. */
 #define STOP_TICK_NS 1000000000ull
 #define FLUSH_TICKS 30
 #define PEER_STOP_TICKS 120
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
 /* Most bitmaps of one fence: both directions of every connection of a shard,
- * but no more than the lane ever had connections, because the peer starts none
- * that was not created here first. */
+ * but no more than the connections that the lane ever had, because the peer
+ * starts none that was not created here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
 static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
@@ -117,7 +117,7 @@ static void on_job_done(void *arg, int status)
 	mpib_rail_job_free(job);
 }
 
-/* Run fn on the shard, and after it then() here, unless the lane is being
+/* Run fn on the shard, and then then() here, unless the lane is being
  * killed. */
 static void rail_job_run(struct mpib_rail_job *job, mpib_msg_fn *fn,
 			 mpib_rail_then_fn *then)
@@ -235,7 +235,7 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	return ns;
 }
 
-/* If no rail is live: start the grace period, and shorten the hold-downs. */
+/* If no rail is live, start the grace period and shorten the hold-downs. */
 static void begin_grace(struct mpib_lane *lane)
 {
 	struct mpib_engine *e = lane->shard->engine;
@@ -263,11 +263,11 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
 	bool carried = ctl->resumed_ns >= ctl->stopped_ns;
 
-	/* A rail that was up for sixteen hold-downs is healthy again: count its
-	 * failures from 0. */
+	/* A rail that was up for sixteen hold-downs is healthy again: reset its
+	 * count of failures. */
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	/* A failed try disturbed no traffic. */
+	/* A failed attempt disturbed no traffic. */
 	ctl->failures += ctl->cause != MPIB_CAUSE_PROBE;
 	ctl->stopped_ns = now;
 	ctl->stop_ticks = 0;
@@ -293,12 +293,12 @@ static void failover_replay(struct mpib_lane *lane, unsigned rail)
 }
 
 /*
- * Evidence before a verdict. A silent rail may only mean that the peer's proxy,
- * or this one, gets no core. So the peer's shard is asked to look (LOOK), after
- * its answer (LOOKED) this end's shard looks, and only then the rail is judged.
- * A question that was lost with its peer link is asked again on the next one
- * (mpib_lane_retell()). So each is answered, or the rail stops, or the lane
- * ends by peer.silence.
+ * Evidence before a verdict. A rail may be silent only because the peer's
+ * proxy, or this one, gets no CPU time. So the peer's shard is asked to check
+ * the rail (LOOK). After its answer (LOOKED) this end's shard checks it, and
+ * only then the rail is judged. If the peer link loses a question, it is asked
+ * again on the next link (mpib_lane_retell()). So each question is answered, or
+ * the rail stops, or the lane ends by peer.silence.
  */
 static void rail_ask(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_ask what)
@@ -344,9 +344,9 @@ static void rail_connect(struct mpib_lane *lane, unsigned rail)
 		failover_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	/* What arrives before the peer has connected its QPs, too, is lost, and
-	 * a device repeats it only after qp.timeout, which by default is longer
-	 * than the try. */
+	/* Data that arrives before the peer has connected its QPs is also lost.
+	 * The device repeats it only after qp.timeout, which by default is
+	 * longer than the attempt. */
 	rail_ask(lane, rail, MPIB_ASK_CONNECTED);
 }
 
@@ -360,7 +360,7 @@ static void on_probed(struct mpib_rail_job *job, int status)
 	struct mpib_lane *lane = job->lane;
 	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
 
-	/* Ignore the probes of an attempt that was given up meanwhile. */
+	/* Ignore the probes of an attempt that has ended meanwhile. */
 	if (ctl->fence.state != MPIB_FENCE_PROBING ||
 	    job->epoch != ctl->fence.epoch)
 		return;
@@ -370,7 +370,7 @@ static void on_probed(struct mpib_rail_job *job, int status)
 	rail_act(lane, job->rail, mpib_fence_probed(&ctl->fence, status == 0));
 }
 
-/* Probe the new QPs, whose peers are connected. */
+/* Probe the new QPs, whose peers are now connected. */
 static void rail_probe(struct mpib_lane *lane, unsigned rail)
 {
 	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_connect, on_probed);
@@ -429,7 +429,7 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 
 	if (lane->ctl.over)
 		return;
-	/* Only probes are posted yet. */
+	/* Only probes have been posted so far. */
 	if (ctl->fence.state == MPIB_FENCE_PROBING && cause == MPIB_CAUSE_ERROR)
 		cause = MPIB_CAUSE_PROBE;
 	actions = mpib_fence_fault(&ctl->fence);
@@ -443,7 +443,7 @@ void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 {
 	const struct mpib_fence *fence = &lane->ctl.rail[rail].fence;
 
-	/* Otherwise it stops anyway. */
+	/* Otherwise the rail stops anyway. */
 	if (!lane->ctl.over && fence->state == MPIB_FENCE_LIVE &&
 	    fence->epoch == epoch)
 		rail_ask(lane, rail, MPIB_ASK_STUCK);
@@ -462,8 +462,8 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	rail_act(lane, rail, actions);
 }
 
-/* Check the ports, which may have changed since the lane's fences were last
- * told. Tell them that a port went down even if it is up again: the QPs may use
+/* Check the ports, which may have changed since their last report to the lane's
+ * fences. Report a port that went down even if it is up again: the QPs may use
  * an address that is gone. */
 static void rail_look(struct mpib_lane *lane)
 {
@@ -484,11 +484,11 @@ void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up)
 {
 	s->rail[rail].up = up;
 	s->rail[rail].downs += !up;
-	/* mpib_failover_dispatch() tells the lanes. */
+	/* mpib_failover_dispatch() informs the lanes. */
 	mpib_rail_arm(s->engine, mpib_now_ns());
 }
 
-/* Count a tick of the rail's stop. Without the limits, messages with a stripe
+/* Count a tick of the rail's stop. Without these limits, messages with a stripe
  * on the rail would wait for ever: the peer link answers PING, and the grace
  * period does not begin while the other rail is live. */
 static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
@@ -526,7 +526,7 @@ static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
 	}
 }
 
-/* Check the lane. Returns its next deadline, UINT64_MAX for none. */
+/* Check the lane's deadlines. Return the next one, UINT64_MAX for none. */
 static uint64_t failover_look(struct mpib_lane *lane, uint64_t now)
 {
 	struct mpib_lane_control *ctl = &lane->ctl;
@@ -555,7 +555,7 @@ static uint64_t failover_look(struct mpib_lane *lane, uint64_t now)
 	return next;
 }
 
-/* Return the number of lanes of which a rail's probes failed lately. */
+/* Return the number of lanes on which a rail's probes failed lately. */
 static unsigned count_retried(const struct mpib_engine *engine)
 {
 	const struct mpib_lane *lane;
@@ -604,7 +604,7 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 		mpib_rail_arm(engine, next);
 }
 
-/* Tell the shard which rails are drained: by this proxy or by the peer's. */
+/* Tell the shard which rails this proxy or the peer's drains. */
 static void rail_drained_set(struct mpib_lane *lane)
 {
 	struct mpib_rail_job *job = rail_job_new(lane, 0);
@@ -692,8 +692,8 @@ static void rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 
-	/* The peer asks again without an answer only after the rail stopped.
-	 * Make one look at a time, however often a peer asks. */
+	/* The peer asks again without an answer only if the rail has stopped.
+	 * Check once at a time, however often a peer asks. */
 	ctl->look_epoch = msg->epoch;
 	if (ctl->looking)
 		ctl->look_again = true;
@@ -721,8 +721,8 @@ static void on_looked(struct mpib_rail_job *job, int status)
 	uint8_t what = ctl->asks;
 
 	(void)status;
-	/* A rail that has stopped meanwhile has no more questions, and this may
-	 * be the look of an earlier one. */
+	/* If the rail has stopped meanwhile, its questions are dropped, and
+	 * this may be the answer to an earlier question. */
 	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
 	    job->look.stuck != (what == MPIB_ASK_STUCK))
 		return;
@@ -832,9 +832,9 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	return false;
 }
 
-/* Messages of a broken peer link may be lost. So each end repeats those that the
- * state of its fence implies, and the other ignores what it has already
- * (failover/fence.h). */
+/* Messages of a broken peer link may be lost. So each end repeats the messages
+ * that the state of its fence implies, and the other end ignores those that it
+ * has already (failover/fence.h). */
 static void retell_fence(struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];

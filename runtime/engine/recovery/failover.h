@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail of a lane fails and comes back. The control thread of each end runs a
- * struct mpib_fence per rail (failover/fence.h says why that is safe) and
- * exchanges messages with the peer's proxy. The shard thread handles traffic:
- * it notices faults, stops the rail, makes the receive bitmaps and posts lost
- * stripes again.
+ * How a rail of a lane fails and comes back. The control thread of each end
+ * runs a struct mpib_fence per rail (failover/fence.h explains why that is
+ * safe) and exchanges messages with the peer's proxy. The shard thread handles
+ * traffic: it notices faults, stops the rail, makes the receive bitmaps and
+ * posts lost stripes again.
  *
  * Stripe k of a send op is the part first posted to rail k. A stripe that was
  * lost in a fence is posted again with an IMM whose mask is 0: the completion
- * record sent with that IMM says which stripes the IMM ends.
+ * record sent with that IMM names the stripes that it ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -17,20 +17,20 @@
 #include "failover/fence.h"
 #include "verbs/verbs.h"
 
-#define MPIB_RECV_BITMAPS 16 /* at most, in one FENCED message */
+#define MPIB_RECV_BITMAPS 16 /* bitmaps in one FENCED message, at most */
 
 struct mpib_call;
 struct mpib_shard;
 
-/* What one end of a connection had received when its end of the rail stopped. A
- * receiver reports which slots have ended and which stripes of the others it
- * has; a sender reports up to which slot it has CTS. */
+/* The state of one end of a connection when its end of the rail stopped. A
+ * receiver reports which slots have ended and which stripes of the other slots
+ * it has; a sender reports up to which slot it has CTS. */
 struct mpib_recv_bitmap {
 	uint32_t conn; /* the connection's number at the receiver */
 	bool sender; /* made by the sender's end */
 	uint64_t first; /* receiver: the oldest slot that has not ended;
 			   sender: the first slot without a CTS */
-	/* Receiver: number of slots, starting at first, that seen covers. */
+	/* Receiver: number of slots from first on that seen covers. */
 	uint16_t slots;
 	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
@@ -39,12 +39,13 @@ enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
 	MPIB_RAIL_FENCED, /* stopped, with receive bitmaps; several messages,
 			     the last one has more == 0 */
-	MPIB_RAIL_RECONNECT, /* this end's new QPs */
+	MPIB_RAIL_RECONNECT, /* the new QPs of this end */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
 	/* Post nothing new on the rail (on), or use it again. */
 	MPIB_RAIL_DRAIN,
-	MPIB_RAIL_LOOK, /* asks whether the rail moves at that end -> LOOKED */
-	MPIB_RAIL_LOOKED, /* the shard has looked since then (watch.c) */
+	/* asks whether the rail makes progress at that end -> LOOKED */
+	MPIB_RAIL_LOOK,
+	MPIB_RAIL_LOOKED, /* the shard has checked since then (watch.c) */
 };
 
 /* A message between the proxies of the two ends of a lane (peer link). */
@@ -57,7 +58,7 @@ struct mpib_rail_msg {
 	bool moved; /* LOOKED: bytes arrived while the shard looked */
 	struct mpib_lane_rail_info info; /* RECONNECT */
 	bool more; /* FENCED */
-	bool lost; /* FENCED: of mpib_recv_bitmaps */
+	bool lost; /* FENCED: the bitmaps' end lost its device */
 	uint8_t bitmaps;
 	struct mpib_recv_bitmap bitmap[MPIB_RECV_BITMAPS];
 };
@@ -68,15 +69,15 @@ struct mpib_recv_bitmaps {
 	/* The device of the end that made them is lost, perhaps with writes
 	 * that it had acknowledged. */
 	bool lost;
-	/* Of mpib_rail_control.ours: the bitmaps exist, even if there are 0. */
+	/* In mpib_rail_control.ours: the bitmaps exist, even if there are 0. */
 	bool kept;
 };
 
-/* Why the peer's shard is asked to look (failover.c). */
+/* The reason why the peer's shard is asked to check (failover.c). */
 enum mpib_rail_ask {
 	MPIB_ASK_NOTHING,
-	MPIB_ASK_CONNECTED, /* its QPs are connected: probes may be sent */
-	MPIB_ASK_PROBES, /* the probes of this end had no answer in time */
+	MPIB_ASK_CONNECTED, /* its QPs are connected, so probes may be sent */
+	MPIB_ASK_PROBES, /* the probes of this end were not answered in time */
 	MPIB_ASK_STUCK, /* the watchdog suspects the rail */
 };
 
@@ -84,39 +85,40 @@ enum mpib_rail_ask {
 struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
-	struct mpib_recv_bitmaps theirs; /* the peer's, for the present fence */
+	struct mpib_recv_bitmaps theirs; /* the peer's, for the current fence */
 	/* This end's bitmaps of an epoch, by the epoch's lowest bit, until the
 	 * peer sends a message of the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
-	/* Time limit of the fence's state, 0: none. STOPPING and STOPPED: the
-	 * next tick; DOWN: the end of the hold-down; PROBING: of the probes. */
+	/* Deadline of the fence's state, 0: none. STOPPING and STOPPED: the
+	 * next tick; DOWN: the end of the hold-down; PROBING: the end of the
+	 * attempt. */
 	uint64_t due;
-	uint32_t stop_ticks; /* that the present stop has taken */
+	uint32_t stop_ticks; /* ticks that the current stop has taken */
 	uint64_t stopped_ns, resumed_ns;
 	/* failures in a row, each soon after the rail came back */
 	uint32_t failures;
-	uint32_t downs; /* of the port, that the fence was told */
+	uint32_t downs; /* downs of the port that the fence already knows */
 	uint8_t cause; /* enum mpib_rail_cause, of the last stop */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
-	bool answered; /* the peer has answered, and this end's shard looks */
-	/* This end's shard looks for the peer, which asked in look_epoch;
-	 * look_again: the peer has asked once more meanwhile. */
+	bool answered; /* the peer has answered, and this end's shard checks */
+	/* looking: this end's shard checks for the peer, which asked in
+	 * look_epoch; look_again: the peer has asked once more meanwhile. */
 	bool looking, look_again;
 	uint32_t look_epoch;
 };
 
 struct mpib_lane_control {
 	struct mpib_rail_control rail[MPIB_RAILS];
-	uint64_t conns; /* connections that were ever on the lane */
+	uint64_t conns; /* connections that the lane ever had */
 	uint64_t grace_until; /* 0: a rail is live */
 	uint8_t last; /* rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
-	bool over; /* the lane is killed: take no more actions */
+	bool over; /* the lane is killed: carry out no more actions */
 };
 
-/* A task about one rail of a lane that the control thread gives to the shard.
- * Afterwards it runs then() with the job on the control thread. */
+/* A task of the control thread for the shard, about one rail of a lane.
+ * Afterwards then() runs with the job on the control thread. */
 struct mpib_rail_job;
 typedef void mpib_rail_then_fn(struct mpib_rail_job *job, int status);
 
@@ -124,21 +126,22 @@ struct mpib_rail_job {
 	struct mpib_lane *lane;
 	unsigned rail;
 	mpib_rail_then_fn *then; /* or NULL */
-	uint32_t epoch; /* of the rail's next QPs */
+	uint32_t epoch; /* epoch of the rail's next QPs */
 	uint8_t drain; /* for mpib_rail_on_drain(): bit per drained rail */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool grace; /* for mpib_rail_on_late(): the lane's grace period */
-	struct mpib_recv_bitmaps bitmaps; /* from mpib_rail_on_stop(): ours;
-					     to mpib_rail_on_bitmaps(): the
-					     peer's */
-	uint64_t stopped_ns; /* when the rail was stopped last */
-	/* Result of mpib_rail_on_bitmaps(): what must be posted again, and how
-	 * long the fence took. */
+	/* made by mpib_rail_on_stop(); the peer's for mpib_rail_on_bitmaps() */
+	struct mpib_recv_bitmaps bitmaps;
+	uint64_t stopped_ns; /* when the rail last stopped */
+	/* Result of mpib_rail_on_bitmaps(): the bytes that must be posted
+	 * again, and the duration of the fence. */
 	uint64_t lost_bytes, fenced_ns;
 	uint32_t lost_stripes;
-	uint32_t acked_stripes; /* of lost_stripes: acknowledged by the rail */
+	/* of lost_stripes: acknowledged by the rail before */
+	uint32_t acked_stripes;
 	struct mpib_rail_look {
-		/* For MPIB_ASK_STUCK: result when that question ends. */
+		/* For MPIB_ASK_STUCK: the result at the end of that
+		 * question. */
 		bool stuck;
 		bool begun;
 		bool moved;
@@ -166,28 +169,29 @@ enum mpib_lane_rail_state {
 	MPIB_RAIL_LIVE, /* carries traffic */
 	/* Post nothing more; completions still count. */
 	MPIB_RAIL_STOPPING,
-	/* Completions no longer count, so that the bitmaps remain true. */
+	/* Completions no longer count, so that the bitmaps stay true. */
 	MPIB_RAIL_STOPPED,
 };
 
 /* One rail of a lane, on the shard thread. */
 struct mpib_lane_rail {
 	enum mpib_lane_rail_state state;
-	unsigned probes; /* without a completion yet */
+	unsigned probes; /* probes without a completion yet */
 	struct mpib_call *stopped; /* answered when the rail has stopped */
 	struct mpib_call *probed; /* answered when all probes completed */
 };
 
 /* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	/* Ns without progress while WRs are outstanding, if the watchdog ran on
-	 * time. */
+	/* Ns without progress while WRs are outstanding, as far as the watchdog
+	 * ran on time. */
 	uint64_t stuck;
-	uint32_t seen; /* retired WRs when the watchdog last looked */
-	uint32_t unsignaled; /* unsignalled WRs after the last signalled one,
-				when the watchdog last looked */
+	uint32_t seen; /* retired WRs at the watchdog's last check */
+	/* unsignalled WRs after the last signalled one at the watchdog's last
+	 * check */
+	uint32_t unsignaled;
 	uint64_t moves; /* checks that saw progress */
-	/* Moves of the other rail when this rail got stuck. */
+	/* `moves` of the other rail when this rail got stuck. */
 	uint64_t moves_other;
 	uint32_t asked_retired; /* retired WRs when the peer was asked */
 	bool asked; /* the verdict is still pending */
@@ -205,20 +209,19 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 void mpib_lane_unlinked(struct mpib_lane *lane);
 /* The peer link was made again: send what the states of the rails imply. */
 void mpib_lane_retell(struct mpib_lane *lane);
-/* Handle a change of a port's state, as the shard's context sees it. All
- * changes come through this function, except the loss of the device:
- * mpib_rail_lose(). */
+/* Handle a change of a port's state as the shard's context sees it. All changes
+ * pass through this function, except the loss of a device: mpib_rail_lose(). */
 void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up);
-/* mpib_engine_drained() has changed for the device: make both ends of its lanes
- * put nothing new on the drained rails. A lane without another rail continues
+/* mpib_engine_drained() has changed for the device: let both ends of its lanes
+ * post nothing new on the drained rails. A lane without another rail continues
  * to use them. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned device);
 /* Call before the first lane is created. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
 /* Handle changes of ports and expired time limits. Stopping rails and creating
- * QPs of many lanes takes seconds, during which clients and peers would wait. So
- * each call works this long at most; the next calls do the rest. */
+ * QPs of many lanes takes seconds, in which clients and peers would wait. So
+ * each call works for at most this long; the next calls do the rest. */
 #define MPIB_RAIL_TURN_NS 20000000u
 void mpib_failover_dispatch(struct mpib_engine *engine);
 /* Make the timer run mpib_failover_dispatch() at this time or earlier. */
@@ -226,22 +229,22 @@ void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* A shard found a fault of the lane's rail. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
-/* A shard finds the rail of this epoch stuck. Never judge a rail by the clock
- * alone, because the peer's process may have had no core: the peer's shard is
- * asked to look, and the verdict follows after it and then this end's shard
- * have looked. Without an answer there is no verdict. */
+/* A shard finds the rail of this epoch stuck. A rail is never judged by the
+ * clock alone, because the peer's process may have had no CPU time. The peer's
+ * shard is asked to check, and the verdict follows after it and then this end's
+ * shard have checked. Without an answer there is no verdict. */
 void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
-/* The lane is being killed: take no more actions for it. */
+/* The lane is being killed: carry out no more actions for it. */
 void mpib_failover_end(struct mpib_lane *lane);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 
 /*
  * stop.c: the shard's device context of the rail failed for good. From now on
- * nothing new is created on the rail (rail/rail.h), and the shard goes on
- * without it. After that, mpib_async_port() runs, never inside this call, which
- * may come from the middle of creating an object, or of a walk over the lanes.
- * why is a literal. Control thread.
+ * nothing new is created on the rail (rail/rail.h), and the shard continues
+ * without it. mpib_async_port() runs later, never inside this call, because the
+ * caller may be creating an object or walking over the lanes. why is a literal.
+ * Control thread.
  */
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 

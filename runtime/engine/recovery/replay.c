@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay: post again on an open rail the stripes that a rail lost.
+/* Replay: post stripes that a rail lost again on an open rail.
  * mpib_receiver_arrived() is the receiver's side. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -26,7 +26,7 @@ void mpib_replay_drop(struct engine_conn *f)
 	}
 }
 
-/* Get the CTS that the range was posted by. It is still in the CTS table,
+/* Get the CTS for which the range was posted. It is still in the CTS table,
  * because the slot has not ended at the receiver. */
 static bool range_cts(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s, struct mpib_cts *cts)
@@ -58,8 +58,9 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* Return the send op that has the IMM of p's slot: p, or one posted later. If a
- * peer lies about what it has, there may be none; return p then. */
+/* Return the send op that carries the IMM of p's slot: p, or one posted
+ * later. If a peer lies about what it has received, there may be none;
+ * then return p. */
 static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 {
 	unsigned first = (unsigned)(p - f->tx.op), i = first;
@@ -70,7 +71,7 @@ static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 }
 
 /* Return the slot's completion record. Make it now if the first post needed
- * none; a slot of several send ops always has one. */
+ * none; a slot with several send ops always has one. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -87,8 +88,8 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Count the lost stripes for rail q instead of the rail that lost them, in the
- * record (or in what will become the record) too, so that the receiver counts
+/* Count the lost stripes for rail q instead of the rail that lost them, also in
+ * the record (or in what will become the record), so that the receiver counts
  * the same bytes per rail. open: the slot's IMM is not posted yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
@@ -137,7 +138,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
 	again = mpib_stripes_repost(&p->c, q, open);
-	p->before = -1; /* its time is not a sample of a rail */
+	p->before = -1; /* its time is not a valid sample of a rail */
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);
@@ -159,9 +160,9 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 					    number | again << 8));
 }
 
-/* Return whether no stripe that the IMM of send op last covers is in flight
- * on another rail than q, or on several QPs: the IMM could overtake such a
- * stripe. */
+/* Return whether every stripe that the IMM of send op last covers and that is
+ * still in flight is on rail q and on one QP. Otherwise the IMM could overtake
+ * it. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -179,7 +180,7 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 /* Reclaim stripes for the IMM of send op last. With end-to-end acks send ops
  * are held until delivered. The stripes that the IMM covers must travel on its
  * rail q. So those of earlier send ops that another rail acknowledged count as
- * lost now and are posted again. True if there are any. */
+ * lost now and are posted again. Return true if there are any. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -296,8 +297,8 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 				      false);
 }
 
-/* Return whether the client got bytes back that the rail carried into the slot
- * being filled. No bitmap tells whether the receiver has them. */
+/* Return whether the client was given back bytes of the unfinished slot that
+ * the rail carried. No bitmap shows whether the receiver has them. */
 static bool released_open(struct engine_conn *f, unsigned rail)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -316,12 +317,13 @@ static bool released_open(struct engine_conn *f, unsigned rail)
 }
 
 /*
- * Check that the receiver has every byte that the rail acknowledged and that was
- * given back to the client, so that it cannot be sent again. With end-to-end
- * acks a client gets bytes back only when the slot is delivered, except for
- * slots with MPIB_ENDED_RELEASED. The receiver lacks acknowledged bytes if its
- * device died before it placed them. It has those that an IMM covers which it
- * has seen. If its device is lost, there is no proof of the others.
+ * Check that the receiver has every byte that the rail acknowledged and that
+ * was given back to the client, because such a byte cannot be sent again. With
+ * end-to-end acks a client gets bytes back only when the slot is delivered,
+ * except for slots with MPIB_ENDED_RELEASED. The receiver lacks acknowledged
+ * bytes if its device died before it placed them. It has the bytes covered by
+ * an IMM that it has seen. If its device is lost, there is no proof for the
+ * others.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a, bool lost)
@@ -385,9 +387,9 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
-/* Only the rank still has the bytes. If it can resume, lose the lane: then the
- * rank posts all messages again that are not complete, from their first byte.
- * With end-to-end acks that includes this one. */
+/* Only the rank still has the bytes. If it can resume, treat the lane as lost:
+ * then the rank posts all messages again that are not complete, from their
+ * first byte. With end-to-end acks that includes this message. */
 static void break_of_lost(struct engine_conn *f, unsigned rail)
 {
 	char why[160];
@@ -404,9 +406,9 @@ static void break_of_lost(struct engine_conn *f, unsigned rail)
 
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
-	/* The peer's bitmap may be many slots old, because the other rail goes
-	 * on meanwhile. A receiver without a bitmap had not started when the
-	 * peer stopped; the CTS that we have from it came later, on the other
+	/* The peer's bitmap may be many slots old, because the other rail
+	 * continues meanwhile. A receiver without a bitmap had not started when
+	 * the peer stopped; its CTS that this end has came later, on the other
 	 * rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
@@ -442,8 +444,8 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
 	/* If the peer's sender has no bitmap, it had not started and has no
-	 * CTS. Slots from freed to tail are cancelled ones: the sender needs
-	 * their CTS, too, because it reads past them one by one. */
+	 * CTS. Slots from freed to tail are cancelled: the sender needs their
+	 * CTS, too, because it reads past them one by one. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;

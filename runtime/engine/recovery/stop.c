@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shard thread's part in stopping a rail of a lane and in starting it
  * again: post no more, wait until the last WR of each QP is flushed, and make
- * the receive bitmaps in the same step in which the rail has stopped. No
- * completion of the rail counts after that step, so the bitmaps remain true. */
+ * the receive bitmaps in the same step in which the rail becomes stopped. After
+ * that step no completion of the rail counts, so the bitmaps stay true. */
 #include "engine/recovery/stop.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void on_fault(struct mpib_msg *msg)
 	free(fault);
 }
 
-/* Allocating on the shard is allowed here for the same reason as in
+/* An allocation on the shard is allowed here for the same reason as in
  * mpib_broken_tell(): something broke. */
 static void send_fault(struct mpib_lane *lane, unsigned rail,
 		       enum mpib_rail_cause cause, bool suspected)
@@ -164,7 +164,7 @@ static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
 		mpib_call_done(lane->shard, call, status);
 }
 
-/* Stop the rail; the control thread has moved its QPs to ERR already. */
+/* Stop the rail; the control thread has already moved its QPs to ERR. */
 void mpib_rail_on_stop(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -221,8 +221,8 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 
-	/* Skip it if the rail failed again since: its next fence is under
-	 * way. */
+	/* Skip it if the rail has failed again: its next fence is in
+	 * progress. */
 	if (lane->rail[job->rail].state == MPIB_RAIL_PROBING)
 		mpib_rail_enter(lane, job->rail, MPIB_RAIL_LIVE);
 	lane->shard->rail[job->rail].n.failover.failbacks++;
@@ -239,8 +239,8 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* A time limit of the control thread has passed: the grace period of a lane
- * without a rail, or that of the peer to stop its end of the rail. */
+/* A time limit of the control thread has expired: the grace period of a lane
+ * without a rail, or the time for the peer to stop its end of the rail. */
 void mpib_rail_on_late(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -340,7 +340,7 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
 	mpib_failover_end(lane);
-	/* If a device hangs, this takes effect later, but before memory is
+	/* If a device hangs, this takes effect later, but before the memory is
 	 * deregistered. */
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_to_err(lane, r);
@@ -350,15 +350,15 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 /*
  * A lost device context: the device failed or was removed, or its completion
  * queue overran. The context gives no more completions, not even of flushed
- * WRs, so the shard does not wait for them: the rail counts as stopped at once.
- * That is as safe as a flush. The peer's QPs, which are in ERR before the peer
- * answers the fence, refuse what this end still sends. What the peer still
- * sends finds no device here, or a QP in ERR. If the device hangs, its QPs may
- * accept data until it answers again. But the peer sends nothing more after it
- * answered the fence, and data of a peer that never answers reaches only memory
- * that is deregistered after the ERR (hca/calls.c). Our receive bitmap remains
- * true because the shard handles no completion of the rail from then on. This
- * engine never uses the rail again.
+ * WRs, so the shard does not wait for them: the rail counts as stopped
+ * immediately. That is as safe as a flush. The peer's QPs are in ERR before the
+ * peer answers the fence, so they refuse data that this end still sends. Data
+ * that the peer still sends meets no device here, or a QP in ERR. If the device
+ * hangs, its QPs may accept data until it answers again. But the peer sends
+ * nothing more after it has answered the fence, and data of a peer that never
+ * answers reaches only memory that is deregistered after the ERR (hca/calls.c).
+ * The receive bitmap stays true because the shard handles no completion of the
+ * rail from then on. This engine never uses the rail again.
  */
 
 struct loss {
@@ -378,7 +378,8 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 				"removed",
 				mpib_rail_label(s, r),
 				mpib_rail_spec(s, r)->name);
-	/* After the rail is closed, so that a last write uses the other. */
+	/* After the rail is closed, so that a last write uses the other
+	 * rail. */
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
@@ -402,8 +403,8 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* From now on the kernel would always report this descriptor as
-	 * readable. */
+	/* From now on the kernel would report this descriptor as readable for
+	 * ever. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
 	mpib_loopback_lost(t, loss->rail);

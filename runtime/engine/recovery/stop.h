@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: what the shard thread does when lanes break and rails
+/* Engine-internal: the shard thread's actions when lanes break and rails
  * fail. */
 #ifndef MPIB_ENGINE_STOP_H
 #define MPIB_ENGINE_STOP_H
@@ -9,17 +9,17 @@
 /*
  * stop.c: shard thread.
  */
-/* Break the lane and its connections: as lost if connections can resume, else
- * with -ETIMEDOUT if that is the error, else with -ECONNRESET. Tell the control
- * thread. */
+/* Break the lane and its connections, and tell the control thread. Connections
+ * that can resume end as lost; others end with -ETIMEDOUT if that is the error,
+ * else with -ECONNRESET. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Post no more to the rail, and have the control thread fence it. False: the
+/* Post no more to the rail, and let the control thread fence it. False: the
  * lane has no failover, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
 /* The rail is stuck: the control thread asks the peer, and fences the rail if
- * it is still stuck after both ends have looked. */
+ * it is still stuck after both ends have checked. */
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail);
 /* After a completion: if the rail has stopped now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
@@ -31,13 +31,13 @@ void mpib_rail_on_connect(struct mpib_msg *msg);
 void mpib_rail_on_resume(struct mpib_msg *msg);
 void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_late(struct mpib_msg *msg);
-/* Any thread: add a bitmap, zeroed. */
+/* Any thread: add a zeroed bitmap. */
 struct mpib_recv_bitmap *mpib_recv_bitmap_add(struct mpib_recv_bitmaps *a);
 
 /* replay.c: shard thread. A mailbox handler like those of stop.c; the job has
  * the peer's receive bitmaps. */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
-/* The order in which it needs them, for qsort(). Any thread. */
+/* The order in which the handler needs them, for qsort(). Any thread. */
 int mpib_recv_bitmap_order(const void *a, const void *b);
 
 /* watch.c: shard thread. Call once in MPIB_WATCH_TURNS turns and before each
@@ -45,14 +45,14 @@ int mpib_recv_bitmap_order(const void *a, const void *b);
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10
 void mpib_watch(struct mpib_shard *s);
-/* Give the verdict on a rail about which the peer was asked: false if WRs
- * have retired since, or the peer saw the rail move. Then the watchdog
- * starts again. */
+/* Give the verdict on a rail about which the peer was asked: false if WRs have
+ * retired since, or the peer saw progress on the rail. Then the watchdog starts
+ * again. */
 bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
 
 /* watch.c: shard thread. A mailbox handler like those of stop.c. The call
- * completes after the rail's device had its chance to move, and job->look.moved
- * says whether it did. */
+ * completes after the rail's device had time to make progress; job->look.moved
+ * tells whether it did. */
 void mpib_rail_on_look(struct mpib_msg *msg);
 /* End the looks of a lane that is killed. */
 void mpib_looks_end(struct mpib_lane *lane);

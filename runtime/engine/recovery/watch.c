@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The progress watchdog, for rails that fail without an event. A rail is stuck
- * while signalled WRs are outstanding and none retires. The rail is suspected if
- *  - it is stuck for longer than the sum of 8 smoothed round-trip times, but at
+ * while signalled WRs are outstanding and none retires. The rail is suspected
+ * if - it is stuck for longer than the sum of 8 smoothed round-trip times, but
+ * at
  *    least 50 and at most 120 ms, and twice the time that the bytes in flight
  *    take at the rail's rate; of a longer pause between two checks only two
- *    intervals count, and
- *  - the other rail of the lane makes progress meanwhile; an idle other rail
+ *    intervals count, and - the other rail of the lane makes progress
+ *    meanwhile; an idle other rail
  *    gets a probe to find that out. While the other rail is not in use, the
- *    limit is seconds.
- * If neither rail moves, the peer's node stands still, which is not a fault of
- * a rail. A suspected rail is at fault if it is still stuck after the peer's
- * shard and then this one have looked (failover.c): until then either may have
- * had no core. Shard thread.
+ *    limit is seconds. If neither rail makes progress, the peer's node stands
+ *    still, which is not a fault of a rail. A suspected rail is at fault if it
+ *    is still stuck after the peer's shard and then this one have checked it
+ *    (failover.c): until then either may have had no CPU time. Shard thread.
  */
 #include "engine/conn/conn.h"
 
@@ -23,9 +23,9 @@
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
 #define NS_PER_BYTE_MAX 100u
-/* Limit if no other rail could carry the bytes of a stuck one. */
+/* Limit if no other rail could carry the stuck rail's bytes. */
 #define ALONE_NS 3000000000ull
-/* The other rail must have moved in this number of checks. */
+/* The other rail must have made progress in this many checks. */
 #define MOVES 2
 
 struct watch_sums {
@@ -47,9 +47,9 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 }
 
 /* Post a probe after unsignalled WRs. CTS are mostly unsignalled: their loss
- * would not be noticed, and each uses a place in the CQ, so that many idle
- * lanes together would fill the CQ. If unsignalled WRs are the newest on a QP
- * for two checks, post a signalled probe. */
+ * would not be noticed, and each uses a place in the CQ, so many idle lanes
+ * together would fill the CQ. If unsignalled WRs are the newest on a QP for two
+ * checks, post a signalled probe. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {
@@ -67,8 +67,8 @@ static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 	w->unsignaled = sum->unsignaled;
 }
 
-/* Return the time that the bytes in flight take at the rate seen up to the last
- * ack. No rail counts as slower than 10 MB/s. */
+/* Return the time that the bytes in flight take at the rate up to the last ack.
+ * No rail counts as slower than 10 MB/s. */
 static uint64_t transfer_ns(const struct mpib_tracker *t)
 {
 	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
@@ -90,7 +90,7 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 		usual = ALONE_NS;
 	else if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
-	/* A slower rail is as good as dead while the other rail moves. */
+	/* A slower rail counts as dead while the other rail makes progress. */
 	else if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
@@ -109,8 +109,8 @@ bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved)
 	return false;
 }
 
-/* True while WRs of the rail are outstanding; without failover, only while some
- * are unsignalled. */
+/* Return true while WRs of the rail are outstanding; without failover, only
+ * while some are unsignalled. */
 static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
@@ -148,7 +148,7 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	return true;
 }
 
-/* True while WRs of the lane's open rails are outstanding. */
+/* Return true while WRs of the lane's open rails are outstanding. */
 static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 {
 	bool still = false;
@@ -161,18 +161,20 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 	return still;
 }
 
-/* A look at a rail (see failover.c): the shard continues its turns, and the
- * look ends when the device had its chance to move the rail. A software HCA
- * moves only in turns that the shard makes for it, so these are counted. An HCA
- * moves by itself, and at most needs this end's receives. Shard thread. */
+/* A check of a rail (see failover.c): the shard continues its turns, and the
+ * check ends when the device had time to make progress on the rail. A software
+ * HCA makes progress only in turns that the shard makes for it, so these are
+ * counted. An HCA makes progress by itself, and at most needs this end's
+ * receives. Shard thread. */
 
 /* Calls of end_looks(), each after MPIB_WATCH_TURNS turns or before a
  * sleep. */
 #define PASSES 2
-/* A turn serves 64 sockets and reads 96 KiB or more from each: this number of
- * turns serves thousands, or reads all that the buffers of one socket hold. */
+/* A turn serves 64 sockets and reads at least 96 KiB from each. This number of
+ * turns serves thousands of sockets, or reads everything in the buffers of one
+ * socket. */
 #define DEVICE_TURNS 64
-/* The shard does not sleep while it looks, unless another thread has the device
+/* The shard does not sleep during a check, unless another thread has the device
  * for longer than this number of turns. */
 #define AWAKE_TURNS 1024
 
@@ -284,7 +286,7 @@ void mpib_watch(struct mpib_shard *s)
 	/* The shard thread itself may have been descheduled in between. */
 	if (ns > 2 * WATCH_NS)
 		ns = 2 * WATCH_NS;
-	/* Few of a thousand lanes are posted to: leave out those at rest, until
+	/* Few of a thousand lanes are posted to: skip those at rest until
 	 * qp_post_chain() posts to them again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);

@@ -8,17 +8,18 @@
 
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
-#define SHORT 2000u /* ns; shorter times say nothing about a rail */
+#define SHORT 2000u /* ns; shorter times do not measure a rail */
 #define STRIDE (int32_t)(ONE / 8)
 #define MEAN 4 /* mean and noise cover about this many rounds */
-#define SURE 64 /* of ONE: noise up to this counts as none */
-#define HOME 16 /* pure noise moves the weight back by this part */
+#define SURE 64 /* of ONE: less noise counts as none */
+/* pure noise moves the weight back to the middle by this part */
+#define HOME 16
 #define EDGE (ONE / 512) /* smallest weight */
 #define NEARLY 24u /* of ALL: a smaller change is not reported */
 #define RUN 32 /* small messages between two tries */
-/* Least bytes of a part; ends of small ones say nothing. */
+/* Fewest bytes of a part; ends of small parts measure nothing. */
 #define LEAST (24u << 10)
-/* a cut must end a message sooner by more than 1/CUT_GAIN */
+/* a cut must shorten a message by more than 1/CUT_GAIN */
 #define CUT_GAIN 32
 
 static void adapt_round(struct mpib_adapt *a, struct mpib_tracker *track,
@@ -76,7 +77,7 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* Make one step of the law: e is what the weight lacks by the round's ends. */
+/* Make one step of the law: e is the weight's error by the round's ends. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -106,15 +107,15 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 		a->share = share;
 		a->since = now;
 	}
-	/* Samples of cuts under very different weights say little. */
+	/* Samples of cuts under very different weights are useless. */
 	if (distance(a->weight, was) > lesser / 4) {
 		mpib_choice_init(&a->cut, CUT_GAIN);
 		a->cut_weight = a->weight;
 	}
 }
 
-/* Return whether the round has lasted long enough, and both rails have ended
- * something in it. */
+/* Return whether the round has lasted long enough and both rails have ended
+ * stripes in it. */
 static bool is_round(const struct mpib_adapt *a,
 		     const struct mpib_tracker *track, uint64_t now)
 {
@@ -165,7 +166,7 @@ adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	return sup ? len : 0;
 }
 
-/* Return SUP's bytes of a send op of len bytes, so that both rails, with their
+/* Return SUP's bytes of a send op of len bytes such that both rails, with their
  * bytes in flight, end at the same time. */
 static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 			    uint64_t in_sup, uint32_t len)
@@ -176,14 +177,15 @@ static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 	return sup < len ? (uint32_t)sup : len;
 }
 
-/* Return whether a rail has so little in flight that it might run dry before a
- * whole send op of len bytes ends on the other. Then cutting may help. */
+/* Return whether a rail has so little in flight that it might become idle
+ * before a whole send op of len bytes ends on the other. Then a cut may
+ * help. */
 static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 {
 	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* Give rail r, which had nothing for long, a small part of a send op of len
+/* Give rail r, which was idle for long, a small part of a send op of len
  * bytes. */
 __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 						    uint32_t len, unsigned r)
@@ -197,8 +199,8 @@ __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* Return SUP's bytes of a send op that nothing waits behind if measured times
- * say that cutting it ends it sooner; 0: do not cut it. */
+/* Return SUP's bytes of a send op that nothing waits behind, if measured times
+ * show that a cut ends it sooner; 0: do not cut it. */
 static uint32_t adapt_cut(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t in_sout,
 			  uint64_t in_sup, uint32_t len)
@@ -220,8 +222,8 @@ static uint32_t adapt_cut(struct mpib_adapt *a,
 }
 
 /* Return the rail of a whole send op of len bytes, with the given bytes in
- * flight: the one that ends it first. If both are about equal, the one that has
- * had less than its weight. */
+ * flight: the rail that ends it first. If both are about equal, return the rail
+ * that has had less than its weight. */
 static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 				  uint64_t in_sup, uint32_t len)
 {
@@ -253,7 +255,7 @@ static inline bool is_stale(const struct mpib_tracker *track, unsigned r,
 	return used >= track[r].busy_since + MPIB_ADAPT_STALE;
 }
 
-/* Return SUP's bytes of a send op that goes whole. */
+/* Return SUP's bytes of a send op that is not cut. */
 static inline uint32_t by_queue(struct mpib_adapt *a,
 				const struct mpib_tracker *track,
 				uint64_t in_sout, uint64_t in_sup, uint32_t len,
@@ -286,7 +288,7 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 		in_sout += planned[MPIB_RAIL_SOUT];
 		in_sup += planned[MPIB_RAIL_SUP];
 	}
-	/* A rail that another send op waits for will not run dry. */
+	/* A rail that another send op waits for will not become idle. */
 	if (op == MPIB_ADAPT_ALONE && runs_dry(in_sout, in_sup, len)) {
 		sup = adapt_cut(a, track, in_sout, in_sup, len);
 		if (sup)
@@ -295,7 +297,7 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 	return by_queue(a, track, in_sout, in_sup, len, now);
 }
 
-/* SUP got sup of len bytes. */
+/* Count that SUP got sup of len bytes. */
 static void adapt_lead(struct mpib_adapt *a, uint32_t len, uint32_t sup)
 {
 	int64_t lead = a->lead + sup - (int64_t)((uint64_t)len * a->sure / ONE);
@@ -350,8 +352,7 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 }
 
 /* Return after how many parts one is sent in the less usual way. If that way
- * costs more, it is used so rarely that it takes no more than 1/COST of all
- * time. */
+ * costs more, it is used so rarely that it takes at most 1/COST of the time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
@@ -370,8 +371,8 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
-/* Return whether one part each suffices because spreading is cheaper by a
- * third. */
+/* Return whether one part of each kind suffices because spreading is cheaper by
+ * a third. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The adaptive split of one lane: whole messages join the shortest queue, and a
- * message is cut only if that ends it sooner. docs/split.md has the law, its
- * source and why it settles.
+ * message is cut only if that ends it sooner. docs/split.md explains the law,
+ * its source and why it settles.
  *
  * A message goes whole to the rail that will end it first: the one with the
  * fewest bytes, in flight and its own, relative to its weight. It is cut only
@@ -11,12 +11,11 @@
  * together.
  *
  * The weights follow the difference of the two rails' ends. A round measures,
- * per rail, the bytes that ended and the time from end to end. The next round's
- * weights move to those under which both rails would have ended together, if
- * the differences have one sign. The rest is noise, and the more noise, the
- * more the weights return to the middle. So a rail that gets little is not
- * mistaken for a slow one, and equal rails remain equal where cores are the
- * limit.
+ * per rail, the bytes that ended and the time from end to end. If the
+ * differences have one sign, the next round's weights move to those under which
+ * both rails would have ended together. The rest is noise: the more noise, the
+ * more the weights return to the middle. So a rail that gets little traffic
+ * does not count as slow, and equal rails stay equal if cores are the limit.
  *
  * A small message goes to the rail that answers small messages sooner, unless
  * much is in flight there.
@@ -40,12 +39,12 @@
  * send op over both rails instead of one (adapt.h, per lane). "Spread" stands
  * for either here.
  *
- * The cost of each way is the time from post to acknowledgement divided by the
- * bytes that were acknowledged in it, those of the part included: on an idle
- * rail that is the part's latency, on a busy rail the inverse of the rail's
- * rate. All sizes between two powers of two form a class with a smoothed cost
- * for each way. The first parts of a class use both ways in turn, and later now
- * and then a part uses the more expensive way, so that both costs remain known.
+ * The cost of each way is the time from post to acknowledgement, divided by the
+ * bytes that were acknowledged in that time, including the part's own. On an
+ * idle rail that is the part's latency, on a busy rail the inverse of the
+ * rail's rate. All sizes between two powers of two form a class with a smoothed
+ * cost for each way. The first parts of a class use both ways in turn. Later a
+ * part occasionally uses the more expensive way, so that both costs stay known.
  * The crossover is the smallest class from which on every class with known
  * costs is cheaper when spread. Until then only those first parts are spread.
  *
@@ -63,23 +62,24 @@ struct mpib_choice {
 	uint32_t margin;
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
-		uint32_t parts; /* posted, either way */
-		/* Parts when one last used the more expensive way. */
+		uint32_t parts; /* parts posted in either way */
+		/* Number of parts when one last used the more expensive way. */
 		uint32_t tried;
 		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
 };
 
-/* A way counts as the cheaper one if it is so by more than 1/margin: measured
- * costs are never exactly equal. */
+/* A way counts as cheaper if it is so by more than 1/margin: measured costs are
+ * never exactly equal. */
 void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
 /* Return whether to spread the next part of this size. Repeated calls return
- * the same until mpib_choice_posted(). */
+ * the same result until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
 /* A part of this size was posted. mpib_choice_note() follows unless the part
  * is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* A part was acknowledged ns after its post, with this many bytes of others. */
+/* A part was acknowledged ns after its post. Meanwhile this many bytes of other
+ * parts were acknowledged. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
@@ -111,14 +111,14 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
  *
  * bytes and ns give its speed: the acknowledged bytes of stripes longer than
  * MPIB_TRACK_SMALL, and the time that they took. That is the time from each end
- * to the next one while any was in flight, but no longer than the stripe itself
- * was. This holds for any order in which a rail serves its QPs: two parallel
- * stripes end together, and took the time of both.
+ * to the next end while any stripe was in flight, but at most the stripe's own
+ * time in flight. This holds for any order in which a rail serves its QPs: two
+ * parallel stripes end together and took the time of both.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */
 	uint64_t bytes, ns;
-	uint64_t from; /* the next end's time counts from here */
+	uint64_t from; /* the next stripe's time counts from here */
 	unsigned large; /* such stripes in flight */
 };
 
@@ -126,7 +126,7 @@ struct mpib_track_sum {
 struct mpib_track_ends {
 	uint64_t since;
 	uint64_t bytes, ns;
-	/* Acknowledged stripes that were posted in it, longer ones only. */
+	/* Longer acknowledged stripes that were posted in the round. */
 	unsigned n;
 };
 
@@ -136,10 +136,11 @@ struct mpib_tracker {
 	struct mpib_track_sum *sum;
 	/* Totals since the lane came up. */
 	uint64_t acked, acked_bytes;
-	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
-	uint64_t busy_since; /* begin of the present busy period */
+	/* sum of past busy periods; see mpib_tracker_busy() */
+	uint64_t busy_ns;
+	uint64_t busy_since; /* begin of the current busy period */
 	uint64_t last_ack;
-	/* Round trips; 0: none seen. */
+	/* Round trips; 0: none measured. */
 	uint64_t srtt; /* smoothed as in RFC 6298: 1/8 */
 	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 down, by
 			     1/16 up */
@@ -200,7 +201,7 @@ static inline void tracker_take_out(struct mpib_tracker *t,
 	c->posted = 0;
 }
 
-/* A late answer says less than an early one: the process may not have run
+/* A late answer counts less than an early one: the process may not have run
  * meanwhile. */
 static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 {
@@ -219,7 +220,7 @@ static inline void tracker_end(struct mpib_tracker *t,
 			       const struct mpib_stripe *c, uint64_t now)
 {
 	/* A stripe that stays in flight, as on a lane whose peer stands still,
-	 * takes no time from later ones. */
+	 * takes no time from later stripes. */
 	t->sum->ns +=
 		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
@@ -249,7 +250,7 @@ mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 }
 
 /* Remove a stripe that failed or is no longer needed: it counts for no
- * statistics. Does nothing if the stripe is not in a tracker. */
+ * statistics. No effect if the stripe is not in a tracker. */
 static inline void mpib_tracker_drop(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint64_t now)
 {
@@ -261,15 +262,15 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 #define MPIB_ADAPT_ONE 65536u /* both rails' weights together */
 #define MPIB_ADAPT_ALL 1024u /* a share of all bytes */
 #define MPIB_ADAPT_ROUND                                                       \
-	8000000u /* ns: shortest time over which ends are compared */
-/* ns: a rail without a post for this long gets a try, with at most
+	8000000u /* ns: shortest interval over which ends are compared */
+/* ns: a rail without a post for this long gets a trial of at most
  * MPIB_ADAPT_TRY bytes. */
 #define MPIB_ADAPT_STALE 100000000u
 #define MPIB_ADAPT_TRY (64u << 10)
-/* Bytes: a queue that is long for small messages. */
+/* Bytes: a queue of this length is long for small messages. */
 #define MPIB_ADAPT_BUSY (UINT64_C(4) * MPIB_ADAPT_SMALL)
 #define MPIB_ADAPT_LEAD (8ll << 20)
-/* Of MPIB_ADAPT_ONE: ends that differ by less count as equal; and the
+/* Parts of MPIB_ADAPT_ONE: ends that differ by less count as equal; and the
  * additional tolerance while both rails are idle. */
 #define MPIB_ADAPT_NEAR (MPIB_ADAPT_ONE / 16)
 #define MPIB_ADAPT_IDLE (MPIB_ADAPT_ONE / 2 - MPIB_ADAPT_NEAR)
@@ -278,7 +279,7 @@ enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
 	MPIB_ADAPT_BY_LATENCY,
 	MPIB_ADAPT_BY_QUEUE,
-	MPIB_ADAPT_BY_CUT, /* by cut, whether whole or not */
+	MPIB_ADAPT_BY_CUT, /* by the decision about cuts, cut or whole */
 };
 
 struct mpib_adapt {
@@ -288,17 +289,17 @@ struct mpib_adapt {
 	 * by less than the noise; and the part (of MPIB_ADAPT_ONE) by which two
 	 * equal ends may differ. */
 	uint32_t sure, unsure;
-	uint64_t round; /* start of the present round */
+	uint64_t round; /* start of the current round */
 	uint32_t share; /* published weight, in parts of 1024 */
 	uint64_t since; /* when share last changed, ns */
 	int64_t lead; /* bytes that SUP got in excess of its weight */
 	struct mpib_choice cut; /* cut (spread) or whole, by size */
-	uint32_t cut_weight; /* weight for which cut holds */
-	/* Bytes that both rails had carried at the last answer. */
+	uint32_t cut_weight; /* the weight for which cut holds */
+	/* Bytes that both rails had carried at the last decision. */
 	uint64_t before;
-	uint8_t answer; /* enum mpib_adapt_answer: the last, while not posted */
+	uint8_t answer; /* enum mpib_adapt_answer: the last one, until posted */
 	uint8_t fast; /* the rail for small messages */
-	uint32_t run; /* small messages in a row that used it */
+	uint32_t run; /* small messages in a row on that rail */
 };
 
 /* A send op that is about to be posted. */
@@ -316,24 +317,25 @@ struct mpib_adapt_end {
 	uint64_t before; /* what mpib_adapt_posted() returned */
 };
 
-/* track: as for mpib_adapt_split(). */
+/* track: see mpib_adapt_split(). */
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
-/* Set the weight, with the present noise. */
+/* Set the weight, with the current noise. */
 void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
-/* Return SUP's bytes of a send op of len bytes. track has one entry per rail;
- * ends a round that is complete. planned: bytes of the same chains by rail, or
+/* Return SUP's bytes of a send op of len bytes. track has one entry per rail.
+ * This ends a complete round. planned: bytes of the same chains by rail, or
  * NULL. */
 uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* A send op was posted, with these bytes by rail: the one asked about last, if
- * any since the last post. If the result is not below 0, pass it to
+/* A send op was posted, with these bytes by rail: the last one asked about
+ * since the last post, if any. If the result is not below 0, pass it to
  * mpib_adapt_ended() when the send op ends. */
 int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
-/* All of its stripes are acknowledged. Not for a send op that was replayed. */
+/* All stripes of the send op are acknowledged. Not for a send op that was
+ * replayed. */
 void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 		      const struct mpib_adapt_end *end);
 

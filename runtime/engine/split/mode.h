@@ -13,7 +13,8 @@
 
 /* MPIB_MODE; the environment variable takes these numbers. */
 enum mpib_mode {
-	MPIB_MODE_VANILLA, /* path isolation: SUP inside an island, else SOUT */
+	/* path isolation: SUP inside an island, otherwise SOUT */
+	MPIB_MODE_VANILLA,
 	MPIB_MODE_ADVANCED, /* an agent's hints */
 	MPIB_MODE_ADAPTIVE, /* by measured completion rates, adapt.h */
 	MPIB_MODE_STATIC, /* sup_bw */
@@ -22,14 +23,14 @@ enum mpib_mode {
 /* "vanilla". */
 const char *mpib_mode_name(enum mpib_mode mode);
 
-/* Where a connection's present split comes from. */
+/* The source of a connection's current split. */
 enum mpib_split_source {
 	MPIB_SPLIT_STATIC,
 	MPIB_SPLIT_HINT,
 	MPIB_SPLIT_ISOLATION,
 	MPIB_SPLIT_ADAPTIVE,
 	MPIB_SPLIT_FAILOVER, /* only one rail is left */
-	MPIB_SPLIT_DRAIN, /* an operator took the other rail out of use */
+	MPIB_SPLIT_DRAIN, /* an operator drained the other rail */
 	MPIB_SPLIT_ONE_RAIL, /* the lane never had another */
 };
 
@@ -40,8 +41,8 @@ struct mpib_split_why {
 	uint32_t sup_bw; /* 0..MPIB_SUP_BW_ALL */
 	enum mpib_split_source source;
 	uint64_t age_ns; /* since sup_bw and source last changed */
-	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
-	/* Messages up to this size go whole on one rail instead; 0: all use
+	uint32_t hint_slot; /* given by an agent; UINT32_MAX: none */
+	/* Messages up to this size are not cut and go on one rail; 0: all use
 	 * sup_bw. */
 	uint32_t small;
 };
@@ -57,9 +58,8 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 }
 
 /* Islands: which nodes reach each other on SUP. The IPv4 address of a node's
- * SOUT rail says which island the node is in: either by the first bits of the
- * address or by configured lists of networks. Addresses are in network order.
- * No state; any thread. */
+ * SOUT rail determines its island: either by its first bits or by configured
+ * lists of networks. Addresses are in network order. No state; any thread. */
 
 #define MPIB_ISLAND_NETS 64
 
@@ -81,10 +81,10 @@ struct mpib_islands {
 };
 
 /*
- * prefix 1..32, or 0 and text: islands separated by commas, the networks of an
- * island joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". prefix 0
- * and an empty text: no islands. -EINVAL with why, a sentence fragment that
- * names the fault and the remedy.
+ * prefix 1..32, or 0 and text: islands are separated by commas, the networks of
+ * an island are joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16".
+ * prefix 0 and an empty text: no islands. -EINVAL: why is a sentence fragment
+ * that names the fault and the remedy.
  */
 int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
 		       const char *text, char *why, size_t why_len);
@@ -95,12 +95,12 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 }
 
 /* Return whether both addresses are in one island. The longest network that
- * contains an address decides. An address in no network is an island by itself;
- * so is address 0, which means unknown. */
+ * contains an address decides. An address in no network is an island of its
+ * own; so is address 0, which means unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
-/* For logs: "intra-island". */
+/* Return the name for logs: "intra-island". */
 const char *mpib_path_name(enum mpib_path path);
 
 #endif
