@@ -52,7 +52,8 @@ TEST(progress_of_another_generation_counts_nothing)
 	assert_false(mpib_completion_poll(&c, 3, &result));
 }
 
-#define LAPS 2000u /* each is a handover; a busy machine does few of them */
+/* rounds, each a handover; a busy machine does few of them */
+#define LAPS 2000u
 
 static void *finish_all(void *arg)
 {
@@ -122,7 +123,7 @@ TEST(a_rails_report_of_another_generation_says_nothing)
 			mpib_completion_rail(&c, 0, 5 ^ 1u << bit).state,
 			MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 5).bytes, 1);
-	/* The next watched completion has none of these. */
+	/* The next watched completion has none of these reports. */
 	mpib_completion_watch(&c, 69);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).state, MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
@@ -148,7 +149,7 @@ TEST(stamps_are_times_within_64_ns)
 		 * late. */
 		assert_in_range(got + 64, at[i] + 1, at[i] + 128);
 	}
-	/* It was made after `now` was read. */
+	/* The stamp was made after `now` was read. */
 	mpib_completion_stamp(&c.at.over, turn + 6400);
 	assert_int_equal(mpib_completion_time(&c.at.over, turn), turn);
 }

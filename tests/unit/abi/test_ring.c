@@ -15,7 +15,7 @@ struct ring {
 	struct mpib_consumer c;
 };
 
-/* A ring after `start` descriptors. */
+/* Open a ring after `start` descriptors. */
 static void open_ring(struct ring *r, uint64_t start)
 {
 	memset(r, 0, sizeof(*r));
@@ -120,7 +120,7 @@ TEST(a_head_that_cannot_be_right_is_refused)
 		push(&r, i);
 	atomic_store(&r.head, 1000 + SLOTS + 1); /* ahead of the tail */
 	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
-	atomic_store(&r.head, 999); /* more than a ring behind it */
+	atomic_store(&r.head, 999); /* more than a ring's length behind */
 	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
 	atomic_store(&r.head, 1000 + SLOTS);
 	assert_int_equal(mpib_ring_room(&r.p, 1), SLOTS);

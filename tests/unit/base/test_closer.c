@@ -23,7 +23,7 @@
 #define ALL 1024
 #define SOCKETS 500
 
-/* A socket whose last close blocks until the other end, *to, closes. */
+/* Return a socket whose last close blocks until the other end, *to, closes. */
 static int lingering(int *to)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -52,7 +52,7 @@ static int lingering(int *to)
 	return fd;
 }
 
-/* Threads that close start with this barrier and block in it. */
+/* Threads that close wait at this barrier first, then block. */
 static _Atomic bool held;
 
 int __real_dup3(int from, int to, int flags);
@@ -126,7 +126,7 @@ static unsigned threads(void)
 	return n - 2;
 }
 
-/* First each of another user, then all of one user. */
+/* First each close is of another user, then all are of one user. */
 TEST(threads_of_all_users_have_a_bound)
 {
 	const unsigned more = ALL + 8;
@@ -144,7 +144,8 @@ TEST(threads_of_all_users_have_a_bound)
 		last = lingering(&to[i]);
 		mpib_close_received(ONE + i, last);
 	}
-	assert_in_range(threads(), ALL, ALL + 2); /* and the test's own */
+	/* and the test's own thread */
+	assert_in_range(threads(), ALL, ALL + 2);
 	assert_true(is_open(last));
 	fd = dup(STDERR_FILENO);
 	mpib_close_of(OTHER, fd);

@@ -33,8 +33,8 @@ TEST(every_length_and_alignment_is_copied_exactly)
 
 /*
  * At first the destination's pages cannot be written. The copy must fault on
- * them from the lowest up, each time at its first byte or at a store that
- * crosses its edge, after it has written everything below.
+ * them in ascending order, each time at the page's first byte or in a store
+ * that crosses its edge, after it has written everything below.
  */
 static struct {
 	unsigned char *base, *start;
@@ -53,7 +53,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	 * missing one. */
 	if (trap.faults > 0 && at > edge)
 		trap.wrong++;
-	/* Stores have 16 bytes at most, so everything up to here must be
+	/* Stores have at most 16 bytes, so everything up to here must be
 	 * written. */
 	for (unsigned char *p = trap.start; p + 16 <= edge; p++)
 		trap.wrong += *p != byte_of((size_t)(p - trap.start));

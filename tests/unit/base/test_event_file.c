@@ -108,7 +108,7 @@ TEST(numbers_continue_after_a_process_was_killed)
 	assert_int_equal(st.st_mode & 0137, 0);
 }
 
-/* A half-written event and lines that are no events are left out; later events
+/* A half-written event and lines that are not events are skipped; later events
  * are kept. */
 static void damaged_life(void)
 {
@@ -134,7 +134,9 @@ TEST(damaged_events_are_left_out)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &c, 1, st.st_size / 2 + 17), 1);
-	c ^= 1; /* this byte may belong to a sum, so any value will do */
+	/* this byte may belong to a checksum, so change it to any other
+	 * value */
+	c ^= 1;
 	assert_int_equal(pwrite(fd, &c, 1, st.st_size / 2 + 17), 1);
 	close(fd);
 	live(damaged_life);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/hist.h: buckets without gaps, quantiles within the documented error, and
- * a reader beside the thread that records. */
+ * reads while another thread records. */
 #include <pthread.h>
 
 #include "base/hist.h"

@@ -80,7 +80,7 @@ TEST(an_event_has_its_kind)
 	assert_string_equal(field("text"), "rail SUP");
 }
 
-/* All values of the first three bytes of a text. */
+/* Try all values of the first three bytes of a text. */
 TEST(bytes_that_are_no_utf8_are_replaced)
 {
 	char text[8] = "";
@@ -123,7 +123,7 @@ static void flood(unsigned n)
 		mpib_warn("peer %u misbehaves", i);
 }
 
-/* A peer that causes a warning with each of its messages does not fill the
+/* A peer that causes a warning with each of its messages must not fill the
  * disk. */
 TEST(a_flood_of_one_warning_is_cut)
 {

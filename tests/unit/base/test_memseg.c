@@ -89,7 +89,7 @@ TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 	mpib_memseg_fini(&a);
 }
 
-/* The segment has a descriptor, its readers have none. */
+/* The segment has a descriptor; its readers have none. */
 TEST(a_segment_that_is_refused_leaves_nothing_to_end)
 {
 	struct mpib_memseg a = { .fd = -1 };

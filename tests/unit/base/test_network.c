@@ -110,8 +110,8 @@ static FILE *table(const char *text)
 	return f;
 }
 
-/* 10.1.2.0/24 on the rail's link, 10.0.0.0/8 and 172.16.0.0/12 by its router, a
- * default route, and other rails' networks. */
+/* 10.1.0.0/16 is on the rail's link; 10.0.0.0/8 and 172.16.0.0/12 are behind
+ * its router; there are also a default route and other rails' networks. */
 TEST(routes_through_the_interface_bring_their_networks)
 {
 	FILE *f = table(

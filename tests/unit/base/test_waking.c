@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-/* A call that used so much CPU time. */
+/* A call that used this much CPU time. */
 static bool call(struct mpib_waking *w, uint64_t ns)
 {
 	uint64_t began = mpib_waking_begin();

@@ -5,7 +5,7 @@
 #include "perf/options.h"
 #include "test.h"
 
-/* Run with only "NAME=VALUE NAME=VALUE ..." in the environment. */
+/* Run with an environment of "NAME=VALUE NAME=VALUE ..." only. */
 static int find(struct perf_options *opt, const char *env)
 {
 	char text[400];
@@ -135,7 +135,7 @@ TEST(jobs_on_a_host_have_their_ports)
 
 TEST(a_single_process_is_no_rank)
 {
-	/* The last environment is that of a batch job's script, which has no
+	/* The last environment belongs to a batch job's script, which has no
 	 * other ranks. */
 	static const char *const alone[] = {
 		"",

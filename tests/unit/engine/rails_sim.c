@@ -48,7 +48,8 @@ void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
 		(struct sim_conn){ .lane = lane, .depth = depth, .len = len };
 }
 
-/* The bytes of a message by rail, at least 0, because its end is reported. */
+/* Return the bytes of a message by rail; not negative, so that its end is
+ * reported. */
 static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
 			 struct sim_message *m, uint32_t *rail, bool more)
 {
@@ -91,7 +92,8 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
-/* The WR to serve next: of the oldest messages, one for each QP in turn. */
+/* Return the WR to serve next, from the oldest messages: one for each QP in
+ * turn. */
 static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 {
 	unsigned n = q->head - q->tail;
@@ -100,7 +102,7 @@ static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
 }
 
-/* Let the rail carry at most this many bytes; return what is left of them. */
+/* Let the rail carry at most this many bytes; return the rest. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
@@ -128,7 +130,7 @@ static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 	return bytes;
 }
 
-/* Bytes that a rail may carry in this step. */
+/* Give the rail the bytes that it may carry in this step. */
 static void give_credit(struct rails_sim *s, struct sim_rail *q)
 {
 	uint64_t fresh = (q->rate << 10) / (SIM_SEC / STEP);

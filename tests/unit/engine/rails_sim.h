@@ -2,10 +2,10 @@
 /*
  * Two rails and their traffic in simulated time, to try engine/split/adapt.h. A
  * rail has one queue, or several that it serves in turn, a rate and a delay.
- * All rails of the node may share a processor that feeds them in turn and may
- * be the bottleneck. Rates vary, the rails and the processor stall now and
- * then, and acknowledgements are seen only when a shard polls. A seed draws all
- * of this. Shards share the rails and do not know what other shards have in
+ * All rails of the node may share a processor, which feeds them in turn and may
+ * be the bottleneck. Rates vary, the rails and the processor stall sometimes,
+ * and acknowledgements are seen only when a shard polls. A seed draws all of
+ * this. Shards share the rails and do not know what other shards have in
  * flight. A connection has several messages in flight and completes them in
  * order, as the client of send ops does.
  */
@@ -29,8 +29,10 @@
 struct sim_message {
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint32_t left[MPIB_RAILS]; /* bytes that the rail has not carried */
-	uint32_t cost[MPIB_RAILS]; /* bytes that the processor could move */
-	uint64_t ack[MPIB_RAILS]; /* acknowledged at; 0: already */
+	/* bytes that the processor could move in that time */
+	uint32_t cost[MPIB_RAILS];
+	/* time of the acknowledgement; 0: already seen */
+	uint64_t ack[MPIB_RAILS];
 	uint64_t posted;
 	uint32_t len;
 	int64_t before; /* from mpib_adapt_posted() */
@@ -46,7 +48,7 @@ struct sim_conn {
 
 struct sim_rail {
 	uint64_t rate; /* bytes per s */
-	uint64_t delay; /* ns, there and back */
+	uint64_t delay; /* ns, both ways */
 	uint64_t stands; /* end of the stall, ns */
 	uint64_t credit; /* bytes << 10 */
 	struct mpib_track_sum bytes[SIM_SHARDS];
@@ -65,26 +67,28 @@ struct rails_sim {
 	uint64_t poll; /* shortest interval of polls */
 	uint64_t polls_at;
 	unsigned turn;
-	unsigned qps; /* queues of a rail, served in turn; 0: one */
+	unsigned qps; /* queues of a rail, served in turn; 0 means 1 */
 	uint32_t share; /* SIM_ADAPTIVE or static */
 	unsigned conns, lanes;
-	unsigned shards; /* shards, which get the lanes in turn; 0: one */
+	unsigned shards; /* shards, which get the lanes in turn; 0 means 1 */
 	struct sim_conn conn[SIM_CONNS];
 	struct mpib_adapt adapt[SIM_CONNS]; /* by lane */
 	struct mpib_tracker track[SIM_CONNS][MPIB_RAILS];
-	uint64_t done, messages, stripes, slowest; /* bytes completed, ... */
+	uint64_t done, messages, stripes, slowest; /* completed: bytes, ... */
 	uint64_t took; /* latency of the last completed message, ns */
 };
 
-/* Rails of these bytes per s, one lane, no other limits; no connection yet. */
+/* Start with rails of these bytes per s, one lane, no other limits and no
+ * connection. */
 void sim_start(struct rails_sim *s, uint64_t seed, uint64_t sout, uint64_t sup);
-/* Add a connection on a lane: an existing one or the next. */
+/* Add a connection on a lane: an existing lane or the next one. */
 void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len);
 /* Run for this time; return the bytes per s that completed. */
 uint64_t sim_run(struct rails_sim *s, uint64_t ns);
-/* Run for this time; return SUP's part of the completed bytes, of 1000. */
+/* Run for this time; return SUP's part of the completed bytes, in
+ * thousandths. */
 unsigned sim_part(struct rails_sim *s, uint64_t ns);
-/* A number from 0 to n - 1. */
+/* Return a number from 0 to n - 1. */
 uint64_t sim_draw(struct rails_sim *s, uint64_t n);
 
 #endif

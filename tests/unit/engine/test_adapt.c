@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/adapt.h: where one send op goes, by what is in flight and by the
+ * engine/split/adapt.h: the rail of one send op, for given bytes in flight and
  * weights. test_settle.c tests that the weights settle.
  */
 #include "engine/split/adapt.h"
@@ -32,7 +32,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* SUP's bytes of a message. */
+/* Return SUP's bytes of a message. */
 static uint32_t ask(uint32_t len, bool more)
 {
 	enum mpib_adapt_op op = len <= MPIB_ADAPT_SMALL ? MPIB_ADAPT_SHORT
@@ -42,7 +42,7 @@ static uint32_t ask(uint32_t len, bool more)
 	return mpib_adapt_split(&a, track, op, len, NULL, now);
 }
 
-/* Split as send op i, whatever the caller's kind. */
+/* Post as send op i, of any kind. */
 static int64_t post(unsigned i, uint32_t sout, uint32_t sup)
 {
 	const uint32_t rail[MPIB_RAILS] = { sout, sup };
@@ -98,7 +98,7 @@ setup_test(the_length_of_a_queue_is_the_time_that_it_takes)
 	assert_int_equal(ask(MIB, true), MIB);
 }
 
-/* A rail is one, however many lanes put bytes on it. */
+/* A rail is shared, however many lanes put bytes on it. */
 setup_test(bytes_of_other_lanes_in_flight_count)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
@@ -133,7 +133,7 @@ setup_test(equal_rails_take_turns_by_bytes)
 	assert_in_range(sup, sum / 100 * 48, sum / 100 * 52);
 }
 
-/* Teach it that cutting messages of this size pays or does not. */
+/* Teach the split that cutting messages of this size helps or does not. */
 static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -157,7 +157,7 @@ setup_test(a_message_alone_is_cut_where_that_ended_sooner)
 	assert_int_equal(ask(MIB, false), MIB / 2);
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	assert_int_equal(ask(MIB, false), MIB / 4);
-	/* Both parts complete together with what is in flight. */
+	/* Both parts complete together with the bytes in flight. */
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
@@ -191,7 +191,8 @@ setup_test(no_part_is_a_crumb)
 	}
 }
 
-/* A send op without room is split again in each turn: a thousand times. */
+/* A send op that finds no room is split again in each turn: try a thousand
+ * turns. */
 setup_test(asking_again_changes_nothing)
 {
 	struct mpib_adapt before;
@@ -209,7 +210,8 @@ setup_test(asking_again_changes_nothing)
 	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-/* While all goes over SOUT, nothing is known of SUP: it gets a little, once. */
+/* While everything goes over SOUT, SUP's speed is unknown: SUP gets a small
+ * part, once. */
 setup_test(a_rail_that_had_nothing_for_long_is_tried)
 {
 	unsigned tries = 0;

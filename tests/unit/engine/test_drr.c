@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/drr.h: rounds driven by hand, with leaves that always have a send
- * op, and bytes counted. There is no engine, and the test sets the time. */
+/* engine/lane/drr.h: rounds driven by the test, with leaves that always
+ * have a send op, and bytes counted. There is no engine, and the test
+ * sets the time. */
 #include "engine/lane/drr.h"
 #include "test.h"
 
@@ -18,7 +19,8 @@ struct leaf {
 static struct {
 	struct mpib_drr_class root, tenant[3], client[LEAVES];
 	struct leaf leaf[LEAVES];
-	uint64_t room; /* bytes of room that all share; UINT64_MAX: no limit */
+	/* bytes of room shared by all leaves; UINT64_MAX: no limit */
+	uint64_t room;
 	uint64_t lane_room[2];
 } f;
 
@@ -82,7 +84,7 @@ static void turns(unsigned n)
 		one_turn(1);
 }
 
-/* Completions free a little room in each turn. */
+/* Turns in which completions free a little room. */
 static void turns_in_a_window(unsigned n)
 {
 	unsigned seed = 1;
@@ -103,7 +105,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Within 1 % of the whole. */
+/* The leaf got this part of the whole, within 1 %. */
 static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 {
 	uint64_t want = total() * part / of, slack = total() / 100;
@@ -135,8 +137,8 @@ setup_test(the_size_of_pieces_does_not_matter)
 	assert_part(b, 1, 2);
 }
 
-/* A message in registered memory is one send op of up to 2 GiB. Turns must not
- * pass without a post while all leaves are in debt. */
+/* A message in registered memory is one send op of up to 2 GiB. While all
+ * leaves are in debt, no turn may pass without a post. */
 setup_test(the_size_of_the_largest_pieces_does_not_matter)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
@@ -203,7 +205,7 @@ setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
 	turns_in_a_window(10000);
 	mpib_drr_wake(&b->drr);
 	before = a->bytes;
-	/* The leaf whose turn it was ends it first, with the rest of its
+	/* The leaf whose turn it was first ends its turn with the rest of its
 	 * quantum. */
 	for (int i = 0; b->bytes == 0 && i < 100; i++)
 		turns_in_a_window(1);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine/lane/drr.h: tenants with very many leaves that wait for a
- * clear-to-send. Rounds are driven by hand; each leaf counts how often it is
- * examined.
+ * clear-to-send. The test drives the rounds; each leaf counts how often it is
+ * visited.
  */
 #include "engine/lane/drr.h"
 #include "test.h"
 
 #define CLIENTS 8
-#define EACH 250u /* leaves of a client */
+#define EACH 250u /* leaves of each client */
 #define LEAVES (CLIENTS * EACH)
-#define LOOKS 256u /* at a tenant's leaves in a turn */
+#define LOOKS 256u /* visits to a tenant's leaves in a turn */
 
 static struct leaf {
 	struct mpib_drr_class drr;
@@ -83,7 +83,7 @@ setup_test(no_turn_looks_at_all)
 	}
 }
 
-/* And until then some leaf was not examined. */
+/* Until then some leaf was not visited. */
 setup_test(turns_come_to_all_of_them)
 {
 	const unsigned sweep = LEAVES / LOOKS + 1;
@@ -114,7 +114,8 @@ setup_test(few_are_looked_at_in_each_turn)
 	}
 }
 
-/* A tenant whose leaves were all examined does not wait for ever for others. */
+/* A tenant whose leaves were all visited does not wait for other tenants for
+ * ever. */
 setup_test(two_tenants_are_seen_at_the_same_time)
 {
 	static struct leaf more[300];
@@ -132,7 +133,7 @@ setup_test(two_tenants_are_seen_at_the_same_time)
 
 static struct leaf small, behind;
 
-/* A leaf that may post does so once; a small message comes last. */
+/* A leaf that may post does so once; a small message is posted last. */
 static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -145,8 +146,8 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return l == &small ? MPIB_DRR_IDLE : MPIB_DRR_NONE;
 }
 
-/* One client has small messages, a second has very many leaves that wait, and
- * there is a third. */
+/* One client has small messages, the second has very many leaves that wait, and
+ * there is a third one. */
 setup_test(client_behind_has_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
@@ -202,7 +203,8 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* A quantum of many leaves takes many rounds, and each round examines some. */
+/* A quantum of many leaves takes many rounds, and each round visits some of
+ * them. */
 setup_test(weights_hold_while_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);
@@ -226,7 +228,7 @@ static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* Turns without a post also work off its debt. */
+/* Turns without a post also reduce a debt. */
 setup_test(no_sleep_while_one_is_in_debt)
 {
 	unsigned sleeps = 0, turns = 0;

@@ -6,7 +6,7 @@
 
 #define US 1000ull
 #define MS 1000000ull
-#define OWN 200ull /* ns of a yield that no other thread uses */
+#define OWN 200ull /* ns that a yield takes if no other thread runs */
 
 static struct mpib_pace p;
 
@@ -16,7 +16,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* How long it polls, once per us, before it sleeps. */
+/* Return how long it polls, once per us, before it sleeps. */
 static uint64_t patience(uint64_t now)
 {
 	uint64_t begun = now;
@@ -119,7 +119,7 @@ setup_test(a_busy_shard_yields_every_30_us)
 	assert_int_equal(yields, (3000 - 1) / 30);
 }
 
-/* Steps of 1 us until it gives way. */
+/* Return the number of 1 us steps until it gives way. */
 static uint64_t gives_way_after(uint64_t now)
 {
 	uint64_t begun = now;
@@ -137,7 +137,7 @@ setup_test(the_time_between_yields_follows_what_a_yield_took)
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-/* ms from now until it would yield again. */
+/* Return the ms from now until it would yield again. */
 static uint64_t sleeps_for(uint64_t now)
 {
 	uint64_t ms = 0;
@@ -174,7 +174,7 @@ setup_test(yields_that_were_cheap_for_as_long_are_trusted_again)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 9 * MS, MS);
-	/* Up to 25 ms; cheap yields up to 41. */
+	/* Up to 25 ms; cheap yields up to 41 ms. */
 	mpib_pace_yielded(&p, 41 * MS - 1, MS);
 	assert_int_equal(sleeps_for(41 * MS), 32);
 	mpib_pace_yielded(&p, 200 * MS, MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The adaptive split settles at the right share and stays there. This is the
- * law of docs/split.md over rails of drawn rates and delays, changes of a rate,
+ * The adaptive split settles at the right share and stays there: the law of
+ * docs/split.md over rails of random rates and delays, with changes of a rate,
  * noise, a processor that is the bottleneck, many connections, and lanes that
  * share the rails.
  */
@@ -35,7 +35,7 @@ static void make_noise(void)
 	s.poll = 300 * SIM_US;
 }
 
-/* SUP's share by the rates alone, of 1000. */
+/* Return SUP's share by the rates alone, in thousandths. */
 static unsigned fair(void)
 {
 	return (unsigned)(s.rail[MPIB_RAIL_SUP].rate * 1000 / SUM(&s));
@@ -63,7 +63,7 @@ static const struct {
 	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
 };
 
-/* Exact marks, where nothing is random. */
+/* Exact expectations, because nothing is random. */
 TEST(eight_in_flight_fill_both_rails_by_whole_messages)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
@@ -116,8 +116,9 @@ TEST(rails_that_serve_qps_by_turns_are_filled)
 		}
 		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
 		       fair() - 50, fair() + 50);
-		/* Messages complete in the order of their posts: one of 1 MiB
-		 * on the slow rail is half of what eight in flight wait for. */
+		/* Messages complete in the order of their posts, so one of 1
+		 * MiB on the slow rail is half of what eight in flight wait
+		 * for. */
 		expect(i, "part", part, fair() - 60, fair() + 60);
 		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
 		expect(i, "stripes of ten messages",
@@ -159,7 +160,8 @@ TEST(equal_rails_get_half_each_in_every_second)
 		for (unsigned i = 0; i <= seed % 3 * 4; i++)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
-		/* The first law could begin like this, and stayed there. */
+		/* The first law could start with such a weight and stay
+		 * there. */
 		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
@@ -167,7 +169,7 @@ TEST(equal_rails_get_half_each_in_every_second)
 	}
 }
 
-/* Where the processor feeds both rails in turn and is the bottleneck, both
+/* If the processor feeds both rails in turn and is the bottleneck, both
  * complete alike whatever the weights are: the weights return to the middle. */
 TEST(the_middle_is_held_where_cores_are_the_limit)
 {
@@ -257,7 +259,8 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 			  (100 + sim_draw(&s, 300)) << 20);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			s.rail[r].delay = (5 + sim_draw(&s, 100)) * SIM_US;
-		/* Both complete together: their bytes, and a delay by rates. */
+		/* Both complete together: their bytes, and a delay weighted by
+		 * the rates. */
 		delay = (s.rail[0].delay * (s.rail[0].rate >> 10) +
 			 s.rail[1].delay * (s.rail[1].rate >> 10)) /
 			(SUM(&s) >> 10);
@@ -271,7 +274,7 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 	}
 }
 
-/* Until the weights and the gain of cutting are known: docs/split.md. */
+/* Until the weights and the benefit of cutting are known: docs/split.md. */
 TEST(the_first_large_messages_cost_five_more_at_most)
 {
 	for (unsigned i = 0; i < 5; i++) {

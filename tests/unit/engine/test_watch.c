@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress watchdog in simulated time: SOUT progresses at each check, and
- * SUP completes nothing. The linker wraps the functions that watch.c calls.
+ * The progress watchdog in simulated time: SOUT makes progress at each check,
+ * and SUP completes nothing. The linker wraps the functions that watch.c calls.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -60,8 +60,8 @@ static int close_lane(void **state)
 	return 0;
 }
 
-/* The shard's next check comes this much later; meanwhile a rail's WRs complete
- * or do not. */
+/* Make the shard's next check this much later; meanwhile SUP's WRs complete or
+ * do not. */
 static void look(uint64_t ms, bool sup_moves)
 {
 	struct mpib_lane_qp *sout = &lane.qp[MPIB_RAIL_SOUT][0];
@@ -80,7 +80,7 @@ static void look(uint64_t ms, bool sup_moves)
 	mpib_watch(shard);
 }
 
-/* Return the number of checks until SUP is suspected, or most if it is not. */
+/* Return the number of checks until SUP is suspected; most: it is not. */
 static unsigned looks(uint64_t ms, unsigned most)
 {
 	unsigned n = 0, before = suspicions;
@@ -99,7 +99,7 @@ TEST(a_rail_that_stands_is_suspected_after_50_ms)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* The shard gets a core every 100 ms: 20 ms of that count. */
+/* The shard gets CPU time every 100 ms: 20 ms of that count. */
 TEST(time_without_a_core_hardly_counts)
 {
 	open_lane();
@@ -129,7 +129,7 @@ TEST(a_rail_that_moved_at_either_end_has_its_time_again)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* SOUT is out: nothing shows whether the peer's node is stopped. */
+/* SOUT is down, so nothing shows whether the peer's node is stopped. */
 static void open_alone(void)
 {
 	open_lane();
@@ -153,7 +153,7 @@ TEST(the_last_rail_is_not_suspected_while_it_moves)
 	assert_int_equal(suspicions, 0);
 }
 
-/* What is in flight may take as long as on the slowest supported rail. */
+/* Bytes in flight may take as long as on the slowest supported rail. */
 TEST(the_last_rail_has_the_time_that_its_bytes_take)
 {
 	open_alone();

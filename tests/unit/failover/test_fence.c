@@ -192,9 +192,9 @@ TEST(repeated_messages_change_nothing)
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
-/* This end's FENCED of the second fence arrived and the peer's was lost. The
- * peer received nothing of that epoch and repeats its FENCED of the first one,
- * too. */
+/* This end's FENCED of the second fence arrived, but the peer's was lost. The
+ * peer received no message of that epoch and therefore also repeats its FENCED
+ * of the first one. */
 TEST(the_peer_may_repeat_the_fence_before_the_last)
 {
 	struct mpib_fence f;
@@ -241,8 +241,8 @@ TEST(held_stripes_are_lost_though_the_rail_acknowledged_them)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
-	/* The other rail's completion was seen, and so are all when the slot
-	 * completes. */
+	/* The other rail's completion was seen; all completions are seen when
+	 * the slot completes. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
 	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;
@@ -258,7 +258,7 @@ TEST(a_chunk_follows_the_rail_it_was_posted_on_again)
 
 	mpib_stripes_post(&c, 3, 0);
 	mpib_stripes_find_lost(&c, 0, false, 0, false);
-	/* The slot is open: the next IMM on rail 1 will cover it. */
+	/* The slot is open: the next IMM on rail 1 will cover the stripe. */
 	assert_int_equal(mpib_stripes_repost(&c, 1, true), 1);
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 0);

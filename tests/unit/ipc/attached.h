@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Setup and teardown of tests with one client and one fake proxy. Each program
- * has its own copy: include it once.
+ * gets its own copy, so include it once.
  */
 #ifndef ATTACHED_H
 #define ATTACHED_H

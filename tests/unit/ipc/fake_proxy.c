@@ -58,7 +58,7 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 		      f->pidfd < 0 ? 4 : 5);
 }
 
-/* Device d is called dev-d; of the rails only the first has another name. */
+/* Device d is called dev-d; only its first rail has another name. */
 static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
@@ -169,7 +169,7 @@ static int refusal(const struct fake_proxy *f, uint32_t type)
 		return atomic_load(&f->refuse_reg);
 	case MPIB_CTL_LISTEN:
 		return atomic_load(&f->refuse_listen);
-	case MPIB_CTL_ACCEPT: /* its listener was refused */
+	case MPIB_CTL_ACCEPT: /* the accept's listener was refused */
 		return atomic_load(&f->refuse_listen) ? -ENOENT : 0;
 	case MPIB_CTL_RESUME:
 		return atomic_load(&f->refuse_resume);

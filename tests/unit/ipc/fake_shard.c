@@ -89,7 +89,7 @@ static void too_large(struct fake_proxy *f, unsigned from, unsigned to)
 	end(f, to, r, -EMSGSIZE);
 }
 
-/* Return the receive with this tag among those of the oldest group. */
+/* Return the receive with this tag in the oldest group. */
 static struct mpib_desc *member(struct fake_conn *fl, int32_t tag)
 {
 	struct mpib_desc *d = front(fl);

@@ -3,7 +3,7 @@
 
 #include "ipc/client.h"
 
-/* Its c would be shadowed there. */
+/* cmocka's headers would shadow c there. */
 #include "loop.h"
 #include "test.h"
 
@@ -157,7 +157,7 @@ void until(uint32_t type, unsigned times)
 		sched_yield();
 }
 
-/* By the work of its own thread. */
+/* The connection continues by the work of its own thread. */
 void goes_on(struct mpib_conn *conn)
 {
 	while (mpib_conn_goes_on(conn) != 1)

@@ -20,29 +20,30 @@ extern char *from, *to;
 int loop_start(void **state);
 /* mortal: the proxy may die, and the client waits for a new one. */
 int loop_start_mortal(void **state);
-/* The same with these timeouts. */
+/* The same with these time limits. */
 int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms);
 int loop_stop(void **state);
 
-/* Make new tx and rx, both READY. */
+/* Make a new tx and rx, both READY. */
 void connect_both(void);
 struct mpib_request *send_at(size_t off, size_t size, int tag);
 struct mpib_request *recv_at(size_t off, size_t size);
 
-/* Complete request r of that index with this result, without its bytes. */
+/* Complete request r of that index with this result, without moving its
+ * bytes. */
 void end_as(unsigned index, const struct mpib_request *r, int32_t result);
 
-/* Turn and test r, and other beside it, until r completes. Return its
- * result. */
+/* Turn and test r, and also `other`, until r completes. Return its result. */
 int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes);
 
 /* End the proxy's process. When this returns, the library has noticed: the test
  * must not find the old connection. */
 void dies(void);
-/* Return how many requests of that type came; wait until n came. */
+/* Return how many requests of that type came; if that is below n, wait
+ * for n. */
 unsigned asked(uint32_t type);
 void until(uint32_t type, unsigned times);
-/* By the work of the connection's thread. */
+/* Wait until the connection continues, by the work of its thread. */
 void goes_on(struct mpib_conn *conn);
 void stops(const struct mpib_conn *conn);
 

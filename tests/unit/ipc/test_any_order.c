@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs of sends and receives that complete on a transport which
+ * Random programs of sends and receives that complete on a transport that
  * accepts a send only if the oldest unanswered receive wants its tag (NCCL's
  * net_ib). Each program runs on a model of that transport first, then on the
  * client library with a model of the shard. It must complete on both, for any
  * number of tags, any size of groups, and any extra sends that no receive
- * wants. The sends of a tag keep their order.
+ * matches. The sends of a tag keep their order.
  */
 #include <string.h>
 
@@ -16,32 +16,31 @@
 #define RECEIVES 120
 #define SENDS (RECEIVES * MPIB_GROUP_MAX)
 #define TAGS 64
-#define AHEAD 32 /* receives that are posted and unanswered */
+#define AHEAD 32 /* most receives posted and unanswered */
 #define SLOTS 64 /* buffers that the sender's proxy may know */
 #define RANGES 64 /* ranges that the shard accepts */
 #define OUTSTANDING 256 /* sends of one connection that net_ib allows */
-#define NOBODY TAGS /* no receive has a tag from here on */
+#define NOBODY TAGS /* tags from here on match no receive */
 #define UNWANTED 400 /* the most sends with such tags */
-#define ROUNDS 20000 /* without an answer: it hangs */
+#define ROUNDS 20000 /* rounds without an answer that count as a hang */
 
-/* How the program continues after a send that was not accepted. */
+/* The program's next step after a send that was not accepted. */
 enum order {
-	ANY_TAG, /* with another tag, drawn */
-	TAG_BY_TAG, /* with the same tag while it can, then with the next */
-	INSISTS, /* with the same send, in the order of the receives */
+	ANY_TAG, /* a send with another, random tag */
+	TAG_BY_TAG, /* sends of the same tag while possible, then of the next */
+	INSISTS, /* the same send again, in the order of the receives */
 	ORDERS
 };
 
 struct program {
 	enum order order;
 	unsigned tags, receives, sends;
-	/* Most sends outstanding at once: INSISTS: in total; otherwise: of a
-	 * tag. */
+	/* Most outstanding sends. INSISTS: in total; otherwise: per tag. */
 	unsigned most;
-	unsigned unwanted; /* extra sends offered */
+	unsigned unwanted; /* extra sends that are offered */
 	unsigned n[RECEIVES]; /* buffers */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
-	int list[SENDS]; /* their tags in the order of INSISTS */
+	int list[SENDS]; /* the tags in the order of INSISTS */
 	unsigned of[TAGS]; /* sends by tag */
 	size_t size; /* most bytes of a send; 0: all are empty */
 	bool mixed; /* some are empty */
@@ -81,10 +80,10 @@ static void draw_program(struct program *p)
 	}
 }
 
-/* The state of the receives, which both models use. */
+/* The state of the receives, used by both models. */
 static const struct program *prog;
 static unsigned answered,
-	head_taken; /* receives; one bit per buffer of the next one */
+	head_taken; /* receives; one bit per filled buffer of the next one */
 static unsigned posted; /* receives */
 
 /* Return the buffer of the oldest unanswered receive that a send with this tag
@@ -112,7 +111,7 @@ static void take(int k)
 /* A transport as the program sees it. */
 struct net {
 	bool (*send)(int tag); /* false: not accepted */
-	/* Count the completed sends by tag; all of them sooner or later. */
+	/* Count the completed sends by tag; sooner or later all of them. */
 	void (*test)(void);
 	void (*turn)(void);
 };
@@ -146,18 +145,18 @@ static void ib_test(void)
 	}
 }
 
-/* The model of the shard, and of a receiver that tests at once. */
+/* The model of the shard and of a receiver that tests immediately. */
 static struct mpib_desc range[RANGES];
 static unsigned ranges;
-static uint8_t filling[MPIB_REQUESTS]; /* by slot; 1: matched with a receive */
+static uint8_t filling[MPIB_REQUESTS]; /* by slot; 1: matched to a receive */
 static struct mpib_desc flying[4096];
 static unsigned first_flying, last_flying;
 static struct mpib_request *out[2048];
 static int tag_of[2048];
 static unsigned outs, unwanted_out;
 
-/* Sizes of the sends of a tag in the order posted, and how many of them are
- * matched. */
+/* Sizes of the sends of a tag in the order of their posts, and how many of them
+ * are matched. */
 static uint32_t size_of[TAGS][SENDS];
 static unsigned posted_of[TAGS], taken_of[TAGS];
 
@@ -177,7 +176,7 @@ static void drop_range(unsigned i)
 	memmove(&range[i], &range[i + 1], (--ranges - i) * sizeof(range[0]));
 }
 
-/* Post the first range that can be posted; false: there is none. */
+/* Post the first range that can be posted; false: none can. */
 static bool post_one(void)
 {
 	for (unsigned i = 0; i < ranges; i++) {

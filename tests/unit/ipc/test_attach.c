@@ -18,7 +18,7 @@
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-/* As a caller does that gives up half way and does not check its pointers. */
+/* A caller that gives up half way and does not check its pointers does this. */
 CASE(closing_nothing_is_nothing)
 {
 	attach();
@@ -84,7 +84,7 @@ static struct fake_proxy *impostor(uid_t uid)
 {
 	struct fake_proxy *other;
 
-	/* Of this thread alone. */
+	/* Changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 	other = fake_proxy_beside(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -226,7 +226,8 @@ static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 }
 
-/* Return whether a query of a region, listener or request succeeds. */
+/* Return the error of a query about the parent's region, listener or
+ * request. */
 static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {

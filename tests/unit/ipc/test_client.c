@@ -48,7 +48,7 @@ CASE(a_failed_connection_has_a_reason)
 	mpib_close(conn);
 }
 
-/* What one descriptor of a ring should say. */
+/* Check one descriptor of a ring. */
 static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 			uint32_t len, int32_t tag)
 {
@@ -186,7 +186,7 @@ CASE(impossible_memory_is_refused)
 	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
 }
 
-/* Its handle and offset name other memory of the connection's client. */
+/* In the connection's client, the handle and offset name other memory. */
 CASE(a_region_of_another_client_is_refused)
 {
 	static char plain[8192];
@@ -298,7 +298,7 @@ CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
 		-EFAULT);
 }
 
-static unsigned waits; /* of the test's thread, for the proxy */
+static unsigned waits; /* waits of the test's thread for the proxy */
 static pthread_t tester;
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that answers late, or whose answer cannot be received. The client
- * waits for the proxy once, and takes back what the proxy made meanwhile. Time
- * does not pass in these tests: a wait for a stopped proxy ends at once and is
- * counted.
+ * waits for the proxy once, and releases what the proxy has created meanwhile.
+ * Time does not pass in these tests: a wait for a stopped proxy ends
+ * immediately and is counted.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #define ANSWER_MS 60000
 
-static unsigned waited; /* ms, for a stopped proxy */
+static unsigned waited; /* ms of waits for a stopped proxy */
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -104,7 +104,7 @@ CASE(a_proxy_that_stands_still_is_waited_for_once)
 	assert_int_equal(mpib_dereg(r), -ETIMEDOUT);
 	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
 	assert_in_range(waited, 1, ANSWER_MS);
-	/* The proxy receives all of it after it continues. */
+	/* The proxy receives all requests after it continues. */
 	atomic_store(&f->hold, false);
 	until_asked(MPIB_CTL_CLOSE, 8);
 	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
@@ -178,8 +178,8 @@ CASE(an_answer_whose_descriptor_finds_no_room_costs_that_call)
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	/* The fake proxy is in this process, too: it creates the memory with
-	 * the last free descriptor. */
+	/* The fake proxy is in the same process: it creates the memory with the
+	 * last free descriptor. */
 	now.rlim_cur = (rlim_t)next + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);

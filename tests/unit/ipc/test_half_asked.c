@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next proxy answers late what the helper asks it for, or refuses a part: the rest
- * goes on there.
+ * The next proxy answers the helper's requests late, or refuses one: the other
+ * connections continue there.
  */
 #include <errno.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "ipc/client.h"
 
-/* Its c would be shadowed there. */
+/* cmocka's headers would shadow c there. */
 #include "loop.h"
 #include "test.h"
 
@@ -34,7 +34,7 @@ static void until_late(struct mpib_conn *conn)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* To attach once more would close it at its peer. */
+/* A second attach would close the connection at its peer. */
 CASE(a_proxy_that_answers_late_is_asked_once)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client outlives its proxy: the helper attaches to the next one and asks for what
- * there was, and the connections' thread goes on there.
+ * A client outlives its proxy: the helper attaches to the next proxy and
+ * requests the client's objects again, and the connections' thread continues
+ * there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 #include "ipc/client.h"
 
-/* Its c would be shadowed there. */
+/* cmocka's headers would shadow c there. */
 #include "loop.h"
 #include "test.h"
 
@@ -33,7 +34,7 @@ static bool is_over(struct mpib_request *r)
 	return done;
 }
 
-/* The request of that number is answered. */
+/* Wait until the request of that number is answered. */
 static void until_asked(struct mpib_conn *conn, uint64_t number)
 {
 	bool asked = false;
@@ -58,7 +59,7 @@ static struct mpib_request *may_send(int rc_wanted)
 
 #define CASE(name) TEST_OF(name, loop_start_mortal, loop_stop)
 
-/* The thread has not looked in between. */
+/* The thread did not run in between. */
 CASE(a_proxy_that_no_thread_saw_changes_nothing)
 {
 	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
@@ -91,7 +92,7 @@ CASE(a_hang_up_alone_is_not_the_end)
 		assert_int_equal(mpib_alive(c), 0);
 		assert_false(is_over(r));
 	}
-	/* It may still write a word, which counts. */
+	/* It may still write a completion word, which counts. */
 	end_as(1, r, 9);
 	fake_proxy_end(f);
 	fake_proxy_return(f);
@@ -118,7 +119,7 @@ static _Atomic bool refuse_poll;
 int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 
-/* Only the helper waits for five. */
+/* Only the helper waits for five descriptors. */
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
 	if (n == 5 && atomic_load(&refuse_poll)) {
@@ -210,7 +211,7 @@ CASE(what_another_user_listens_with_is_no_proxy)
 	}
 	dies();
 	assert_int_equal(chmod(f->dir, 0777), 0);
-	/* Of this thread alone. */
+	/* Changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, 61001, -1), 0);
 	fake_proxy_return(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -237,7 +238,7 @@ static void lost(uint32_t index)
 	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
 }
 
-/* While another thread waits for an answer, and the new index is lost, too. */
+/* Another thread waits for an answer, and the new index is lost, too. */
 CASE(what_is_lost_while_it_is_asked_for_is_asked_for_again)
 {
 	atomic_store(&f->hold_pending, true);
@@ -252,7 +253,7 @@ CASE(what_is_lost_while_it_is_asked_for_is_asked_for_again)
 	assert_int_equal(tx->index, f->connect.conn);
 }
 
-/* Each needs a second index until its rank has gone on at that. */
+/* Each needs a second index until its rank has continued there. */
 CASE(a_lost_connection_waits_for_an_index)
 {
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
@@ -302,7 +303,7 @@ CASE(as_many_connections_as_there_may_be_resume)
 	{
 		until_asked(conn, 2);
 	}
-	/* None is closed by that. */
+	/* This closes no connection. */
 	assert_int_equal(connect_until_refused(), 0);
 	atomic_store(&f->hold_pending, false);
 	LIST_FOREACH(conn, &c->conns, link)
@@ -377,7 +378,7 @@ static _Atomic int refuse_lends;
 ssize_t __real_sendmsg(int sock, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags);
 
-/* Of control messages only what keep.c lends is a bare header with a descriptor. */
+/* Only the messages of keep.c have a bare header with a descriptor. */
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_control &&
@@ -403,7 +404,7 @@ CASE(a_descriptor_that_cannot_be_lent_is_asked_for_again)
 	mpib_mem_free(c, mem);
 }
 
-/* Nor is one that ended before it answered any. */
+/* Neither is one that ended before it answered any. */
 CASE(regions_are_registered_without_a_wait_for_each)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
@@ -430,7 +431,7 @@ CASE(regions_are_registered_without_a_wait_for_each)
 		mpib_mem_free(c, mem[i]);
 }
 
-/* Say that there is an upgrade, until the client has attached to the successor, or
+/* Announce an upgrade until the client has attached to the successor, or
  * cannot. */
 static void upgrades(struct fake_proxy *old, uint32_t number)
 {
@@ -456,7 +457,7 @@ CASE(memory_is_registered_at_a_successor_before_the_switch)
 	upgrades(old, 1);
 	assert_int_equal(old->next.h.status, 0);
 	assert_int_equal(atomic_load(&next->asked[MPIB_CTL_REG_FD]), 4);
-	/* The old one serves. */
+	/* The old proxy serves. */
 	end_as(rx->index, r, 7);
 	assert_true(is_over(r));
 	mpib_mem_free(c, mem[0]);
@@ -502,7 +503,7 @@ CASE(what_a_successor_lacks_is_told_the_proxy_that_serves)
 	atomic_store(&next->refuse_reg, 0);
 	upgrades(f, 2);
 	assert_int_equal(f->next.h.status, 0);
-	/* It failed for another reason. */
+	/* The connection failed for another reason. */
 	fake_tell_next(f, 0);
 	until_hung_up_on(next);
 	next->refuse_hello = -EPROTO;
@@ -542,7 +543,7 @@ static struct mpib_region *register_page(unsigned i)
 
 #define PAGES 64
 
-/* Nor do forked children have them. */
+/* Forked children do not have them either. */
 CASE(what_is_kept_takes_no_descriptor_of_the_process)
 {
 	struct mpib_region *region[PAGES + 1];
@@ -575,7 +576,8 @@ CASE(what_is_kept_takes_no_descriptor_of_the_process)
 		assert_int_equal(mpib_dereg(region[i]), 0);
 }
 
-/* So the process goes on, and says once that it does not outlive its proxy. */
+/* So the process continues, and reports once that it does not outlive its
+ * proxy. */
 CASE(memory_that_cannot_be_kept_is_registered_all_the_same)
 {
 	struct rlimit all, few;
@@ -600,7 +602,8 @@ CASE(listeners_come_after_connections_and_accepts_last)
 	assert_int_equal(mpib_listen(c, &handle, &closed), 0);
 	assert_int_equal(mpib_listen(c, &handle, &l), 0);
 	atomic_store(&f->hold_pending, true);
-	/* The proxy had told who connected, and was not ready. */
+	/* The proxy had reported the peer's name, but the connection was not
+	 * ready. */
 	assert_int_equal(mpib_accept(l, &known), 0);
 	atomic_store(&f->accept_key, 0);
 	assert_int_equal(mpib_accept(l, &waits), 0);
@@ -639,7 +642,7 @@ CASE(without_a_proxy_closing_ends_at_once)
 	mpib_close_listen(l);
 	assert_int_equal(mpib_dereg(from_region), 0);
 	fake_proxy_return(f);
-	/* The peers learn it at the next one, and what had arrived. */
+	/* The peers learn it, and what had arrived, at the next proxy. */
 	until(MPIB_CTL_CLOSE, closes + 2);
 	assert_int_equal(f->connect.number, 2);
 	assert_int_equal(f->resume.base, 1);
@@ -652,7 +655,7 @@ CASE(without_a_proxy_closing_ends_at_once)
 	assert_int_equal(c->at->users, 3);
 }
 
-/* The peer may not know yet. */
+/* The peer may not have learnt it yet. */
 CASE(a_close_that_was_under_way_is_told_once_more)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
@@ -685,7 +688,7 @@ CASE(a_lost_connection_that_is_closed_is_closed_at_its_peer)
 	connect_both();
 }
 
-/* So soon that nobody saw it READY. */
+/* So early that READY was never seen. */
 CASE(what_the_peer_had_counts_if_it_closed_after_the_resume)
 {
 	struct mpib_request *first = send_at(0, 1000, 0),
@@ -708,7 +711,7 @@ CASE(what_the_peer_had_counts_if_it_closed_after_the_resume)
 	assert_int_equal(mpib_test(second, &done, NULL), -ECONNRESET);
 }
 
-/* It is told to stop while it waits for an answer, or for a proxy. */
+/* Stop the client while it waits for an answer or for a proxy. */
 CASE(a_client_detaches_while_it_resumes)
 {
 	dies();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection goes on in another instance (mpib_conn_resume()): tx from index 0 to
- * index 2, rx from 1 to 3. The test is the shard and writes words and records.
+ * A connection continues in another instance (mpib_conn_resume()): tx moves
+ * from index 0 to index 2, rx from 1 to 3. The test plays the shard and writes
+ * words and records.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "ipc/client.h"
 
-/* Its c would be shadowed there. */
+/* cmocka's headers would shadow c there. */
 #include "loop.h"
 #include "test.h"
 
@@ -49,7 +50,7 @@ static void give_window(uint32_t index, uint32_t size)
 	mpib_client_unlock(c);
 }
 
-/* As the helper does. */
+/* Resume as the helper does. */
 static int resume(struct mpib_conn *conn, uint32_t index, uint64_t base)
 {
 	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
@@ -69,7 +70,7 @@ static void resume_tx(uint64_t base)
 	assert_int_equal(resume(tx, TX, base), 1);
 }
 
-/* n buffers of 100 bytes of registered memory. */
+/* Post a receive with n buffers of 100 bytes of registered memory. */
 static struct mpib_request *receive(int n)
 {
 	struct mpib_region *region[8];
@@ -114,7 +115,7 @@ static void is_over_with(struct mpib_request *r, size_t size)
 	assert_int_equal(got, size);
 }
 
-/* The record of r: it was to answer that receive. */
+/* Write the record of r: it was the answer to that receive. */
 static void answers_receive(const struct mpib_request *r, uint64_t receive,
 			    bool refused)
 {
@@ -122,7 +123,7 @@ static void answers_receive(const struct mpib_request *r, uint64_t receive,
 		     mpib_answer(r->gen, refused, (uint32_t)receive));
 }
 
-/* The next descriptor at the index, which is all of buffer idx of r. */
+/* Return the next descriptor at the index; it covers buffer idx of r. */
 static struct mpib_desc pushed(uint32_t index, const struct mpib_request *r,
 			       unsigned idx)
 {
@@ -147,7 +148,7 @@ static void nothing_is_pushed(uint32_t index)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* The peer's rank has received all below the new base. */
+/* The peer's rank has received all messages below the new base. */
 CASE(sends_end_by_their_record)
 {
 	struct mpib_request *old, *refused, *later, *none, *stale, *word;
@@ -187,7 +188,7 @@ CASE(sends_end_by_their_record)
 	is_over_with(later, 300);
 }
 
-/* Ordinary memory: the bytes of a receive that is over are in the window still. */
+/* Ordinary memory: the bytes of a completed receive are still in the window. */
 CASE(bytes_are_taken_out_before_the_window_goes)
 {
 	struct mpib_request *first = recv_at(0, 1000),
@@ -198,7 +199,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
 	end_as(1, first, 1000);
-	/* Its maker has not given it one. */
+	/* Its caller has not given it one. */
 	assert_int_equal(resume(rx, RX, 1), 0);
 	give_window(RX, mpib_window_size(old));
 	resume_rx(1);
@@ -206,7 +207,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	is_over_with(first, 1000);
 	assert_memory_equal(to, from, 1000);
 	assert_int_equal(rest->gen, rx->first_gen);
-	/* Nothing is to come out of the window that is gone. */
+	/* Nothing may be copied out of the lost window. */
 	assert_int_equal(rest->parts, 1);
 	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
 	assert_int_equal(d.pos, 0);
@@ -230,7 +231,8 @@ CASE(a_request_whose_region_is_gone_fails_the_connection)
 	assert_non_null(strstr(mpib_strerror(), "memory was deregistered"));
 }
 
-/* A word of what was not posted, as another connection left it, says nothing. */
+/* The completion word of a request that was not posted, left by another
+ * connection, has no meaning. */
 CASE(words_of_what_was_not_posted_are_not_counted)
 {
 	struct mpib_completion *cpl = f->reply->completion[1];
@@ -252,7 +254,7 @@ CASE(receives_are_counted_beyond_what_generations_tell)
 {
 	struct mpib_request *r;
 
-	/* As after so many more laps of the ring. */
+	/* As after several more laps of the ring. */
 	for (unsigned i = 0; i < 5; i++) {
 		rx->gen += 1u << 31;
 		mpib_conn_lap(rx);
@@ -307,8 +309,8 @@ TEST_OF(flushes_that_are_not_over_are_posted_again, start_device, loop_stop)
 	}
 }
 
-/* All receives but the first are flushed before the next, and the ring has an even
- * number of slots, so it is always a flush that has to look for room. */
+/* All receives but the first are flushed before the next, and the ring has an
+ * even number of slots, so it is always a flush that finds the ring full. */
 TEST_OF(receives_that_are_flushed_are_counted, start_device, loop_stop)
 {
 	struct mpib_request *r, *flush;

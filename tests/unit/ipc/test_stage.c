@@ -203,7 +203,7 @@ CASE(a_deregistered_send_puts_nothing_on_the_wire)
 	assert_int_equal(mpib_dereg(from_region), 0);
 	memset(from, 0x33, BYTES);
 	assert_int_equal(finish(s, r, NULL), -ECANCELED);
-	/* The proxy still has it as READY. */
+	/* The proxy still sees it as READY. */
 	assert_int_equal(mpib_ready(tx), -ECANCELED);
 	assert_int_equal(mpib_ready(rx), 1);
 	assert_null(memchr(to + 65536, 0x33, 200000 - 65536));

@@ -110,7 +110,7 @@ static int try_send(struct mpib_request **s)
 	return rc;
 }
 
-/* A message for memory that the connection never had may never come. */
+/* Memory that the connection never had may never be granted. */
 CASE(a_first_window_that_is_refused_is_an_error)
 {
 	struct mpib_region *region[2] = { to_region, to_region };

@@ -25,7 +25,7 @@ void agent_rig_up(void);
 void agent_rig_down(void);
 /* Accept the proxy's connection. False: there is none. */
 bool agent_rig_take_call(void);
-/* Take all its calls. Whether the last one was not hung up. */
+/* Accept all its connections. Return whether the last one stayed open. */
 bool agent_rig_is_heard(void);
 /* Receive the proxy's next request. False: there is none. */
 bool agent_rig_next(struct mpib_agent_request *r);

@@ -34,17 +34,18 @@ struct rig {
 	struct node node[NODES];
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
-	bool v6; /* likewise; all on ::1, each with a port of its own */
-	unsigned silence_s; /* likewise; 0: a drawn one */
+	bool v6; /* likewise; all nodes on ::1, each with its own port */
+	unsigned silence_s; /* likewise; 0: random */
 	unsigned grace_s; /* likewise; 0: no resumption */
 	int traffic_class; /* of later connections; 0: none */
 	struct mpib_cluster_key key; /* likewise */
 	struct mpib_islands islands[NODES]; /* likewise */
-	const struct mpib_networks *networks[NODES]; /* likewise; NULL: any */
+	/* likewise; NULL: any network */
+	const struct mpib_networks *networks[NODES];
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
 	const char *agent_dir; /* likewise; NULL: none */
-	bool adaptive; /* likewise; the proxies' mode */
+	bool adaptive; /* likewise; mode of the proxies */
 };
 
 /* cmocka fixture: *state is a rig with no node up. Teardown takes everything
@@ -53,13 +54,13 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 #define rig_test(f) TEST_OF(f, rig_setup, rig_teardown)
 
-/* Start a broker on 127.23.0.(n + 1); port 0 is any. */
+/* Start a broker on 127.23.0.(n + 1); port 0 means any port. */
 void rig_up(struct rig *rig, unsigned n);
 /* As if the proxy were killed: its sockets close, and its connections and lanes
  * are gone. */
 void rig_kill(struct rig *rig, unsigned n);
 
-/* Break its links. What was sent or received and not yet processed is lost. */
+/* Break its links. Data that was sent or received but not processed is lost. */
 void rig_cut(struct rig *rig, unsigned n);
 
 struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
@@ -71,7 +72,7 @@ void rig_both_up(struct rig *rig, struct client **a, struct client **b,
 uint32_t rig_state(const struct client *c, uint32_t index);
 int rig_error(const struct client *c, uint32_t index);
 
-/* One turn of one node, drawn by the seed. */
+/* Make one turn of a randomly drawn node. */
 void rig_step(struct rig *rig);
 /* Turn until nothing changes any more. */
 void rig_settle(struct rig *rig);
@@ -79,11 +80,11 @@ void rig_advance(struct rig *rig, uint64_t ns);
 /* Settle in steps while time passes. */
 void rig_pass(struct rig *rig, uint64_t ns);
 
-/* A client's request to its broker, which must accept it. */
+/* Send a client's request to its broker, which must accept it. */
 uint32_t rig_listen(struct client *c, struct mpib_handle *handle);
 void rig_call(struct client *c, uint32_t index, int traffic_class,
 	      const struct mpib_handle *handle);
-/* The same, with the answer. */
+/* The same; return the broker's answer. */
 int rig_try_call(struct client *c, uint32_t index, int traffic_class,
 		 const struct mpib_handle *handle);
 void rig_accept(struct client *c, uint32_t id, uint32_t index);

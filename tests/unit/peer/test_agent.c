@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent/agent.h under a broker, with an agent that the test plays: what it is
- * told, whose hint is whose, and that it may come and go at any time.
+ * agent/agent.h under a broker, with an agent that the test plays: what the
+ * proxy sends it, which hint belongs to which connection, and agents that come
+ * and go at any time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,8 +28,8 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return __real_connect(fd, addr, len);
 }
 
-/* One that was just made is registered with the node's own addresses first,
- * follows its slot, and is forgotten when it is closed. */
+/* A new connection is registered with the node's own addresses first, uses the
+ * hint of its slot, and is deregistered when it is closed. */
 static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 {
 	struct mpib_agent_request r, bye;
@@ -62,7 +63,7 @@ CASE(a_sending_connection_is_registered_until_it_closes)
 	follow_to_its_end(*state, e.a, 3);
 }
 
-/* So that an agent knows that the proxy knows MPIB_HINT_OWN. */
+/* This tells an agent that the proxy knows MPIB_HINT_OWN. */
 CASE(a_proxy_says_that_it_splits_by_itself)
 {
 	struct rig *rig = *state;
@@ -77,7 +78,7 @@ CASE(a_proxy_says_that_it_splits_by_itself)
 	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE | MPIB_AGENT_HEARS);
 }
 
-/* It splits nothing, and entries are few. */
+/* A receiving connection splits nothing, and entries are few. */
 CASE(a_receiving_connection_takes_no_hint)
 {
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
@@ -104,7 +105,7 @@ CASE(a_longer_file_has_more_slots_and_no_more)
 		{ 5, MPIB_HINT_MAX_ENTRIES + 5, false },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX - 1, true },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX, false },
-		{ 1, 0, true }, /* a short one after a long one */
+		{ 1, 0, true }, /* a short hint file after a long one */
 	};
 	struct rig *rig = *state;
 	struct mpib_agent_request r;
@@ -157,7 +158,7 @@ CASE(answers_belong_to_requests_in_order)
 	assert_true(agent_rig_next(&bye));
 	assert_int_equal(bye.conn_id, r[0].conn_id);
 
-	/* What was refused for want of slots is asked for again. */
+	/* A request that was refused because no slot was free is repeated. */
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_true(agent_rig_next(&bye));
 	assert_int_equal(bye.type, MPIB_AGENT_REGISTER);
@@ -167,7 +168,7 @@ CASE(answers_belong_to_requests_in_order)
 	assert_int_equal(agent_rig_hint_of(e.a, 2), 12 + 1);
 }
 
-/* Whether the file is, in this process. */
+/* Return whether this process has mapped the file. */
 static bool mapped(const struct stat *st)
 {
 	char line[512], inode[32];
@@ -183,7 +184,7 @@ static bool mapped(const struct stat *st)
 	return found;
 }
 
-/* The one before was killed, and its hints are still there. */
+/* The previous agent was killed, and its hints are still there. */
 static void another_agent_comes(void)
 {
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose agent is heard, by its directory, its socket and its hint file. */
+/* Which agent the proxy trusts, by its directory, its socket and its hint
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
@@ -80,7 +81,7 @@ fixture_test(what_belongs_to_another_user_is_not_heard)
 	}
 }
 
-/* In another's name: he listens in a directory that is as it should be. */
+/* Another user listens in a directory with the right owner and mode. */
 fixture_test(who_answers_is_root_the_proxys_user_or_the_agents)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent says of its node's rails, as the proxy takes it. */
+/* An agent's reports about its node's rails, and the proxy's checks of them. */
 #include <arpa/inet.h>
 
 #include "agent/agent.h"
 #include "agent_rig.h"
 #include "test.h"
 
-/* The word to the peer whose SOUT is at 10.1.0.n. */
+/* Return the hint to the peer whose SOUT is at 10.1.0.n. */
 static struct mpib_agent_word word_to(struct rig *rig, unsigned n)
 {
 	struct mpib_agent_word w;
@@ -35,7 +35,7 @@ CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 	assert_false(word_to(rig, 1).there);
 	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_take_call());
-	/* All of 10.1.0.1, and all there is. */
+	/* SOUT to 10.1.0.1, and SUP to all. */
 	s.window[0] = (struct mpib_agent_told){
 		.addr = { [10] = 0xff, 0xff, 10, 1, 0, 1 },
 		.bits = 128,
@@ -50,7 +50,7 @@ CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 	assert_int_equal(word_to(rig, 1).maintenance, 3);
 	assert_int_equal(word_to(rig, 2).maintenance, 2);
 	assert_int_equal(heard_from(rig)->sick, 2);
-	/* In a dry run it steers nothing, here or there. */
+	/* In a dry run the agent steers neither node. */
 	s.flags = MPIB_AGENT_DRY;
 	agent_rig_say(&s);
 	rig_settle(rig);
@@ -60,7 +60,7 @@ CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 	agent_rig_say(&s);
 	rig_settle(rig);
 	assert_true(word_to(rig, 1).there);
-	/* It is gone with the agent. */
+	/* The report ends with the agent. */
 	agent_rig_down();
 	rig_settle(rig);
 	assert_null(heard_from(rig));
@@ -110,7 +110,7 @@ CASE(who_talks_without_end_keeps_nobody_waiting)
 		agent_rig_say(&s);
 	s.sick = 1;
 	agent_rig_say(&s);
-	/* One turn of the node's loop. */
+	/* Make one turn of the node's loop. */
 	assert_int_equal(mpib_loop_turn(&rig->node[0].loop, 0), 1);
 	assert_true(word_to(rig, 1).there);
 	assert_int_equal(word_to(rig, 1).sick, 0);

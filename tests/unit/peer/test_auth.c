@@ -213,6 +213,6 @@ TEST(a_message_is_unreadable_without_the_key)
 	mpib_seal_close(&tx, same, sizeof(same), seal);
 	for (unsigned i = 0; i < sizeof(msg); i++)
 		alike += (msg[i] == 'a') + (msg[i] == same[i]);
-	/* One in 256 is equal by chance. */
+	/* One byte in 256 is equal by chance. */
 	assert_in_range(alike, 0, 12);
 }

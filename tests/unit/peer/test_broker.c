@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes that mean well: what has lanes of its own, and what
- * a failure says. That connections come and go in any order the simulator shows.
+ * peer/broker.h between nodes that follow the protocol: lanes of their own, and
+ * the texts of failures. The simulator connects and closes in any order.
  */
 #include "rig.h"
 
@@ -93,7 +93,7 @@ rig_test(keeps_traffic_classes_on_lanes_of_their_own)
 	rig_connect(rig, a, 2, b, 2);
 	/* Both have their own traffic class, whichever end opens the lane. */
 	rig_connect(rig, b, 3, a, 3);
-	rig->traffic_class = 256; /* an address of no node */
+	rig->traffic_class = 256; /* out of range: the configured class */
 	rig_connect(rig, b, 4, a, 4);
 	for (unsigned n = 0; n < 2; n++) {
 		assert_int_equal(fake_lanes(&rig->node[n].engine), 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of a broker, filled to the last place: listeners, peers, lanes. One
- * more is refused by name, whoever has a place goes on, and a place that was
- * given back is had by the next.
+ * The tables of a broker, filled to the last place: listeners, peers, lanes.
+ * One more entry is refused with a reason, existing entries keep working, and a
+ * released place is reused.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +38,8 @@ rig_test(listeners_are_so_many)
 	for (uint32_t i = 0; i < OF_ROOT(MPIB_LISTENERS_MAX); i++)
 		assert_int_equal(listen_again(root, &more), 0);
 	assert_int_equal(listen_again(root, &more), -ENOSPC);
-	/* Who only connects needs none, and another node has its own. */
+	/* A user that only connects needs no place, and another node has its
+	 * own table. */
 	rig_connect(rig, rig_client(rig, 0, 1000, 0), 0, b, 0);
 	assert_int_equal(
 		mpib_broker_close_listen(a->node->broker, &a->client, id[77]),
@@ -49,7 +50,7 @@ rig_test(listeners_are_so_many)
 	free(id);
 }
 
-/* Connect to the n-th of many addresses at which nobody is. */
+/* Connect to the n-th of many addresses that have no node. */
 static int call(struct rig *rig, struct client *of[2], unsigned conn,
 		unsigned n, struct mpib_handle nowhere)
 {
@@ -94,18 +95,19 @@ rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 	assert_int_equal(had[0], PEERS_OF_ONE);
 	assert_int_equal(HASH_COUNT(rig->node[0].broker->by_key),
 			 PEERS - OF_ROOT(PEERS));
-	/* One place is that of node 1. */
+	/* One place is used by node 1. */
 	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1 - OF_ROOT(PEERS));
 	assert_int_equal(rc, -ENOSPC);
 	of_root[0] = rig_client(rig, 0, 0, 0);
 	assert_int_equal(call(rig, of_root, 0, n++, h), 0);
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
-	/* A peer that nobody wants any more makes room. */
+	/* A peer that no client needs any more makes room. */
 	give_up(rig, of[1], 5);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(call(rig, of[USERS - 1], had[USERS - 1], n, h), 0);
-	/* Another of a user that has its part is refused for that. */
+	/* Another peer of a user that has reached its limit is refused for that
+	 * reason. */
 	give_up(rig, of[1], 6);
 	rig_pass(rig, MPIB_SEC);
 	n++;
@@ -116,8 +118,8 @@ rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 	assert_int_equal(call(rig, of[USERS], 0, n, h), 0);
 }
 
-/* One connection more than its lanes; returns its error, and the index is free
- * again. */
+/* Open one connection more than the lanes allow; return its error, with the
+ * index free again. */
 static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 			const char *why)
 {
@@ -139,7 +141,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 	return rc;
 }
 
-/* With a lane for each connection. */
+/* Each connection has its own lane. */
 rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user)
 {
 	const uint32_t most = MPIB_LANES_MAX - OF_ROOT(MPIB_LANES_MAX);
@@ -161,12 +163,12 @@ rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user)
 	d = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(refused_lane(rig, c, d, "uid 1000 has 1024 lanes"),
 			 -EDQUOT);
-	/* Its own are closed, and it has one more again. */
+	/* The user's own lanes are closed, and it may open one more again. */
 	mpib_broker_drop(a[0]->node->broker, &a[0]->client, 3);
 	mpib_broker_drop(b[0]->node->broker, &b[0]->client, 3);
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
-	/* A fifth user has none, until any is closed, and root has. */
+	/* A fifth user gets none until one is closed; root gets one. */
 	c = rig_client(rig, 0, 2000, 0);
 	d = rig_client(rig, 1, 2000, 0);
 	assert_int_equal(refused_lane(rig, c, d, " lanes for this node"),

@@ -40,7 +40,7 @@ static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 	*last = &kept;
 }
 
-/* From a node with the first key to one with the second. */
+/* Connect from a node with the first key to one with the second. */
 static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 			   const struct mpib_cluster_key *to, const char *why)
 {
@@ -117,7 +117,7 @@ static void count(enum mpib_log_level level, const char *line)
 	lines++;
 }
 
-/* They call ten times a second for as long as somebody wants to connect. */
+/* The caller dials ten times a second while a client wants to connect. */
 TEST(a_refusal_is_told_once)
 {
 	static const struct mpib_cluster_key *const keys[][2] = {

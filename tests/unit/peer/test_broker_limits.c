@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h where something is short or late: a caller that cannot be taken,
- * ids of a former life.
+ * peer/broker.h when something is short or late: a caller that cannot be
+ * accepted, ids of an earlier run.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -53,7 +53,7 @@ TEST(a_caller_that_cannot_be_taken_is_no_work)
 	}
 }
 
-/* Node 1 opens a lane for a connect and calls both off at once. */
+/* Node 1 opens a lane for a connect and gives up both immediately. */
 static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 {
 	struct client *b = rig_client(rig, 1, 1000, 0);
@@ -66,8 +66,8 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 	mpib_broker_drop(b->node->broker, &b->client, 0);
 }
 
-/* The ids of a proxy begin anew when it is restarted; here the lane of its former
- * life is still being killed. */
+/* The ids of a proxy start again when it is restarted; here the lane of the
+ * earlier run is still being killed. */
 rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before)
 {
 	struct rig *rig = *state;
@@ -93,7 +93,7 @@ rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before)
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
 }
 
-/* A client on each node, and b listens. Returns the listener's id. */
+/* Make a client on each node, and let b listen. Return the listener's id. */
 static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 			  struct mpib_handle *handle)
 {
@@ -101,8 +101,8 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 	return rig_listen(*b, handle);
 }
 
-/* Nobody accepts yet, as where one rank hears of its peers later than these of
- * it. */
+/* No client accepts yet, as if one rank learnt its peers' addresses later than
+ * they learnt its address. */
 rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;
@@ -123,7 +123,8 @@ rig_test(a_listener_has_room_for_all_connections_of_its_client)
 	}
 }
 
-/* Both connections closed: the lane goes a minute later, at both ends. */
+/* Both connections are closed: a minute later the lane is closed, at both
+ * ends. */
 rig_test(a_lane_that_nobody_uses_is_closed)
 {
 	struct rig *rig = *state;
@@ -147,7 +148,7 @@ rig_test(a_lane_that_nobody_uses_is_closed)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* Its connect is called off while it is on its way. */
+/* Its connect is cancelled on the way. */
 rig_test(a_lane_that_comes_up_for_nobody_is_closed)
 {
 	struct rig *rig = *state;
@@ -164,8 +165,8 @@ rig_test(a_lane_that_comes_up_for_nobody_is_closed)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 }
 
-/* The other end begins to use the lane in the moment in which it is closed: the
- * connect goes on over a new lane. */
+/* The other end begins to use the lane while it is being closed: the connect
+ * continues over a new lane. */
 rig_test(a_connect_outlives_the_close_of_an_idle_lane)
 {
 	struct rig *rig = *state;
@@ -177,7 +178,7 @@ rig_test(a_connect_outlives_the_close_of_an_idle_lane)
 	id = rig_listen(a, &handle);
 	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
 	rig->traffic_class = 5;
-	rig_connect(rig, a, 2, b, 2); /* by another lane, which stays */
+	rig_connect(rig, a, 2, b, 2); /* over another lane, which stays */
 	rig->traffic_class = 0;
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
@@ -220,7 +221,7 @@ rig_test(a_user_has_so_many_lanes_and_others_theirs)
 	rig_connect(rig, c, 1, d, 1);
 }
 
-/* The networks of node 0 have only that node, or all. */
+/* The networks of node 0 contain only that node, or all nodes. */
 rig_test(peers_are_in_the_networks_or_are_none)
 {
 	struct rig *rig = *state;
@@ -238,11 +239,11 @@ rig_test(peers_are_in_the_networks_or_are_none)
 	a = rig_client(rig, 0, 1000, 0);
 	self = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
-	/* Node 0 calls nobody elsewhere. */
+	/* Node 0 dials no other node. */
 	rig_listen(b, &handle);
 	assert_int_equal(rig_try_call(a, 0, 0, &handle), -EACCES);
 	assert_int_equal(HASH_COUNT(a->node->broker->by_key), 0);
-	/* Nor does it answer, and the caller is told why. */
+	/* It does not answer either, and the caller gets the reason. */
 	rig_listen(a, &handle);
 	rig_call(b, 0, 0, &handle);
 	rig_pass(rig, 3 * MPIB_SEC);
@@ -250,6 +251,6 @@ rig_test(peers_are_in_the_networks_or_are_none)
 	assert_true(a->node->broker->refused_count > 0);
 	assert_non_null(strstr(TAILQ_FIRST(&b->node->broker->peers)->last_error,
 			       "peer.networks"));
-	/* Itself is always a peer. */
+	/* A node is always its own peer. */
 	rig_connect(rig, a, 1, self, 1);
 }

@@ -13,18 +13,18 @@
 #include "rig.h"
 #include "test.h"
 
-/* Delay all messages of the link, or let them through. */
+/* Delay all messages of the link, or stop delaying them. */
 static void hear(struct client *c, struct mpib_link *link, bool on)
 {
 	mpib_loop_mod(&c->node->loop, &link->watch,
 		      on ? EPOLLIN | EPOLLOUT : 0);
 }
 
-/* The lower node's dial does not connect for a while, so the higher node's is
- * answered. Then the lower node's dial connects as well, and is answered before
- * the lower node learns that the other end has a link. If the lower node used
- * both, what it receives on the second would be older than what it received on
- * the first. */
+/* The lower node's dial does not connect for a while, so the higher node's dial
+ * is answered. Then the lower node's dial connects as well, and is answered
+ * before the lower node learns that the other end has a link. If the lower node
+ * used both links, messages on the second would be older than those on the
+ * first. */
 rig_test(of_two_simultaneous_calls_one_is_accepted)
 {
 	struct rig *rig = *state;
@@ -73,7 +73,7 @@ rig_test(of_two_simultaneous_calls_one_is_accepted)
 	}
 }
 
-/* As if the peer's connection closed while no message reaches this node. */
+/* The peer's connection closes, and no message reaches this node. */
 rig_test(a_call_whose_answer_is_lost_is_made_again)
 {
 	struct rig *rig = *state;
@@ -116,8 +116,8 @@ static void say(int fd, const struct mpib_peer_msg *m)
 	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
-/* Otherwise answers that it does not read would be queued for it. This holds
- * before its HELLO and before its READY. */
+/* Otherwise answers that the caller does not read would be queued for it. This
+ * holds before its HELLO and before its READY. */
 rig_test(a_caller_without_a_proof_may_not_ping)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };

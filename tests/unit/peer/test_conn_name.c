@@ -36,7 +36,8 @@ static void pair_accept(const struct pair *pair)
 	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
 }
 
-/* A message from the end of a, or from another node that knows its name. */
+/* Make a message from the end of a, or from another node that knows its
+ * name. */
 static struct mpib_peer_msg from_a(const struct pair *pair,
 				   enum mpib_peer_type type)
 {
@@ -79,7 +80,7 @@ rig_test(an_open_said_twice_has_one_end)
 	say(&pair, pair.peer, &open);
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	/* Nor is it accepted with another id or another number. */
+	/* It is not accepted with another id or another number, either. */
 	open.from += 1000;
 	say(&pair, pair.peer, &open);
 	open.from -= 1000;
@@ -89,7 +90,8 @@ rig_test(an_open_said_twice_has_one_end)
 	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
 }
 
-/* The opener has made its end again: only the last one can be accepted. */
+/* The opener has created its end again: only the last CONN_OPEN can be
+ * accepted. */
 rig_test(an_open_takes_the_place_of_the_one_before)
 {
 	struct mpib_peer_msg open;
@@ -138,7 +140,7 @@ rig_test(a_name_is_of_one_user)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
 }
 
-/* A third node learnt the key. */
+/* A third node has learnt the key. */
 rig_test(a_name_is_of_one_node)
 {
 	static const enum mpib_peer_type type[] = {
@@ -170,8 +172,7 @@ rig_test(a_name_is_of_one_node)
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
-/* A CONN_OPEN without a name is a protocol error, and so is one from a
- * receiving end. */
+/* A CONN_OPEN without a name, or from a receiving end, is a protocol error. */
 TEST(a_sending_end_alone_opens)
 {
 	for (unsigned i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lanes that a peer opens: only with the handle of a listener, not at the
- * expense of the lanes that the listener's user opens, and not for ever.
+ * expense of lanes that the listener's user opens, and not for ever.
  */
 #include <errno.h>
 
@@ -47,7 +47,7 @@ rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* All wait for one lane, which the first one requested. */
+/* All wait for one lane, which the first connect requested. */
 rig_test(a_refused_listener_fails_no_other_connects)
 {
 	struct mpib_handle handle[3]; /* valid, damaged, closed */
@@ -72,8 +72,8 @@ rig_test(a_refused_listener_fails_no_other_connects)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* Both ends request the lane at once, and the lower node's request wins. Its
- * connect has no listener, but the lane also serves the higher node's
+/* Both ends request the lane at the same time, and the lower node's request
+ * wins. Its connect has no listener, but the lane also serves the higher node's
  * connect. */
 rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
@@ -93,8 +93,8 @@ rig_test(a_lane_that_both_ends_open_needs_one_listener)
 	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
 }
 
-/* Open lanes with traffic classes of their own until one is refused; return how
- * many. */
+/* Open lanes with different traffic classes until one is refused; return how
+ * many were opened. */
 static unsigned lanes_from(struct rig *rig, struct client *from,
 			   const struct mpib_handle *to)
 {
@@ -131,7 +131,7 @@ rig_test(lanes_that_peers_open_are_not_the_users)
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
 }
 
-/* It opens a lane for a connect that it cancels, and keeps the lane. */
+/* The peer opens a lane for a connect that it cancels, and keeps the lane. */
 rig_test(a_lane_that_its_opener_keeps_unused_is_closed)
 {
 	struct rig *rig = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists that both ends exchange after a peer link broke, false lists, and a
+ * The lists that both ends exchange after a peer link broke; false lists; and a
  * message that no peer can decode.
  */
 #include <errno.h>
@@ -80,7 +80,8 @@ rig_test(a_message_that_no_peer_can_read_ends_the_lanes)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* Node 1 accepts a lane of node 0, whose answer is lost: the link breaks. */
+/* Node 1 accepts a lane of node 0, but its answer is lost because the link
+ * breaks. */
 static void lose_accept(struct rig *rig)
 {
 	while (fake_lanes(&rig->node[1].engine) == 0) {
@@ -152,7 +153,8 @@ rig_test(a_lane_that_this_end_closed_ends_at_the_other)
 
 #define LANES 140 /* more than two turns list */
 
-/* The peer would not understand it before it knows the state of the rail. */
+/* The peer would not understand the message before it knows the state of the
+ * rail. */
 rig_test(a_lane_sends_nothing_about_rails_before_it_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };

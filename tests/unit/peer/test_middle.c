@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A man in the middle between two nodes of a cluster, without the cluster key:
- * it relays their messages, changes them, or relays them to another node.
+ * it relays messages, changes them, or relays them to another node.
  */
 #include <arpa/inet.h>
 #include <errno.h>

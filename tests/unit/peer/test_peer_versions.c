@@ -11,7 +11,7 @@
 #include "rig.h"
 #include "test.h"
 
-/* A TCP connection to the broker of node 0, from an address of its own. */
+/* Return a TCP connection to the broker of node 0, from a new address. */
 static int call(struct rig *rig, struct in6_addr *from)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
@@ -28,7 +28,7 @@ static int call(struct rig *rig, struct in6_addr *from)
 	return fd;
 }
 
-/* Return the broker's answer to a HELLO with these versions. */
+/* Send a HELLO with these versions and return the broker's answer. */
 static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 		  struct mpib_peer_msg *answer)
 {

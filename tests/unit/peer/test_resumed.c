@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections whose lane is lost, or whose proxy ended, go on: their clients ask for
- * them again at another index, and both ends become READY there. Brokers of two
- * nodes; the clients of a killed one attach to its successor by hand.
+ * Connections continue after their lane is lost or their proxy has ended: their
+ * clients request them again at another index, and both ends become READY
+ * there. Brokers of two nodes; the test attaches the clients of a killed proxy
+ * to its successor.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
-	/* No proxy was there before these. */
+	/* No proxy ran before these. */
 	mpib_broker_grown(r->from->node->broker);
 	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
@@ -94,7 +95,7 @@ static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
 	assert_int_equal(gets->base, base);
 }
 
-/* A handle that was passed around before the proxy ended stays good. */
+/* A handle that was passed on before the proxy ended stays valid. */
 rig_test(a_listener_keeps_its_nonce)
 {
 	struct mpib_handle handle;
@@ -120,7 +121,7 @@ rig_test(a_listener_keeps_its_nonce)
 			 -EEXIST);
 }
 
-/* A nonce is no secret of the user's. */
+/* A nonce is not a secret of its user. */
 rig_test(another_users_listener_takes_no_connect)
 {
 	struct mpib_handle handle;
@@ -150,7 +151,7 @@ rig_test(another_users_listener_takes_no_connect)
 	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
 }
 
-/* A key of another user's names another connection. */
+/* The same key of another user names another connection. */
 rig_test(another_user_resumes_nothing)
 {
 	struct client *other;
@@ -188,7 +189,8 @@ rig_test(a_client_that_asks_too_late_gets_an_error)
 			       "not resumed in time"));
 }
 
-/* What ends on purpose, and without a grace all, fails at once. */
+/* A connection that was closed on purpose fails immediately; without a grace
+ * all connections do. */
 rig_test(a_connection_that_was_closed_is_not_resumed)
 {
 	struct resumed r;
@@ -239,7 +241,7 @@ TEST(a_lost_end_hears_at_once_that_the_other_was_closed)
 	}
 }
 
-/* The proxy of the end that lives closes its end while the other proxy is away. */
+/* The proxy of the live end closes its end while the other proxy is away. */
 TEST(a_successors_client_hears_that_the_other_end_was_closed)
 {
 	struct resumed r;
@@ -267,7 +269,8 @@ TEST(a_successors_client_hears_that_the_other_end_was_closed)
 	}
 }
 
-/* A rank ends while its proxy is away: the next proxy has heard from all others. */
+/* A rank ends while its proxy is away: the next proxy has received requests
+ * from all others. */
 TEST(an_end_hears_that_the_other_process_did_not_come_back)
 {
 	struct resumed r;
@@ -293,7 +296,7 @@ TEST(an_end_hears_that_the_other_process_did_not_come_back)
 	}
 }
 
-/* Its listener has accepts for others. */
+/* The listener has accepts for other connections. */
 rig_test(a_connection_that_was_accepted_takes_no_other_accept)
 {
 	struct resumed r;

@@ -28,8 +28,8 @@ const void *rig_table(int version);
 /* Start a proxy, set MPIB_RUN_DIR, find the v12 table. Return NULL on
  * failure. */
 struct rig *rig_new(void);
-/* Call init and make a connected pair: tx is index 0, rx is index 1. 0 or
- * -1. */
+/* Call init and make a connected pair: tx is index 0, rx is index 1. Return 0
+ * or -1. */
 int rig_connect(struct rig *r);
 /* Close and finalize everything, and stop the proxy. */
 void rig_free(struct rig *r);

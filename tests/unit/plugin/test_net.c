@@ -170,7 +170,8 @@ CASE(set_ups_that_are_aborted_use_nothing_up)
 		set_up_and_abort(i % 2);
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
 	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
-	/* The ends of the last one did not keep the client attached, either. */
+	/* The ends of the last pair did not keep the client attached,
+	 * either. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
@@ -216,7 +217,7 @@ static void receive(void *mr, size_t size, void **req)
 	assert_int_equal(
 		r->net->irecv(r->rx, 1, &addr, &size, &tag, &mr, NULL, req),
 		NCCL_SUCCESS);
-	/* The hint in it is not repeated. */
+	/* The hint in the message is not repeated. */
 	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
 }
 
@@ -255,7 +256,8 @@ CASE(a_lost_peer_is_a_remote_error_with_one_warning)
 		assert_int_equal(
 			r->net->isend(r->tx, from, 300, 0, mr, NULL, &again),
 			NCCL_REMOTE_ERROR);
-	assert_int_equal(rig_warnings, 1); /* for isend, as for test before */
+	/* a warning of isend, as before of test */
+	assert_int_equal(rig_warnings, 1);
 }
 
 CASE(a_dead_proxy_is_a_system_error_with_one_warning)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's service and progress threads at once: memory is registered and
- * deregistered, also under outstanding requests, while messages move on the
+ * NCCL's service and progress threads at the same time: memory is registered
+ * and deregistered, also under outstanding requests, while messages move on the
  * same comms. Most useful under ThreadSanitizer. Nothing touches memory after
  * deregMr: it is unmapped at once.
  */
@@ -67,7 +67,7 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 	size_t size = BYTES;
 	int tag = 0;
 
-	/* There is no request while the other thread registers memory: call
+	/* No request is available while the other thread registers memory: call
 	 * again. */
 	for (*s = *v = NULL; !*s || !*v;) {
 		if (!*v)
@@ -171,7 +171,7 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 
 static _Atomic bool attached;
 
-/* By two threads at once. */
+/* Written by two threads at the same time. */
 static void no_log(enum nccl_log_level level, unsigned long flags,
 		   const char *where, int line, const char *fmt, ...)
 {
@@ -186,8 +186,8 @@ static void *attach_in_vain(void *arg)
 	return NULL;
 }
 
-/* Another thread attaches to a proxy that does not answer: is the old context
- * still usable? This thread may be blocked for just as long. */
+/* Another thread attaches to a proxy that does not answer. Return whether the
+ * old context is still usable; this thread may be blocked for just as long. */
 static bool goes_on_meanwhile(struct fake_proxy *mute)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -201,7 +201,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 			 0);
 	while (atomic_load(&mute->asked[MPIB_CTL_HELLO]) == asked)
 		sched_yield();
-	/* Its proxy is dead, which is reported at once. */
+	/* Its proxy is dead, which is reported immediately. */
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &listener),
 			 NCCL_SYSTEM_ERROR);
 	meanwhile = !atomic_load(&attached);

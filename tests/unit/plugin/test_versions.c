@@ -19,7 +19,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Two versions of the properties agree in the fields that both have. */
+/* Check that two versions of the properties agree in the fields that both
+ * have. */
 #define assert_alike(a, b)                                                     \
 	do {                                                                   \
 		assert_string_equal((a).name, (b).name);                       \
@@ -65,7 +66,7 @@ CASE(every_version_fills_all_properties)
 	assert_string_equal(p.name, "soft:127.0.0.1+soft:127.0.0.2");
 	assert_null(p.pciPath);
 	assert_int_equal(p.ptrSupport, NCCL_PTR_HOST);
-	/* One rail has no known speed. */
+	/* The speed of one rail is unknown. */
 	assert_int_equal(p.speed, 10000 + 400000);
 	assert_int_equal(p.maxRecvs, 8);
 	assert_int_equal(p.forceFlush, 0);

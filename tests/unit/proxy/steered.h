@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent in a directory of its own, and its decisions, for unit tests. */
+/* An agent in its own directory, and its decisions, for unit tests. */
 #ifndef MPIB_TEST_STEERED_H
 #define MPIB_TEST_STEERED_H
 

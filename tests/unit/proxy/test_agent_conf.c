@@ -43,7 +43,7 @@ static bool read_conf(const char *text)
 	return mpib_agent_conf_read(&conf, path, why);
 }
 
-/* A connection in the slot. */
+/* Put a connection into the slot. */
 static struct mpib_agent_slot *conn(unsigned slot, const char *peer)
 {
 	struct mpib_agent_slot *s = &agent.slot[slot];
@@ -84,13 +84,13 @@ fixture_test(what_is_wrong_is_named_with_its_line)
 		assert_false(read_conf(row[i].text));
 		if (!strstr(why, row[i].says))
 			fail_msg("\"%s\" is told as: %s", row[i].text, why);
-		/* With what helps, or where to look. */
+		/* The message names a remedy, or where to look. */
 		assert_non_null(strchr(why, '('));
 	}
 	assert_true(read_conf("# nothing\n\n"));
 }
 
-/* As after a crash, where a file was about to be written. */
+/* A crash may leave a file of zeros that was about to be written. */
 fixture_test(a_file_of_zeros_is_not_an_empty_one)
 {
 	FILE *f = fopen(path, "we");
@@ -102,7 +102,7 @@ fixture_test(a_file_of_zeros_is_not_an_empty_one)
 	assert_non_null(strstr(why, "conf:1: the line contains zero bytes ("));
 }
 
-/* Nobody writes into it, so that who opens one to read waits for ever. */
+/* No process writes to it: a blocking open would never return. */
 fixture_test(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -125,7 +125,7 @@ fixture_test(a_line_without_end_takes_no_memory)
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
 
-/* The line of the rule for connections to the peer. */
+/* Return the line of the rule for connections to the peer. */
 static unsigned line_for(const char *peer)
 {
 	uint32_t ip;
@@ -188,9 +188,9 @@ fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 	scratch_write("conf", "speed sup 400\nsick cqe_errors 10\n"
 			      "congested sup np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
-	look(1); /* the first look tells nothing, however high it is */
+	look(1); /* a first sample gives no rate, however high it is */
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
-	sup.errors = 15; /* ten a second: allowed */
+	sup.errors = 15; /* ten per second: allowed */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	sup.errors = 26;
@@ -201,7 +201,7 @@ fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 	assert_int_equal(s->choice.since, policy.now.s);
 	look(4);
 	assert_int_equal(hint(3), 0);
-	sup.errors = 2; /* it went back: the proxy began again */
+	sup.errors = 2; /* the count fell: the proxy was restarted */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	assert_int_equal(s->choice.since, policy.now.s);
@@ -271,7 +271,8 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 	assert_int_equal(hint(0), 0);
 	policy.sick[MPIB_RAIL_SOUT].since = 1;
 	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(0), 100); /* as bad as each other: the rule */
+	/* both are equally bad: the rule applies */
+	assert_int_equal(hint(0), 100);
 	scratch_write("conf", "rule peer 10.1.0.1 from "
 			      "2001-01-01T00:00:00Z drain sout\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
@@ -299,7 +300,7 @@ fixture_test(a_bad_file_leaves_the_rules_as_they_are)
 	assert_int_equal(hint(0), 200);
 }
 
-/* Numbers above 1024 would be all on SUP for it. */
+/* A proxy would read a number above 1024 as "all on SUP". */
 fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");

@@ -18,7 +18,7 @@ static uint32_t ip(const char *text)
 	return addr;
 }
 
-/* A proxy that has registered a connection. */
+/* Return the socket of a proxy that has registered a connection. */
 static int proxy(uint32_t flags)
 {
 	struct mpib_agent_request r = { .type = MPIB_AGENT_REGISTER,

@@ -56,7 +56,7 @@ static ino_t found_at_listen;
 int __real_listen(int fd, int n);
 int __wrap_listen(int fd, int n);
 
-/* From here on a proxy is answered. */
+/* The agent answers proxies after this call. */
 int __wrap_listen(int fd, int n)
 {
 	found_at_listen = hints_found();
@@ -141,7 +141,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	struct mpib_agent_response r, same, other;
 	int a = steered_dial(), b = steered_dial();
 
-	/* Of whichever proxy; another peer's is another one. */
+	/* A peer's connections share a hint across proxies; another peer has
+	 * another hint. */
 	r = enlist_to(a, 5000, 2);
 	same = enlist_to(b, 5000, 2);
 	other = enlist_to(b, 5001, 3);
@@ -149,7 +150,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	assert_int_equal(same.hint_slot, r.hint_slot);
 	assert_int_not_equal(other.hint_slot, r.hint_slot);
 	mpib_agent_hint(&agent, r.hint_slot, 200);
-	/* Whoever leaves first does not take it away from the other. */
+	/* The proxy that leaves first does not take the hint away from the
+	 * other. */
 	ask(a, MPIB_AGENT_DEREGISTER, 5000);
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
 			 200);
@@ -194,7 +196,7 @@ CASE(more_peers_than_hints_are_refused)
 		assert_int_equal(enlist_to(a, i, 10 + i).status, 0);
 	assert_int_equal(enlist_to(b, 1, 9).status, -ENOSPC);
 	assert_int_equal(enlist_to(b, 2, 10).status, 0);
-	/* A proxy that dies gives all of its own back, and nobody else's. */
+	/* A proxy that dies releases all of its slots, and no others. */
 	close(a);
 	settle();
 	assert_int_equal(agent.slot[enlist_to(b, 3, 10).hint_slot].users, 2);
@@ -208,7 +210,7 @@ CASE(the_same_connection_twice_is_refused)
 
 	assert_int_equal(enlist(a, 5).status, 0);
 	assert_int_equal(enlist(a, 5).status, -EEXIST);
-	/* Of another proxy it is another one. */
+	/* A connection of another proxy is another connection. */
 	assert_int_equal(enlist(b, 5).status, 0);
 	ask(b, MPIB_AGENT_DEREGISTER, 77); /* never was there */
 	assert_int_equal(enlist(b, 6).status, 0);
@@ -243,7 +245,7 @@ CASE(a_second_agent_leaves_the_first_alone)
 	close(fd);
 }
 
-/* As another user, where the socket's mode lets anybody in. */
+/* Dial as another user, at a socket whose mode admits all users. */
 static int dial_as(uid_t uid)
 {
 	char path[96];
@@ -326,7 +328,7 @@ CASE(what_a_killed_agent_left_is_taken_over)
 	struct mpib_agent dead = agent;
 
 	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
-	/* Its socket and file stay, nobody listens. */
+	/* Its socket and file remain, but no process listens. */
 	mpib_loop_del(&dead.loop, &dead.acceptor.watch);
 	close(dead.fd);
 	close(dead.lock);
@@ -338,7 +340,7 @@ CASE(what_a_killed_agent_left_is_taken_over)
 	assert_int_equal(old->entries[3].sup_bw, 999);
 }
 
-/* The one before was killed, and its hints are still there. */
+/* The previous agent was killed, and its hints are still there. */
 CASE(who_is_answered_finds_the_hints_of_now)
 {
 	char path[96], old[96];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/command.h: numbers and connections in a command, and why a setting is
- * refused. */
+/* stats/command.h: numbers and connections in a command, and the reasons for
+ * which a setting is refused. */
 #include "stats/command.h"
 #include "test.h"
 

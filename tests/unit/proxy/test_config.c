@@ -75,7 +75,7 @@ CASE(a_conf_d_that_cannot_be_read_is_an_error)
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
 	assert_in(why, "/conf.d: Not a directory (");
-	/* Besides the other error. */
+	/* This is reported in addition to the other error. */
 	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
 	assert_in(why, "out of range");

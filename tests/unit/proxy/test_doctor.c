@@ -61,7 +61,7 @@ static struct mpib_doctor patient_of(const char *rails)
 	return d;
 }
 
-/* Each finding but OK has a remedy. */
+/* Check that each finding except OK has a remedy; free them. */
 static void release(struct mpib_doctor *d)
 {
 	const json_t *f;
@@ -369,7 +369,7 @@ CASE(the_limit_of_locked_memory_counts_with_hardware)
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
 
-	/* The limit of this process, whatever it is. */
+	/* This process's limit, whatever it is. */
 	json_object_set_new(d.greeting, "pid", json_integer(getpid()));
 	mpib_check_memlock(&d);
 	assert_int_equal(json_array_size(d.findings), 1);
@@ -389,7 +389,8 @@ static void put_bridge(const uint8_t *config, size_t n)
 
 CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 {
-	/* At 0x100 another capability, at 0x140 ACS, the end of the list. */
+	/* Another capability at 0x100, ACS at 0x140, and the end of the
+	 * list. */
 	uint8_t config[4096] = {
 		[0x100] = 0x01, [0x103] = 0x14, [0x140] = 0x0d, [0x146] = 0x1d
 	};
@@ -446,7 +447,7 @@ CASE(without_a_proxy_its_settings_are_checked)
 
 CASE(settings_that_a_start_would_refuse_are_reported)
 {
-	/* With log.format = json the environment does not win. */
+	/* With log.format = json the environment has no precedence. */
 	struct mpib_doctor d = absent(
 		"#!/bin/sh\n"
 		"[ \"$MPIB_LOG_FORMAT\" = text ] ||\n"

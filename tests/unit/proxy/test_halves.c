@@ -38,7 +38,7 @@ static uint64_t share(enum mpib_quota q)
 	return share_of(q, MEMORY, LIMIT_NOFILE);
 }
 
-/* Regions of a client: places of the table that lists them. */
+/* Regions of a client: places in the table of regions. */
 static uint64_t regions_of_all(void)
 {
 	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
@@ -54,7 +54,8 @@ CASE(two_users_have_half_of_each_table)
 		uint64_t share, of;
 	} each[] = {
 		{ "clients", share(MPIB_QUOTA_CLIENTS), cfg.max_clients },
-		/* Both of one progress thread; there may be more threads. */
+		/* Both users have one progress thread; there may be more
+		 * threads. */
 		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
 		  ENGINE_CONNS_MAX },
 		{ "requests", share(MPIB_QUOTA_REQUESTS),
@@ -138,7 +139,8 @@ CASE(shares_follow_limits_and_quotas)
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
 	given("quota", "fds", "16384");
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
-	/* Also of the completion queues, in which these lanes take places. */
+	/* It also applies to the completion queues, in which these lanes take
+	 * places. */
 	mpib_config_share_cqs(&cfg);
 	assert_false(cfg.engine.cq_whole);
 	given("quota", "lanes", "2048");

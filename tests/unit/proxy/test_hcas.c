@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports become HCAs, their order and neighbours, and where
- * the GPUs of a made-up /sys are. */
+/* proxy/rails: which ports become HCAs, their order and neighbours, and the
+ * places of the GPUs in a made-up /sys. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static unsigned choose(void)
 	return hcas.n;
 }
 
-/* Expect HCAs with these indexes of ports. */
+/* Expect HCAs with these port indexes. */
 static void expect(unsigned n, const unsigned *want)
 {
 	assert_int_equal(choose(), n);
@@ -156,8 +156,8 @@ CASE(functions_of_the_only_card_are_no_devices)
 	EXPECT(0, 1);
 	assert_string_equal(why[2],
 			    "is of a card that another port stands for");
-	/* Nor does a function replace a port of its card, however fast it
-	 * is. */
+	/* A function does not replace a port of its card either, however fast
+	 * it is. */
 	port[2].info.speed_mbps = 800000;
 	EXPECT(0, 1);
 	/* A container may have only functions. */
@@ -201,7 +201,7 @@ CASE(storage_is_left_to_itself)
 				    "others have");
 }
 
-/* A port near a GPU that never had a cable, beside ports that work. */
+/* A port near a GPU that never had a cable, next to ports that work. */
 CASE(ports_that_are_down_do_not_make_others_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
@@ -211,7 +211,7 @@ CASE(ports_that_are_down_do_not_make_others_storage)
 	port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* Beside an active port of its model it will come up later. */
+	/* Next to an active port of its model: it will come up later. */
 	near[1] = true;
 	port[2].model = 4129;
 	EXPECT(1, 2);
@@ -279,11 +279,11 @@ CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 		   "0x10de\n");
 	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",
 		   "0x1002\n");
-	/* A console's VGA, an NVSwitch and an HCA are no GPUs. */
+	/* A console's VGA, an NVSwitch and an HCA are not GPUs. */
 	put_device(OTHER "/0000:1a:00.0", "0x030000\n", "0x1a03\n");
 	put_device(OTHER "/0000:1b:00.0", "0x068000\n", "0x10de\n");
 	put_device(OTHER "/0000:1c:00.0", "0x020700\n", "0x15b3\n");
-	/* A virtual machine's GPU, on no bridge. */
+	/* A virtual machine's GPU without a bridge. */
 	put_device("devices/pci0001:00/0001:00:00.0", "0x030200\n", "0x10de\n");
 	mpib_gpus_find(&g, scratch_path(""));
 	assert_int_equal(g.n, 2);

@@ -29,7 +29,7 @@ json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg);
 
-/* Part of /stats.json alone. */
+/* Only a part of /stats.json. */
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
 {
 	made_at = mpib_loop_now(&loop);
@@ -95,7 +95,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* headers: more of them, each with its end of line. */
+/* headers: more headers, each with its end of line. */
 static void ask_all_with(const char *path, const char *headers)
 {
 	char text[256];
@@ -130,7 +130,7 @@ static const char *take(unsigned i)
 	return strlen(body + 4) == len ? body + 4 : NULL;
 }
 
-/* Turn until each has its answer. */
+/* Turn until each visitor has its answer. */
 static void answered(void)
 {
 	unsigned have = 0;

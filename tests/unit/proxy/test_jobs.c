@@ -64,7 +64,7 @@ CASE(a_job_is_all_clients_of_a_user_with_its_name)
 {
 	join(0, 1, "slurm 7.0", 11);
 	join(1, 1, "slurm 7.0", 12); /* another comm of the same job */
-	join(2, 2, "slurm 7.0", 11); /* another user with the same label */
+	join(2, 2, "slurm 7.0", 11); /* another user, same label */
 	join(3, 1, "", 11);
 	join(4, 1, "", 12);
 	join(5, 1, "", 0);
@@ -73,7 +73,7 @@ CASE(a_job_is_all_clients_of_a_user_with_its_name)
 	assert_ptr_not_equal(job_of(0), job_of(3));
 	assert_ptr_not_equal(job_of(3), job_of(4));
 	assert_int_equal(client[5].job_at, 0);
-	leave(5, 1); /* of no job: nothing happens */
+	leave(5, 1); /* in no job: nothing happens */
 }
 
 CASE(the_end_of_a_job_is_an_event_with_its_sums)
@@ -128,10 +128,10 @@ CASE(a_user_has_a_quarter_of_the_places_at_most)
 	leave(0, 77);
 	for (unsigned i = 0; i < share; i++)
 		join(1 + i, 1, "", i + 1);
-	/* All of them run, and the free places are for other users. */
+	/* All these jobs run, and the free places are for other users. */
 	join(share + 1, 1, "", 1000);
 	assert_int_equal(client[share + 1].job_at, 0);
-	/* A user's oldest ended job is replaced, and not the oldest of all. */
+	/* A user's own oldest ended job is replaced, not the oldest of all. */
 	leave(9, 1);
 	jobs.job[0].ended_ns = 1;
 	join(share + 1, 1, "", 1001);
@@ -140,7 +140,7 @@ CASE(a_user_has_a_quarter_of_the_places_at_most)
 	/* A client of an existing job needs no place. */
 	join(share + 2, 1, "", 1);
 	assert_ptr_equal(job_of(share + 2), job_of(1));
-	/* Root starts jobs for users and has no share. */
+	/* Root starts jobs for users and has no limit. */
 	for (unsigned i = 0; i < others - 1; i++)
 		join(share + 3 + i, 0, "", i + 1);
 	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/rails.c: which devices are made of unnamed HCAs, by
- * device.layout, starting with libibverbs' device list. */
+/* proxy/config/rails.c: the devices made of unnamed HCAs by device.layout,
+ * starting from libibverbs' device list. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void found(unsigned n)
 		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
-		/* With "device" below it, as a device with hardware has. */
+		/* With "device" below it, as for real hardware. */
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
 			 scratch);
 	}
@@ -127,7 +127,7 @@ TEST(without_sup_nothing_is_in_reserve)
 	set("hca", "sup", "none");
 	finish(3, 1, false);
 	expect_why("found: each of 3 HCAs (there are more than two)");
-	/* Nor without fail-over: it would never be used. */
+	/* Also without fail-over: it would never be used. */
 	found(3);
 	set("failover", "enable", "no");
 	finish(3, 1, false);

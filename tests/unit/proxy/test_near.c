@@ -17,7 +17,7 @@
 #include "scratch.h"
 #include "test.h"
 
-/* The first CPU that this process may use. */
+/* Return the first CPU that this process may use. */
 static unsigned first_cpu(void)
 {
 	cpu_set_t own;
@@ -29,7 +29,7 @@ static unsigned first_cpu(void)
 	return i;
 }
 
-/* Two nodes: the first has the CPUs up to the first that this process may
+/* Two nodes: the first has the CPUs up to the first one that this process may
  * use. */
 static void play_two_nodes(void)
 {
@@ -77,7 +77,7 @@ CASE(with_one_numa_node_nothing_is_pinned)
 	assert_false(mpib_numa_cpus(0, &cpus));
 }
 
-/* The CPUs of this process's thread with that name. */
+/* Get the CPUs of this process's thread with that name. */
 static void cpus_of(const char *thread, cpu_set_t *cpus)
 {
 	DIR *all = opendir("/proc/self/task");
@@ -154,7 +154,7 @@ CASE(a_shard_runs_near_its_hca)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	mpib_engine_close(engine);
 
-	/* Not pinned, or on no node: where the process runs. */
+	/* Not pinned, or on no node: memory is where the process runs. */
 	sched_getaffinity(0, sizeof(own), &own);
 	engine = open_on("0\n", NULL);
 	cpus_of("mpib-shard-0", &cpus);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports are used if none is named, and how a port is
- * described. */
+/* proxy/rails: the ports that are used if none is named, and the description of
+ * a port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "test.h"
 #include "verbs/hca/hca.h"
 
-/* How long devices may take to answer, on a busy machine, if one hangs. */
+/* The time for devices to answer if one hangs, on a busy machine. */
 #define HANGS_MS 4000
 
 #define IB IBV_LINK_LAYER_INFINIBAND
@@ -72,7 +72,7 @@ static int no_devices(void **state)
 	return 0;
 }
 
-/* The device has hardware, at that place below the scratch directory. */
+/* Give the device hardware, at that place below the scratch directory. */
 static void give_hardware_at(struct fake_device *d, const char *place)
 {
 	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
@@ -84,7 +84,7 @@ static void give_hardware(struct fake_device *d)
 	give_hardware_at(d, "");
 }
 
-/* mpib once used loopback here, and reported no error. */
+/* mpib once used loopback in this case, without an error. */
 static void nothing(const char *passed_over)
 {
 	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);
@@ -113,8 +113,7 @@ CASE(the_software_hca_is_used_if_it_is_asked_for)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-/* In sysfs a scalable function is a device of its own, below the PCI
- * function. */
+/* In sysfs a scalable function is a separate device, below the PCI function. */
 CASE(a_scalable_function_does_not_stand_for_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
@@ -176,7 +175,7 @@ CASE(active_ports_become_the_rails)
 	assert_string_equal(cfg.passed_over, "fake_1:1 is not active");
 }
 
-/* It once blocked the start for as long as the call hung. */
+/* The start once blocked for as long as the call hung. */
 CASE(a_device_that_does_not_answer_is_left_out)
 {
 	static const char *const call[] = { "ibv_open_device",

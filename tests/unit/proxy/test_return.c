@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * return.h: when a successor is started because a device that failed works again. The
- * engine, the device and the upgrade are played here, and the clock is moved by hand.
+ * return.h: when a successor is started because a failed device works again.
+ * The test plays the engine, the device and the upgrade, and sets the clock.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 
 static struct mpib_proxy proxy;
 static unsigned lost;
-static atomic_int there; /* 0, or -errno; a thread asks */
+static atomic_int there; /* 0, or -errno; read by a thread */
 static atomic_bool sup_stays; /* away */
 static uint64_t seen;
 static char said[256];
@@ -33,7 +33,7 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 	return atomic_load(&there);
 }
 
-/* Of the configuration, which names devices; no name here is bad. */
+/* The configuration calls it for device names, all of which are good here. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
 	fail_msg("%d: %s", rc, fmt);
@@ -48,7 +48,7 @@ void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 	successors++;
 }
 
-/* The one event since it was last asked, "" when there was none. */
+/* Return the one event since the last call, "" if there was none. */
 static const char *news(void)
 {
 	struct mpib_event e[2];
@@ -93,7 +93,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* So many seconds, each with its look, if there is one, taken to its end. */
+/* Let this many seconds pass. A check that is due in a second runs to its
+ * end. */
 static void pass(unsigned s)
 {
 	while (s--) {
@@ -122,13 +123,13 @@ fixture_test(a_successor_is_started_once_after_the_hold_down)
 	assert_string_equal(news(), sup_is_back);
 	pass(60);
 	assert_string_equal(news(), "");
-	/* Another one, which is there again at once. */
+	/* Another device, which is back immediately. */
 	lost = 3;
 	pass(HOLD_MS / 1000 + 1);
 	assert_string_equal(news(), both_are_back);
 }
 
-/* Ports do not come up at once when a node boots. */
+/* Ports do not come up immediately when a node boots. */
 fixture_test(without_any_rail_the_first_that_returns_is_enough)
 {
 	lost = 3;
@@ -140,7 +141,7 @@ fixture_test(without_any_rail_the_first_that_returns_is_enough)
 	assert_string_equal(news(), both_are_back);
 }
 
-/* A device that fails again and again pauses jobs only so often. */
+/* A device that fails again and again pauses jobs only at this rate. */
 fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 {
 	lost = 1u << MPIB_RAIL_SUP;
@@ -172,7 +173,7 @@ fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for)
 	assert_string_equal(news(), "");
 }
 
-/* SOUT and SUP of two GPUs each, of which the first SOUT is there. */
+/* SOUT and SUP of two GPUs each; only the first SOUT is back. */
 fixture_test(all_rails_are_those_of_all_devices)
 {
 	proxy.cfg.engine.devices = 2;
@@ -181,7 +182,7 @@ fixture_test(all_rails_are_those_of_all_devices)
 			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
-	/* As many as one device has, and the others carry. */
+	/* As many rails as one device has, but the others carry the traffic. */
 	lost = 1u << 0 | 1u << 2;
 	pass(60);
 	assert_string_equal(news(), "");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rundir.h: one holder, no socket left, others' directories refused. */
+/* proxy/rundir.h: one holder, no socket left, directories of other users
+ * refused. */
 #include "rundir.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	assert_string_equal(text, "4711\n");
-	/* And a shorter text leaves nothing of a longer one. */
+	/* A shorter text leaves nothing of a longer one. */
 	assert_int_equal(mpib_rundir_write_pid(&rd, 12, why), 0);
 	rewind(f);
 	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
@@ -140,7 +141,7 @@ CASE(closing_leaves_the_admin_socket_of_a_successor)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* A container's volume: it becomes the proxy's alone. */
+/* A container's volume: only the proxy may use it from then on. */
 CASE(an_admin_directory_open_to_all_is_closed)
 {
 	struct mpib_rundir rd;
@@ -178,7 +179,7 @@ CASE(a_directory_or_socket_that_cannot_be_made_is_an_error)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(mpib_rundir_open(&rd, longer, "", why), -ENAMETOOLONG);
-	/* A directory in a socket's place, as a bind mount makes it. */
+	/* A directory instead of a socket, as a bind mount makes it. */
 	assert_int_equal(mpib_rundir_open(&rd, scratch_path("run"), "", why),
 			 0);
 	assert_int_equal(mkdir(scratch_path("run/" MPIB_CONTROL_SOCK), 0700),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/survivors.h: when the clients of the last proxy are all back. */
+/* client/survivors.h: when all clients of the last proxy are back. */
 #include "client/survivors.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static struct mpib_process process_of(pid_t pid)
 	return p;
 }
 
-/* A proxy that begins there. */
+/* Return the record of a proxy that starts there. */
 static struct mpib_survivors begin(void)
 {
 	struct mpib_survivors v;
@@ -62,7 +62,7 @@ CASE(one_that_lives_is_back_when_it_has_asked_for_all)
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 2);
 	assert_false(mpib_survivors_are_back(&v));
-	/* It hangs up, to attach once more. */
+	/* The client disconnects, to attach again. */
 	mpib_survivors_leave(record);
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 3);

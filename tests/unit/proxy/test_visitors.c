@@ -82,7 +82,7 @@ TEST(local_users_have_places_beside_strangers)
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");
 	fill("198.51.100.1");
-	fill("127.0.0.9"); /* of which no user has a socket */
+	fill("127.0.0.9"); /* no user has a socket with this address */
 	assert_null(visit("127.0.0.8"));
 	fill(NULL);
 	free_all();
@@ -103,7 +103,8 @@ TEST(handshakes_have_a_pace)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
-	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
+	/* from now on only this call moves the time */
+	mpib_loop_advance(&loop, MPIB_SEC);
 	assert_int_equal(handshakes("198.51.100.1", 1000), 8);
 	assert_int_equal(handshakes("198.51.100.2", 1000), 8);
 	assert_int_equal(handshakes("198.51.100.3", 1000), 8);

@@ -13,7 +13,8 @@
 /* Return a QP at end a that waits for it. */
 struct ibv_qp *liar_victim(struct vt *t);
 int liar_dial(struct vt *t, uint32_t qpn);
-/* A greeting that the victim accepts; the victim's owner set LIAR_TOKEN. */
+/* Return a greeting that the victim accepts; the victim's owner set
+ * LIAR_TOKEN. */
 #define LIAR_TOKEN 0x0102030405060708ull
 struct soft_hello liar_greeting(struct vt *t, struct ibv_qp *qp);
 /* Return the status of the answer, or -1 if the connection ends without one. */

@@ -16,7 +16,7 @@ enum {
 	PIECES = 5
 };
 
-/* In a side's memory, after the slots. */
+/* Offsets in a side's memory, after the slots. */
 enum {
 	READABLE = (2 * WINDOW + RECVS) * BIG,
 	COUNTER = READABLE + 2 * BIG,
@@ -52,7 +52,7 @@ struct model {
 	struct vt *t;
 	uint64_t rng;
 	struct side side[PAIRS][2];
-	struct ibv_srq *srq; /* of the last pair's second half */
+	struct ibv_srq *srq; /* used by the last pair's second half */
 	unsigned breaks, broken, turns;
 };
 
@@ -63,7 +63,7 @@ void model_post_request(struct model *m, struct side *s);
 void model_post_counter(struct model *m, struct side *s);
 /* A last request, whose completion shows that all are done. */
 void model_post_last(struct side *s);
-/* Completions of one of the two ends. */
+/* Check completions of one of the two ends. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);
 void model_take_received(struct model *m, const struct ibv_wc *wc, int half);
 

@@ -31,8 +31,8 @@ static int teardown(void **state)
 	return v->close(ctx);
 }
 
-/* Stop this process for longer than its patience. Return the process that stops
- * it. */
+/* Stop this process for longer than its time limit. Return the process that
+ * stops it. */
 static pid_t stop_me(void)
 {
 	pid_t me = getpid(), other = fork();
@@ -45,7 +45,7 @@ static pid_t stop_me(void)
 	_exit(0);
 }
 
-/* The answer is there as soon as the process runs again. */
+/* The answer is ready as soon as the process runs again. */
 static void *stop_and_answer(void *arg)
 {
 	pid_t other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane on RDMA devices: the attributes of a QP for its peer. Two engines on
- * devices of fake_ibv.h.
+ * engine/lane on RDMA devices: the attributes of a QP for its peer. Two engines
+ * use devices of fake_ibv.h.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -82,7 +82,7 @@ static int try_connect(void)
 		return rc;
 	mpib_lane_local(lane[1], &info[1]);
 	rc = mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
-	/* The test frees the lanes, not their shards. */
+	/* The test frees the lanes but not their shards. */
 	return rc;
 }
 
@@ -134,7 +134,7 @@ CASE(a_communicators_class_comes_before_the_setting)
 	cfg.traffic_class = 104;
 	connected_with(96);
 	assert_int_equal(ah()->grh.traffic_class, 96);
-	assert_int_equal(ah()->sl, 0); /* RoCE: the class sets it */
+	assert_int_equal(ah()->sl, 0); /* RoCE: the traffic class sets it */
 }
 
 CASE(infiniband_goes_by_lid_within_a_subnet)

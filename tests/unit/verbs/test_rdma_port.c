@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdma/rdma.c over devices made by the test: speed, limits, and the GID that is
- * chosen, each time again.
+ * rdma/rdma.c over devices made by the test: speed, limits, and the GID that
+ * each query chooses.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ fixture_test(a_preferred_network_comes_before_the_rest)
 					       why, sizeof(why)),
 			 0);
 	expect("::ffff:10.7.0.1", 1);
-	dev->port[0].gids = 1; /* better another GID than none */
+	dev->port[0].gids = 1; /* another GID is better than none */
 	expect("::ffff:10.0.0.1", 0);
 }
 
@@ -201,7 +201,7 @@ fixture_test(speed_is_width_times_lane)
 	}
 }
 
-/* The scratch directory is the device's in sysfs. */
+/* The scratch directory serves as the device's sysfs. */
 static void give_sysfs(void)
 {
 	scratch_make(NULL);
@@ -227,7 +227,7 @@ fixture_test(values_that_verbs_lack_come_from_sysfs)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-/* A device shared by network namespaces has the GIDs of all of them. */
+/* A device shared by network namespaces lists the GIDs of all of them. */
 fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 {
 	give_sysfs();

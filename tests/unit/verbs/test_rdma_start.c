@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/rail/rail.c, probe.c and verbs/explain.c: what an engine on RDMA
- * devices finds at start, and its messages if that is not enough.
+ * engine/rail/rail.c, probe.c and verbs/explain.c: what an engine finds at
+ * start on RDMA devices, and its messages if a device is unsuitable.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -125,7 +125,8 @@ fixture_test(a_port_that_the_device_lacks_is_an_error)
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
-/* A node that booted before its switch once did not start, or had one rail. */
+/* A node that booted before its switch once failed to start, or had one rail
+ * only. */
 fixture_test(a_rail_whose_port_is_down_is_lost)
 {
 	struct mpib_tenant *t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of connections to a port: the number accepted in a turn and in a
- * second is limited, the rest wakes no thread, and a caller that greets is
- * still accepted. The clock stands still unless a test advances it.
+ * A flood of connections to a port: the number accepted per turn and per second
+ * is limited, the others wake no thread, and a caller that greets is still
+ * accepted. The clock stands still unless a test advances it.
  */
 #include "liar.h"
 
@@ -44,7 +44,7 @@ static void flood(struct vt *t, uint32_t qpn)
 {
 	struct rlimit lim;
 
-	/* Both ends of each are here. */
+	/* This process has both ends of each connection. */
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
 	lim.rlim_cur = lim.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
@@ -60,7 +60,7 @@ static void ebb(void)
 		close(fd[i]);
 }
 
-/* Turn until the port accepts nothing more; it accepts a few each time. */
+/* Turn until the port accepts no more; it accepts a few per turn. */
 static unsigned accepts_now(struct vt *t)
 {
 	unsigned from = accepted, before;
@@ -83,7 +83,7 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 
 	flood(t, qp->qp_num);
 	assert_int_equal(accepts_now(t), SOFT_ACCEPTS_AT_ONCE);
-	/* Later it accepts those that are due, four at a time. */
+	/* Later it accepts those that have become due, four at a time. */
 	now_ns += every;
 	assert_int_equal(accepts_now(t), 0);
 	now_ns += every * (batch - 1);

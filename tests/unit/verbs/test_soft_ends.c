@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs that end, each in a way that a seed draws, at once and over an unkind
- * network: requests in front of the bad one succeed, it has its status, and all
- * behind it are flushed. The peer that refused is in error, too.
+ * network: requests before the bad one succeed, the bad one has its status, and
+ * all later ones are flushed. The peer that refused is in ERR, too.
  *
  * -n SEEDS and --seed FIRST run others.
  */
@@ -14,7 +14,7 @@
 
 enum {
 	PAIRS = 6,
-	MOST = 10, /* requests before the bad one, and behind it */
+	MOST = 10, /* requests before the bad one, and after it */
 	ROOM = 70000,
 	RECV = 64, /* bytes of a receive */
 	STUCK_MS = 60000
@@ -27,13 +27,13 @@ enum end {
 	TOO_LONG, /* for the receive */
 	NO_RECEIVE, /* and no more retries */
 	OWN_KEY, /* it may not read what it sends */
-	BY_HAND, /* the QP is put into error */
+	BY_HAND, /* the test moves the QP to ERR */
 	ENDS
 };
 
 static const struct {
 	enum ibv_wc_status status;
-	bool refused; /* by the peer, which is in error */
+	bool refused; /* by the peer, which is in ERR */
 } ends[ENDS] = {
 	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
 	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },
@@ -49,7 +49,7 @@ struct pair {
 	enum end end;
 	uint64_t good, all, done; /* requests */
 	uint64_t recvs, recv_done;
-	bool over; /* the bad one is done */
+	bool over; /* the bad one has completed */
 };
 
 static unsigned long first_seed = 1, seeds = 20;
@@ -123,7 +123,7 @@ static void post(struct vt *t, struct pair *p)
 static void take_sent(struct pair *p, const struct ibv_wc *wc)
 {
 	assert_int_equal(wc->wr_id, p->done);
-	/* Some of those before may have been under way. */
+	/* Some of the earlier requests may have been in flight. */
 	if (p->end == BY_HAND && wc->status != IBV_WC_SUCCESS)
 		p->over = true;
 	if (p->done < p->good && !p->over)
@@ -221,7 +221,7 @@ static void ends_of(struct vt *t, uint64_t seed)
 	take_events(t, &t->b);
 	for (int i = 0; i < PAIRS; i++)
 		vt_destroy(t, pair[i].qa, pair[i].qb);
-	/* Receives that nothing took were flushed by nobody. */
+	/* Receives that no message took are not flushed. */
 	for (struct ibv_wc wc; vt_try(t, &t->b.recv, &wc);)
 		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	unkind = (struct unkind){ .rng = 1 };

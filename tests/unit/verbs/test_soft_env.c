@@ -67,12 +67,12 @@ TEST(limits_are_only_lowered_and_by_their_names)
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS",
 				   "max_qp=8,127.21.3.1/max_msg_sz=1"),
 			 0);
-	/* Of another device. */
+	/* A limit of another device. */
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS", "127.0.0.9/max_qp=many"),
 			 0);
 }
 
-/* On a kernel without it the message is not known. */
+/* A kernel without io_uring has another message. */
 TEST(an_engine_that_was_not_built_is_refused)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");

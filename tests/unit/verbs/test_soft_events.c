@@ -287,7 +287,7 @@ vt_test(nor_does_one_of_a_cq_that_was)
 	vt_unthread_b(t, &saved);
 }
 
-/* Who is told that an event waits is not to wait for it. */
+/* A thread that was told of a waiting event must not wait for it. */
 vt_test(nobody_is_told_of_events_of_what_is_destroyed)
 {
 	struct vt *t = *state;
@@ -313,7 +313,7 @@ vt_test(nobody_is_told_of_events_of_what_is_destroyed)
 		vt_send(qb, IBV_WR_SEND, 1, IBV_SEND_SIGNALED, NULL, 0), 0);
 	while (!readable(ch->fd))
 		sched_yield();
-	/* Of an SRQ's QP this is the last work request. */
+	/* For an SRQ's QP this is the last work request. */
 	assert_true(readable(t->b.ctx->async_fd));
 	vt_destroy(t, qb, NULL);
 	assert_false(readable(t->b.ctx->async_fd));

@@ -37,7 +37,7 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
 	assert_int_equal(t->v->create_comp_channel(t->a.ctx, &ch), -EIO);
 	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
-	/* Accepted, and never completed; the peer's is not answered. */
+	/* Accepted but never completed; the peer's request is not answered. */
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
 	assert_int_equal(vt_send_imm(qb, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);

@@ -112,7 +112,7 @@ vt_test(signals_are_for_the_programs_threads)
 	vt_unthread_b(t, &saved);
 }
 
-/* As ib_write_lat does, and the engine with its CTS. */
+/* ib_write_lat relies on this, and so does the engine with its CTS. */
 vt_test(the_end_of_a_write_is_seen_last)
 {
 	enum {
@@ -138,8 +138,9 @@ vt_test(the_end_of_a_write_is_seen_last)
 		int n = 0;
 
 		memset(dst.p, 0, len);
-		/* Takes b's lock, and so comes before what b's thread does:
-		 * ThreadSanitizer does not see order made by the wire. */
+		/* This takes b's lock and therefore comes before the actions of
+		 * b's thread: ThreadSanitizer does not see the order made by
+		 * the wire. */
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);
 		memcpy(&want, src.p + len - 8, 8);
@@ -171,7 +172,7 @@ vt_test(a_context_may_go_with_its_objects)
 	struct ibv_qp *qa;
 
 	vt_thread_b(t, &saved);
-	/* A second, in which b's thread must run for the pair to connect. */
+	/* A second, in which b's thread must run so that the pair connects. */
 	o.timeout = 18;
 	o.retry_cnt = 0;
 	vt_pair(t, &o, &qa, &left_qp);
@@ -266,7 +267,8 @@ vt_test(control_verbs_do_not_disturb_a_running_owner)
 	assert_int_equal(atomic_load(&c.failed), 0);
 }
 
-/* Everything of both ends, from another thread than the one before. */
+/* Arguments for moving everything of both ends from another thread than
+ * before. */
 struct move {
 	struct vt *t;
 	struct ibv_qp *qa, *qb;

@@ -154,8 +154,8 @@ vt_test(an_event_left_unread_does_not_outlive_its_queue)
 }
 
 /*
- * The owner of end b sleeps: it arms, polls once more, and waits for the fd.
- * The test's own thread turns end a.
+ * The owner of end b sleeps: it arms the CQ, polls once more, and waits for the
+ * fd. The test's own thread turns end a.
  */
 struct sleeper {
 	struct vt *t;
@@ -195,7 +195,7 @@ static void *sleep_and_drain(void *arg)
 		while (!get_event(s->t, s->f))
 			;
 	}
-	/* The acks of the last ones. */
+	/* The acks of the last messages. */
 	for (int i = 0; i < 100; i++)
 		drain(s);
 	return NULL;
@@ -287,7 +287,8 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 		vt_pair(t, &vt_usual, &qa, &qb);
 		for (uint64_t id = 2; id < 6; id++)
 			assert_int_equal(vt_recv(qa, id, NULL, 0), 0);
-		/* They are flushed, and no poll has seen them. */
+		/* The WRs are flushed, but no poll has returned the
+		 * completions. */
 		assert_int_equal(vt_to(t, qa, IBV_QPS_ERR), 0);
 		if (how)
 			vt_destroy(t, qa, NULL);

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 enum {
-	WORDS = 16, /* of a line; the last one is the flag */
-	LINES = 1024, /* of a message, at most */
+	WORDS = 16, /* words of a line; the last one is the flag */
+	LINES = 1024, /* lines of a message, at most */
 	MESSAGES = 1000,
 	SPINS = 20000 /* polls before another thread may run */
 };
@@ -24,7 +24,7 @@ struct line {
 struct reader {
 	pthread_t thread;
 	struct line *at;
-	/* For message number: which line to wait for, of how many. */
+	/* The reader waits for line `line` of `lines` of this message. */
 	unsigned line, lines;
 	_Atomic uint64_t number; /* 0: none yet, UINT64_MAX: end */
 	_Atomic uint64_t seen; /* the last message that was complete */
@@ -78,8 +78,8 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
-/* Wait until the reader polls while this thread runs, which is when it could
- * see a torn line; but not for ever. */
+/* Wait until the reader polls while this thread runs, because only then it
+ * could see a torn line; but do not wait for ever. */
 static bool is_watched(struct reader *r)
 {
 	unsigned looks = atomic_load(&r->looks);
@@ -95,7 +95,7 @@ static bool is_watched(struct reader *r)
 	return false;
 }
 
-/* The reader waits for the first line, the last one, or another. */
+/* Draw the line that the reader waits for: the first, the last, or another. */
 static unsigned draw_line(uint64_t *rng, unsigned lines)
 {
 	uint64_t draw = vt_rand(rng);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory regions: keys, iova, access, dma-buf, and the promise of dereg. */
+/* Memory regions: keys, iova, access, dma-buf, and the guarantee of
+ * dereg_mr. */
 #include "vt.h"
 
 #include <errno.h>
@@ -179,7 +180,7 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
-	/* Like the offset, but for whole pages. */
+	/* The same holds for the offset, but for whole pages. */
 	const uint64_t iova = 0x7000 + 5000 % 4096;
 	struct ibv_qp *qa, *qb;
 	uint8_t back[1000];
@@ -229,7 +230,7 @@ vt_test(a_dmabuf_has_an_end)
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, UINT64_MAX - 10, 100, 0,
 					     fd, VT_ALL, &mr),
 			 -EINVAL);
-	/* Another place in the page than the offset's. */
+	/* The iova has another offset in its page than the dma-buf's. */
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, 100, 4096, 0x7000, fd,
 					     VT_ALL, &mr),
 			 -EINVAL);
@@ -239,7 +240,8 @@ vt_test(a_dmabuf_has_an_end)
 }
 
 /* A device that moves bytes by itself may finish a big WRITE before the test
- * can check. One that moves in the test's turns always stops half way. */
+ * can check. A device that moves only in the test's turns always stops half
+ * way. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Order within a QP, and a soak: thousands of WRITE_WITH_IMM of random sizes
- * over several QPs, every byte compared. The seed is printed, and taken from
- * MPIB_TEST_SEED; MPIB_TEST_SOAK is how many, where the network is slow.
+ * over several QPs, every byte compared. The seed is printed, and can be set by
+ * MPIB_TEST_SEED; MPIB_TEST_SOAK sets the number of messages, for slow
+ * networks.
  */
 #include "vt.h"
 
@@ -30,7 +31,7 @@ vt_test(writes_become_visible_in_posted_order)
 		struct ibv_sge sge = vt_sge(&src, i * SIZE, SIZE);
 
 		assert_int_equal(vt_recv(qb, i, NULL, 0), 0);
-		/* All to the same address: the last data must remain. */
+		/* All write to the same address: the last data must remain. */
 		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0, &sge, 1,
 					 vt_addr(&dst), dst.mr->rkey),
 				 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A port that goes down and comes back: its events, and what is lost. */
+/* A port that goes down and comes back: its events, and the losses. */
 #include "vt.h"
 
 static void port_is(struct vt *t, enum ibv_port_state state)
@@ -10,7 +10,8 @@ static void port_is(struct vt *t, enum ibv_port_state state)
 	assert_int_equal(info.state, state);
 }
 
-/* The next event about the port's state; a change of its addresses is none. */
+/* Return the next event about the port's state; skip changes of its
+ * addresses. */
 static enum ibv_event_type port_event(struct vt *t)
 {
 	enum ibv_event_type type;
@@ -50,7 +51,7 @@ vt_test(a_link_that_comes_back_in_time_loses_nothing)
 	struct ibv_qp *qa, *qb;
 
 	vt_link(t, &t->a, true);
-	o.timeout = 18; /* a second, seven times */
+	o.timeout = 18; /* one second, seven times */
 	vt_pair(t, &o, &qa, &qb);
 	exchange(t, qa, qb);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
@@ -79,7 +80,8 @@ vt_test(a_link_that_stays_down_ends_in_retry_exceeded)
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
 	join(t);
-	/* The port works again, and so does the pair after it is made again. */
+	/* The port works again, and so does the pair after a reset and a new
+	 * connection. */
 	assert_int_equal(vt_to(t, qa, IBV_QPS_RESET), 0);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_RESET), 0);
 	vt_connect(t, qa, qb, &vt_usual);

@@ -82,7 +82,7 @@ vt_test(more_reads_than_the_depth_wait_their_turn)
 	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
 }
 
-/* As the engine flushes device memory. */
+/* The engine flushes device memory in this way. */
 vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
 	struct vt *t = *state;

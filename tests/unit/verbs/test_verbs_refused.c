@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a responder lets nobody write: keys, bounds, rights. */
+/* What a responder refuses: keys, bounds and rights. */
 #include "writes.h"
 
-/* One bad WRITE: the requester's error, and the responder's event. */
+/* Post one bad WRITE; expect the requester's error and the responder's
+ * event. */
 static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 {
 	assert_int_equal(writes_good(1), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h over real verbs, several QPs a device. In each mode, each message
- * is in place before its receive completes, exactly once and in the order sent.
+ * mpib/vqp.h over real verbs, with several QPs per device. In each mode, each
+ * message is in place before its receive completes, exactly once and in the
+ * order sent.
  */
 #include <errno.h>
 
@@ -38,7 +39,7 @@ CASE(every_mode_carries_every_size)
 	}
 }
 
-/* Sizes by seed, 16 in flight, and receives that are posted late. */
+/* Random sizes, 16 messages in flight, and receives that are posted late. */
 CASE(messages_keep_their_order)
 {
 	enum {
@@ -88,7 +89,7 @@ CASE(a_head_lands_before_its_payload)
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
 			struct mpib_vsend w = vv_send_of(i, HEAD, size[i]);
 
-			/* From the far end of the sent memory. */
+			/* Read from the far end of the sent memory. */
 			w.remote -= HEAD;
 			w.head.local =
 				(uint64_t)(uintptr_t)vv_tx.mem + MIB - HEAD;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a completion, for every kind of request and of result. */
+/* The fields of a completion, for every kind of request and every result. */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -7,7 +7,7 @@
 static const struct kind {
 	enum ibv_wr_opcode wr;
 	enum ibv_wc_opcode wc;
-	bool received; /* takes a receive of the peer */
+	bool received; /* the request takes a receive of the peer */
 } kinds[] = {
 	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true },
@@ -112,8 +112,8 @@ vt_test(an_unsignalled_request_that_fails_has_a_completion)
 		wc = vt_expect(t, &t->a.send, 30 + i, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-		/* The data that came with it was not received. rxe has taken
-		 * the receive by then. */
+		/* The data of the request was not received. rxe has taken the
+		 * receive by then. */
 		wc = vt_expect(t, &t->b.recv, 40,
 			       t->rxe && kinds[i].received
 				       ? IBV_WC_REM_ACCESS_ERR

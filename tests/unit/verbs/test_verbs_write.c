@@ -174,7 +174,7 @@ vt_test(a_responder_may_stay_in_rtr)
 {
 	struct vt *t = *state;
 
-	/* Whichever of the two ends opens the connection. */
+	/* Either end may open the connection. */
 	write_to_rtr(t, &t->a, &t->b);
 	write_to_rtr(t, &t->b, &t->a);
 }

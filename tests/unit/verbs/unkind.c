@@ -37,11 +37,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
 static int narrow(int fd)
 {
-	/* As on an Ethernet: of segments larger than the free space, TCP
+	/* As on an Ethernet: if segments are larger than the free space, TCP
 	 * acknowledges each only after 40 ms. */
 	int mss = 1000;
 	/* TCP doubles its wait each time that this small space is full, up to
-	 * two minutes where that cannot be limited. */
+	 * two minutes where the wait cannot be limited. */
 	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {
@@ -79,7 +79,8 @@ int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 	return rc;
 }
 
-/* As a kernel does when there is space again, or more to read. */
+/* Signal readiness as a kernel does when there is space again, or more to
+ * read. */
 static void edge(int fd)
 {
 	if (fd < FDS && watched[fd].set)
@@ -181,7 +182,7 @@ bool unkind_break(void)
 		return false;
 	fd = found[vt_rand(&unkind.rng) % (uint64_t)n];
 	way = (unsigned)(vt_rand(&unkind.rng) % 4);
-	/* A socket that is shut down without an end of its own is reset. */
+	/* A socket that is shut down before its end is reset. */
 	if (way == 3)
 		return !connect(fd, &none, sizeof(none));
 	return !shutdown(fd, ways[way]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel that is correct and yet unkind: sockets with little space, sends and
+ * A kernel that is correct but difficult: sockets with little space, sends and
  * receives that move less than asked, connections that break. For programs
  * linked with mpib_unkind(), see CMakeLists.txt. It does not see calls through
  * io_uring, where only the small space and the breaks have an effect.
@@ -13,9 +13,9 @@
 
 struct unkind {
 	uint64_t rng;
-	unsigned cut; /* of a hundred calls, those that move less */
-	int room; /* of later sockets; 0: the system's default */
-	unsigned no_memory; /* of a hundred sends, those that find no space */
+	unsigned cut; /* percentage of calls that move less */
+	int room; /* space of later sockets; 0: the system's default */
+	unsigned no_memory; /* percentage of sends that find no space */
 };
 extern struct unkind unkind;
 

@@ -24,23 +24,23 @@ struct vv_side {
 	unsigned failed;
 };
 
-/* Device d: vv_tx is its end a, vv_rx its end b. */
+/* Device d: its end a belongs to vv_tx, its end b to vv_rx. */
 extern struct vt *vv_dev[MPIB_VQP_DEVICES];
 extern struct vv_side vv_tx, vv_rx;
 extern struct vt_opt vv_opt; /* attributes of the QPs that vv_start() makes */
 
 int vv_setup(void **state);
 int vv_teardown(void **state);
-/* n data QPs, distributed over the devices. */
+/* Start with n data QPs, distributed over the devices. */
 void vv_start(enum mpib_vqp_mode mode, unsigned n, uint32_t depth, bool replay);
-/* Also check that all WRs are back in the pools. */
+/* Stop, and check that all WRs are back in the pools. */
 void vv_stop(void);
 
-/* WRITE_WITH_IMM of len bytes at off in both memories. */
+/* Return a WRITE_WITH_IMM of len bytes at off in both memories. */
 struct mpib_vsend vv_send_of(uint64_t wr_id, size_t off, uint64_t len);
 int vv_post(uint64_t wr_id, size_t off, uint64_t len);
 int vv_want(uint64_t wr_id);
-/* Poll one side once: check that completions are in the order posted. */
+/* Poll one side once: check that completions are in the order of the posts. */
 bool vv_poll_side(struct vv_side *s, struct mpib_vwc *wc);
 /* Poll until both sides have had n completions. */
 void vv_finish(uint64_t n, bool replay);

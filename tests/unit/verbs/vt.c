@@ -137,7 +137,7 @@ static int free_all(struct vt *t)
 	return rc;
 }
 
-/* The remains of a failed test do not disturb the next one, which opens the
+/* The remains of a failed test must not disturb the next test, which opens the
  * devices again. */
 int vt_teardown(void **state)
 {

@@ -52,16 +52,16 @@ struct vt {
 	bool can_fault; /* the soft HCA's fault points work */
 	bool soft; /* the soft HCA, perhaps behind libibverbs */
 	/* Linux 6.1's soft-RoCE. A test that meets one of its gaps (see
-	 * docs/providers.md) expects what it does instead. */
+	 * docs/providers.md) expects the behaviour of rxe. */
 	bool rxe;
-	bool has_threads; /* the simulated HCA has one for all */
+	bool has_threads; /* false: the simulated HCA has one thread for all */
 	/* QPs and memory of vt_qp() and vt_mem() that are not freed yet. */
 	struct ibv_qp **qp;
 	struct vt_mem *mem;
 	unsigned qps, mems;
 };
 
-/* The simulated HCA supports it: vt_link() works there. */
+/* Set for the simulated HCA, so that vt_link() works there. */
 bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
 
 /* Attributes in which a test differs from the usual ones. */
@@ -76,8 +76,8 @@ extern const struct vt_opt vt_usual;
 /* Attributes whose retries end soon. */
 struct vt_opt vt_quick(void);
 
-/* Each test opens both ports and has them to itself. QPs and memory that it
- * leaves are freed with them. */
+/* Each test opens both ports and uses them alone. QPs and memory that it leaves
+ * are freed with them. */
 #define vt_test(f) TEST_OF(f, vt_setup, vt_teardown)
 int vt_setup(void **state);
 int vt_teardown(void **state);
@@ -86,8 +86,8 @@ int vt_teardown(void **state);
 void vt_thread_b(struct vt *t, struct vt_end *saved);
 void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
-/* Cut the cable of e's port or join it. For a real device the program in
- * MPIB_TEST_LINK does it, "PROGRAM DEVICE up|down"; without it the test is
+/* Unplug the cable of e's port, or plug it in. For a real device the program in
+ * MPIB_TEST_LINK does it ("PROGRAM DEVICE up|down"); without it the test is
  * skipped, so call this first with up. */
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
@@ -96,7 +96,7 @@ struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
-/* The end that qp belongs to. */
+/* Return the end that qp belongs to. */
 struct vt_end *vt_end_of(struct vt *t, struct ibv_qp *qp);
 int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access);
 int vt_to_rtr(struct vt *t, struct ibv_qp *qp, const struct vt_end *peer,
@@ -105,14 +105,14 @@ int vt_to_rts(struct vt *t, struct ibv_qp *qp, uint32_t sq_psn,
 	      const struct vt_opt *o);
 int vt_to(struct vt *t, struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state vt_state(struct vt *t, struct ibv_qp *qp);
-/* RESET to RTS at both ends. */
+/* Move both QPs from RESET to RTS. */
 void vt_connect(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb,
 		const struct vt_opt *o);
 /* A connected pair. */
 void vt_pair(struct vt *t, const struct vt_opt *o, struct ibv_qp **qa,
 	     struct ibv_qp **qb);
 void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb);
-/* Its context is gone, and the QP with it. */
+/* Forget a QP whose context was closed. */
 void vt_forget(struct vt *t, const struct ibv_qp *qp);
 
 struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr);
@@ -126,7 +126,7 @@ int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
 	    uint32_t rkey);
 /* Post a signalled request that must be accepted: all of sge to where m begins,
- * or from there; a WRITE of nothing. */
+ * or from there; an empty WRITE. */
 void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
 	      const struct vt_mem *m);
 void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
@@ -140,18 +140,18 @@ int vt_srq_recv(struct ibv_srq *srq, uint64_t id, struct ibv_sge *sge,
 
 /* Poll all queues once. */
 void vt_turn(struct vt *t);
-/* The next completion of q; fail the test after ten seconds. */
+/* Return the next completion of q; fail the test after ten seconds. */
 struct ibv_wc vt_wait(struct vt *t, struct vt_cq *q);
-/* As vt_wait(), and it must succeed. */
+/* Like vt_wait(); the completion must be a success. */
 struct ibv_wc vt_expect(struct vt *t, struct vt_cq *q, uint64_t id,
 			enum ibv_wc_status status);
 bool vt_try(struct vt *t, struct vt_cq *q, struct ibv_wc *wc);
-/* n turns, in which nothing may arrive at q. */
+/* Make n turns, in which nothing may arrive at q. */
 void vt_quiet(struct vt *t, struct vt_cq *q, int n);
-/* The next asynchronous event of e; fail after ten seconds. */
+/* Return the next asynchronous event of e; fail after ten seconds. */
 enum ibv_event_type vt_event(struct vt *t, struct vt_end *e);
 bool vt_no_event(struct vt *t, struct vt_end *e);
-/* qp refused its peer's request: expect this event, and that qp is in ERR. */
+/* qp refused its peer's request: expect this event, and qp in ERR. */
 void vt_refused(struct vt *t, struct ibv_qp *qp, enum ibv_event_type event);
 
 uint64_t vt_rand(uint64_t *state);

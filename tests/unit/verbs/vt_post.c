@@ -125,7 +125,7 @@ static void collect(struct vt_cq *q)
 		q->wc[q->tail++ % VT_CQE] = wc[i];
 }
 
-/* If two queues collected from one, the wrong one might get an entry. */
+/* If two queues collected from one CQ, the wrong queue might get an entry. */
 void vt_turn(struct vt *t)
 {
 	assert_ptr_not_equal(t->a.send.cq, t->a.recv.cq);

@@ -5,7 +5,7 @@
 
 #include "vt.h"
 
-/* What a writes_test() begins with, and may change. */
+/* The initial state of a writes_test(), which may change it. */
 extern struct writes {
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
@@ -14,10 +14,10 @@ extern struct writes {
 #define writes_test(f) TEST_OF(f, writes_setup, vt_teardown)
 int writes_setup(void **state);
 
-/* A signalled WRITE of sge; and one that nothing is wrong with. */
+/* Post a signalled WRITE of sge, or a WRITE without any fault. */
 int writes_post(uint64_t id, struct ibv_sge sge, uint64_t raddr, uint32_t rkey);
 int writes_good(uint64_t id);
-/* End a is in error, and flushes. */
+/* Expect end a in ERR, and flush it. */
 void writes_over(struct vt *t);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices whose QPs the test connects and steps: which QP continues, which post
- * fails, which QP breaks. WRs of a QP keep their order; QPs have none among
- * each other. In an error completion all fields but wr_id, status and qp_num
+ * fails, which QP breaks. WRs of a QP keep their order; WRs of different QPs
+ * have no order. In an error completion all fields but wr_id, status and qp_num
  * are garbage, as verbs allow.
  */
 #ifndef MPIB_TESTS_HCA_H
@@ -31,7 +31,7 @@ struct hca_qp {
 	bool err;
 	int fail_post; /* errno of later posts */
 	unsigned fail_at; /* WRs that are accepted before that */
-	int fail_recv; /* errno of posted receives */
+	int fail_recv; /* errno of later posted receives */
 	unsigned posts, wrs; /* doorbells and their WRs */
 };
 
@@ -42,9 +42,9 @@ struct hca {
 	uint32_t wc_head, wc_tail;
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
-	unsigned rnr; /* times that a receive was missing */
+	unsigned rnr; /* number of times that a receive was missing */
 	bool fail_poll;
-	/* Place data late: when an IMM of the same device comes. */
+	/* Place data late: when an IMM of the same device arrives. */
 	bool lazy;
 	struct hca_wr *late;
 	unsigned lates;
@@ -57,8 +57,8 @@ void hca_join(struct hca_qp *a, struct hca_qp *b);
 
 /* Execute the QP's oldest WR. False: there is none, or no receive. */
 bool hca_step(struct hca_qp *q);
-/* Step QPs that the seed draws, at most n times; return the steps that did
- * something. */
+/* Step QPs that the seed draws, at most n times; return the number of steps
+ * that did something. */
 unsigned hca_run(struct hca *h, unsigned *seed, unsigned n);
 /* Put the QP into ERR and flush its WRs. */
 void hca_break(struct hca_qp *q);

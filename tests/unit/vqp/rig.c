@@ -80,7 +80,7 @@ static void take_down(struct rig *r, struct side *s)
 		mpib_vcq_poll(s->vcq, 64, wc);
 	assert_int_equal(mpib_vqp_destroy(s->vqp), 0);
 	mpib_vcq_destroy(s->vcq);
-	/* Every WR came back. */
+	/* Every WR is back in the pool. */
 	assert_int_equal(s->pool.left, MPIB_WR_POOL);
 	mpib_wr_pool_fini(&s->pool);
 	for (unsigned d = 0; d < r->devices; d++)

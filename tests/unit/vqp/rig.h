@@ -27,17 +27,19 @@ struct rig {
 
 extern struct rig rig; /* of the test program */
 
-/* Make n QPs, distributed over the devices, joined and prepared. */
+/* Make n QPs, distributed over the devices, connected and prepared. */
 void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	    size_t bytes);
-/* n QPs with 8 WRs each, fragments of 4096 bytes, and 2 MiB of memory. */
+/* Start with n QPs of 8 WRs each, fragments of 4096 bytes, and 2 MiB of
+ * memory. */
 void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
 	       unsigned devices, bool replay);
 /* Break and drain all QPs and take everything down, if it is up. */
 void rig_down(struct rig *r);
 int teardown(void **state); /* of rig */
 
-/* WRITE_WITH_IMM of len bytes at off in both memories; 0 or -errno. */
+/* Post a WRITE_WITH_IMM of len bytes at off in both memories; return 0 or
+ * -errno. */
 int rig_write(struct rig *r, uint64_t wr_id, uint64_t off, uint64_t len);
 int rig_post(struct rig *r, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	     unsigned flags, uint64_t off, uint64_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/seq.h: any order in, sequence order out; late numbers are dropped, also
- * after the wrap; and the span of a sender. */
+/* vqp/seq.h: numbers arrive in any order and leave in sequence; late numbers
+ * are dropped, also after the wrap; and the span of a sender. */
 #include <errno.h>
 
 #include "test.h"
@@ -74,7 +74,7 @@ fixture_test(the_wrap_changes_nothing)
 	assert_int_equal(1, came(MPIB_SEQ_MOD - 2));
 	assert_int_equal(take(), 3);
 	assert_int_equal(s->next, 1);
-	/* From before the wrap, and from a whole round before. */
+	/* A number from before the wrap, and one from a whole round earlier. */
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 1));
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 100));
 	assert_int_equal(0, came(0));
@@ -106,7 +106,7 @@ static void give(unsigned n)
 	}
 }
 
-/* From any number on, also over the wrap. */
+/* Start at any number, also over the wrap. */
 fixture_test(one_number_without_an_answer_holds_the_span)
 {
 	for (uint32_t first = 0; first < 5; first++) {

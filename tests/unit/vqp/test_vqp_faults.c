@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib/vqp.h when something fails. T and I numbers are those of the known
- * issues of the design that it follows; each test fails on that behaviour.
+ * issues of the design that it follows; each test fails if the code behaves
+ * like that design.
  */
 #include <errno.h>
 
@@ -62,7 +63,7 @@ teardown_test(t2_a_dead_qp_takes_no_more_work)
 
 	for (unsigned i = 1; i < 4; i++)
 		hca_break(rig.tx.data[i]);
-	/* Only a WR shows it. */
+	/* Only posting a WR shows it. */
 	assert_int_equal(rig_write(&rig, 3, 0, 100 * 4096), 0);
 	wc = rig_sent(&rig);
 	assert_int_equal(wc.wr_id, 3);
@@ -85,7 +86,7 @@ teardown_test(t3_a_wr_posted_in_part_still_ends)
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
 	assert_int_equal(rig.tx.notify[0]->wrs, 0); /* the peer got no notice */
-	/* The next one uses the other QP. */
+	/* The next fragment uses the other QP. */
 	rig.tx.data[1]->fail_post = 0;
 	rig_recv(&rig, 9);
 	assert_int_equal(rig_write(&rig, 2, 0, 6 * 4096), 0);
@@ -215,7 +216,8 @@ teardown_test(a_virtual_qp_that_ended_takes_no_receive)
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), 0);
 	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
 	hca_break(rig.tx.data[2]);
-	/* The receive has nothing to wait for, the send its other fragments. */
+	/* The receive waits for nothing more, the send for its other
+	 * fragments. */
 	assert_true(rig_sent(&rig).recv);
 	assert_int_equal(rig_sent(&rig).status, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), -ENETDOWN);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h at its limits: what is refused, what is bounded, and what comes
- * that nobody asked for. T and I numbers are those of the known issues of the
- * design it follows; each test fails on that behaviour.
+ * mpib/vqp.h at its limits: what is refused, what is bounded, and completions
+ * that belong to no request. T and I numbers are those of the known issues of
+ * the design that it follows; each test fails if the code behaves like that
+ * design.
  */
 #include <errno.h>
 
@@ -172,7 +173,7 @@ teardown_test(requests_whose_end_cannot_be_seen_are_refused)
 	}
 }
 
-/* Nobody would see what it completes. */
+/* Its completions would not be seen. */
 teardown_test(a_qp_with_other_cqs_is_refused)
 {
 	struct mpib_vqp_qp qp[2];
@@ -239,17 +240,18 @@ teardown_test(attributes_are_sane_or_refused)
 	a.cap = 0; /* unlimited would need unlimited receives */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.mode = MPIB_VQP_SPRAY; /* and nobody to tell */
+	a.mode = MPIB_VQP_SPRAY; /* without a notify QP */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a.mode = MPIB_VQP_DQPLB; /* a QP for notices that never come */
 	a.notify = qp;
 	a.notifies = 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1; /* more than is put in order */
+	/* more than the receiver can put in order */
+	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.depth = 2 * MPIB_SEQ_SPAN; /* so are these, one number each */
+	a.depth = 2 * MPIB_SEQ_SPAN; /* the same with one number per message */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.depth = 100;
@@ -263,6 +265,6 @@ teardown_test(attributes_are_sane_or_refused)
 	a = attr_of(qp, 2);
 	a.qp = NULL;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	/* Not a hundred bytes. */
+	/* Fragments are not tiny. */
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }

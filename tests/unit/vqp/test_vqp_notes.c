@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What else the design that mpib/vqp.h follows is known for, beside failures
- * (test_vqp_faults.c): who allocates, who owns, whose keys, what is gathered.
- * Each test fails on that behaviour. The linker leads malloc and its like here.
+ * Other known issues of the design that mpib/vqp.h follows, besides failures
+ * (test_vqp_faults.c): allocation, ownership, keys and gathering. Each test
+ * fails if the code behaves like that design. The linker redirects malloc and
+ * its like to functions here.
  */
 #include <errno.h>
 
@@ -56,8 +57,8 @@ teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 	}
 }
 
-/* T21: there is one way to make one, which takes all or nothing, and keeps
- * nothing of what it was given to read. */
+/* T21: there is one way to create a virtual QP. It takes all QPs or none, and
+ * keeps no pointer to its arguments. */
 teardown_test(t21_create_takes_all_qps_or_none)
 {
 	struct mpib_vqp_qp *qp = calloc(3, sizeof(*qp));
@@ -67,7 +68,7 @@ teardown_test(t21_create_takes_all_qps_or_none)
 	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	for (unsigned i = 0; i < 2; i++)
 		qp[i].qp = &hca_qp(&rig.tx.hca[0])->qp;
-	qp[2].qp = &rig.tx.data[0]->qp; /* somebody's already */
+	qp[2].qp = &rig.tx.data[0]->qp; /* used by another virtual QP */
 	*attr = (struct mpib_vqp_attr){ .n = 3, .qp = qp, .cap = 4 };
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, attr, &vqp), -EEXIST);
 	attr->n = 2; /* the others are free again */
@@ -83,7 +84,7 @@ teardown_test(t21_create_takes_all_qps_or_none)
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 }
 
-/* Whoever gets no error believes that it was done. */
+/* A caller that gets no error believes that the field was used. */
 teardown_test(fields_that_would_be_ignored_are_refused)
 {
 	const struct mpib_vsend right = {
@@ -94,7 +95,7 @@ teardown_test(fields_that_would_be_ignored_are_refused)
 	struct mpib_vsend w = right;
 
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
-	w.flags |= IBV_SEND_INLINE; /* so its memory would be free at once */
+	w.flags |= IBV_SEND_INLINE; /* its memory would be free immediately */
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 	w = right;
 	w.more = true;
