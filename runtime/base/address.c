@@ -146,8 +146,8 @@ static bool address_towards(const char *text, struct in6_addr *addr)
 
 bool mpib_address_default(struct in6_addr *addr)
 {
-	/* Ask for networks that are reserved for documentation (RFC 5737, RFC
-	 * 3849): only the default route leads there. */
+	/* Ask for networks reserved for documentation (RFC 5737, RFC 3849):
+	 * only the default route leads there. */
 	return address_towards("192.0.2.1", addr) ||
 	       address_towards("2001:db8::1", addr);
 }

@@ -25,18 +25,18 @@ uint32_t mpib_address_ip(const struct in6_addr *addr);
 bool mpib_address_same(const struct in6_addr *a, const struct in6_addr *b);
 /* False: text is neither a.b.c.d nor an IPv6 address. */
 bool mpib_address_parse(const char *text, struct in6_addr *addr);
-/* Write "a.b.c.d:port" or "[IPv6]:port", without ":port" if port is 0. Returns
+/* Write "a.b.c.d:port" or "[IPv6]:port", without ":port" if port is 0. Return
  * buf. */
 const char *mpib_address_text(const struct in6_addr *addr, uint16_t port,
 			      char *buf, size_t len);
 /* Fill in the socket address for bind() and connect(); port in host order.
- * Returns its length. The socket's family is sa->ss_family. */
+ * Return its length. The socket's family is sa->ss_family. */
 socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 			      struct sockaddr_storage *sa);
-/* Read a struct sockaddr of either family. Returns the port in host order. */
+/* Read a struct sockaddr of either family. Return the port in host order. */
 uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
-/* False: the interface has no address, or its family is neither IPv4 nor
- * IPv6. */
+/* Get an interface's address. False: it has none, or its family is neither IPv4
+ * nor IPv6. */
 bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr);
 /* Write the name of the interface that has exactly this address, or "". */
 void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
@@ -44,7 +44,7 @@ void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
  * anything. False: no default route. */
 bool mpib_address_default(struct in6_addr *addr);
 
-/* A list of networks, IPv4 and IPv6, and whether an address is in one. */
+/* A list of IPv4 and IPv6 networks, and a test whether an address is in one. */
 
 #define MPIB_NETWORKS_MAX 32
 
@@ -64,8 +64,8 @@ int mpib_network_parse(const char *text, size_t len, struct mpib_network *net);
 int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 			size_t why_len);
 /* Add the network of this machine's own address, with the mask of its
- * interface. 0; -ENOENT: no interface has the address; -ERANGE: the mask is
- * too long to describe a network (from /31, for IPv6 from /127); -ENOSPC;
+ * interface. 0; -ENOENT: no interface has the address; -ERANGE: the mask is too
+ * long to describe a network (/31 or longer, for IPv6 /127 or longer); -ENOSPC;
  * -errno. */
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own);
@@ -81,14 +81,14 @@ int mpib_networks_keep(struct mpib_networks *list,
  * main routing table. Any thread. */
 
 /* Add the destinations of the routes through the interface in table, a file
- * like /proc/self/net/route or ipv6_route. Leaves out the default route and
- * destinations that a network of the list contains. 0, or -ENOSPC. */
+ * like /proc/self/net/route or ipv6_route. Leave out the default route and
+ * destinations inside a network of the list. 0, or -ENOSPC. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table);
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 		      FILE *table);
-/* Do both with the kernel's tables, for the interface that has the address. A
- * missing table counts as empty. 0, or -ENOSPC. */
+/* Add the routes of both kernel tables for the interface that has the address.
+ * A missing table counts as empty. 0, or -ENOSPC. */
 int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own);
 
 #endif

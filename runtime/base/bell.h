@@ -4,12 +4,12 @@
  * other descriptors. Any other thread first queues work, then rings. If the
  * dirty word is set already, the ringer saves the system call.
  *
- * Ringing and hearing are both read-modify-writes of dirty. All threads see the
- * read-modify-writes of one word in the same order, so no fence is needed:
- * either the owner hears the ring and then sees the work queued before it, or
- * the ringer finds dirty cleared and wakes the owner.
+ * mpib_bell_ring() and mpib_bell_heard() are both read-modify-writes of dirty.
+ * All threads see the read-modify-writes of one word in the same order, so no
+ * fence is needed: either the owner notices the ring and then sees the work
+ * queued before it, or the ringer finds dirty cleared and wakes the owner.
  *
- * ck_ec does not fit, because its owner waits on a futex and on nothing else.
+ * ck_ec does not fit, because its owner can wait only on a futex.
  *
  * dirty is cleared only after a count was read from the eventfd. A ringer sets
  * dirty before it writes to the eventfd. If the owner cleared dirty in between,
@@ -31,19 +31,19 @@ int mpib_bell_init(struct mpib_bell *bell);
 void mpib_bell_fini(struct mpib_bell *bell);
 
 /* Any thread, lock-free. Queue the work first. Makes one system call if the
- * owner has heard all earlier rings, else none. */
+ * owner has noticed all earlier rings, otherwise none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
-/* Return whether mpib_bell_heard() may return true. Only its callers use this.
+/* Return whether mpib_bell_heard() may return true. Used only by its callers.
  * Relaxed: a ring missed here makes fd readable and wakes the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {
 	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;
 }
 
-/* Return whether a ring came since the last call. Owner only, or several
+/* Return whether the bell rang since the last call. Owner only, or several
  * threads that take turns under a lock. A later ring wakes the owner again. No
- * system call if no ring came. */
+ * system call if it did not ring. */
 bool mpib_bell_heard(struct mpib_bell *bell);
 
 #endif

@@ -20,23 +20,23 @@
 #include "base/thread.h"
 #include "base/users.h"
 
-/* Receive nothing more from a user with this number of closes that last longer
- * than LASTS_NS. */
+/* Receive nothing more from a user with this many closes that last longer than
+ * LASTS_NS. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
-/* Pause receiving from a user that has this number of threads: each message can
- * add another MPIB_RIGHTS_MAX. The check is then repeated often, so a shorter
- * time counts as lasting. */
+/* Pause receiving from a user that has this many threads: each message can add
+ * another MPIB_RIGHTS_MAX. The check is then repeated often, so a shorter time
+ * counts as lasting. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
-/* If all users together have this number of threads, receive nothing more from
- * a user with a single close that lasts. */
+/* If all users together have this many threads, receive nothing more from a
+ * user with a single close that lasts. */
 #define MOST_OF_ALL 512u
 #define FULL 8 /* waiting sockets may use 1/FULL of all descriptors */
 /* Bytes unmapped at once: 2 ms with ordinary pages. */
 #define PART ((size_t)32 << 20)
 
-/* No kind waits for the threads of another. */
+/* Each kind has its own threads, so none waits for another. */
 enum kind {
 	SOCKETS,
 	RECEIVED,
@@ -64,7 +64,7 @@ struct doomed {
 
 TAILQ_HEAD(doomed_list, doomed);
 
-/* The descriptors of one user and kind that wait for their close. */
+/* The descriptors of one user and kind that wait to be closed. */
 struct closer {
 	LIST_ENTRY(closer) link;
 	uid_t user;
@@ -148,7 +148,7 @@ static void closer_unmap(const struct doomed *d)
 	munmap(d->map, d->len);
 }
 
-/* Keep the number in use while the close lasts, so that no other descriptor
+/* Keep the number in use during the close, so that no other descriptor
  * gets it. */
 static void closer_end(const struct doomed *d)
 {
@@ -158,8 +158,8 @@ static void closer_end(const struct doomed *d)
 	close(d->fd);
 }
 
-/* Close the descriptors that wait. Called with the lock, which is released
- * during each close. */
+/* Close the waiting descriptors. Called with the lock, which is released during
+ * each close. */
 static void closer_work(struct closer *c)
 {
 	struct doomed *d;
@@ -183,8 +183,8 @@ static void *closer_run(void *arg)
 	struct closer *c = arg;
 	const enum kind kind = c->kind;
 	timer_t timer;
-	/* Interrupt the thread: a socket then stops to linger, and so do
-	 * sockets in messages that were never received. */
+	/* Interrupt the thread: a lingering socket then ends its wait, and so
+	 * do sockets in messages that were never received. */
 	const bool interrupts =
 		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 
@@ -218,7 +218,7 @@ static bool closer_start(struct closer *c)
 	return true;
 }
 
-/* Start the threads that are due, also those that could not be started
+/* Start the threads that are due, including those that could not be started
  * before. */
 static void closers_start(void)
 {
@@ -304,7 +304,7 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 		 &(struct doomed){ .fd = fd, .map = map, .len = len });
 }
 
-/* Return whether this number of closes have each lasted longer than ns. */
+/* Return whether this many closes have each lasted longer than ns. */
 static bool closes_last(const struct closer *c, unsigned many, uint64_t ns)
 {
 	const struct doomed *d = TAILQ_FIRST(&c->under_way);

@@ -27,7 +27,7 @@ static inline void in_order(void)
 }
 
 /* ThreadSanitizer understands only atomic stores, so it gets copy_word()
- * alone. */
+ * only. */
 #if defined(__SANITIZE_THREAD__)
 #define WORDS_ONLY
 #elif defined(__has_feature)
@@ -122,8 +122,8 @@ _Thread_local volatile struct mpib_bus mpib_bus;
 
 /* Map anonymous memory over the page at this address, whose size is unknown.
  * The kernel splits a mapping of huge pages only at page boundaries and refuses
- * to replace less than one page. So the first size that mmap() accepts is the
- * size of the page. */
+ * to replace less than a page. So the first size that mmap() accepts is the
+ * page size. */
 static bool bus_replace(uintptr_t at)
 {
 	static const uintptr_t sizes[] = { 4096, 65536, 2u << 20, 1u << 30 };
@@ -146,9 +146,9 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	bool ours = at - mpib_bus.to < len || at - mpib_bus.from < len;
 
 	(void)context;
-	/* Replace only pages that were taken away (BUS_ADRERR), not broken
-	 * memory. With the default action the access faults again and ends the
-	 * process. */
+	/* Replace only pages that were removed (BUS_ADRERR), not broken
+	 * memory. With the default action the access faults again and
+	 * ends the process. */
 	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at)) {
 		mpib_crash_note(info);
 		signal(sig, SIG_DFL);

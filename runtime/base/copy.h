@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copy into memory that a GPU kernel or another thread polls meanwhile: in
- * ascending order, with stores of 8 bytes or more where alignment allows, each
- * visible only after all stores below it. */
+/* Copy into memory that a GPU kernel or another thread polls during the copy:
+ * in ascending order, with stores of 8 bytes or more where alignment allows,
+ * each visible only after all stores below it. */
 void mpib_copy_up(void *to, const void *from, size_t len);
 /* Zero memory in atomic stores of 8 bytes. For memory that another thread
  * writes after a remote node was sent its address: neither the compiler nor a
@@ -22,22 +22,22 @@ void mpib_zero_words(void *to, size_t len);
  * be sealed against shrinking, but its owner can still punch a hole into it. If
  * the file has huge pages and none is left to fill the hole, the access raises
  * SIGBUS. The process that punched the hole may lose its data, but this process
- * must go on: the SIGBUS handler maps anonymous memory at the faulting address,
- * and this process uses that memory from then on (as an HCA continues with the
- * page that it has pinned).
+ * must continue: the SIGBUS handler maps anonymous memory at the faulting
+ * address, and this process uses that memory from then on (as an HCA continues
+ * with the page that it has pinned).
  *
  * Any thread, wait-free, no system call unless a page is missing.
  */
 
 struct mpib_bus {
 	uintptr_t to, from;
-	size_t len; /* 0: this thread makes no guarded copy now */
+	size_t len; /* 0: this thread is making no guarded copy */
 };
 
 extern _Thread_local volatile struct mpib_bus mpib_bus;
 
-/* Guard this thread's accesses to len bytes each at to and from against missing
- * pages, until mpib_bus_end(). Not nested. */
+/* Guard this thread's accesses to len bytes at each of to and from against
+ * missing pages, until mpib_bus_end(). Not nested. */
 static inline void mpib_bus_begin(const void *to, const void *from, size_t len)
 {
 	mpib_bus.to = (uintptr_t)to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds environment variables that look like settings of mpib but are not: a
- * misspelt setting would have no effect, silently. Any thread that may read the
- * environment. */
+/* Finds environment variables that look like settings of mpib but are not:
+ * otherwise a misspelt setting would have no effect and cause no message. Any
+ * thread that may read the environment. */
 #ifndef MPIB_BASE_ENVIRON_H
 #define MPIB_BASE_ENVIRON_H
 
@@ -17,8 +17,8 @@ void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg);
 
 typedef bool mpib_environ_want(const char *name);
 
-/* Write the names in env that want accepts into text, separated by ", ". Ends
- * in "..." if not all fit. Returns how many there are. */
+/* Write the names in env that want accepts into text, separated by ", ". The
+ * text ends in "..." if not all fit. Return the number of names. */
 unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
 			   size_t len);
 
@@ -31,9 +31,9 @@ bool mpib_environ_is_link(const char *value);
  * not. */
 mpib_environ_want mpib_environ_is_proxys;
 
-/* All names that some part of mpib reads, NULL-terminated, among them the
- * proxy's settings: a rank may share its environment. cmake/environ_names.awk
- * makes the list. */
+/* All names that some part of mpib reads, NULL-terminated. They include the
+ * proxy's settings, because a rank may share its environment.
+ * cmake/environ_names.awk makes the list. */
 extern const char *const mpib_environ_names[];
 
 #endif

@@ -17,10 +17,11 @@
 #define DRAIN_MS 1000u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Event seq is at seq % MPIB_EVENTS. */
+/* Event seq is stored at index seq % MPIB_EVENTS. */
 static struct mpib_event journal[MPIB_EVENTS];
-static uint64_t newest, oldest = 1; /* numbers of the events kept; 0, 1: none */
-static int file = -1; /* also has each event; -1: no file */
+/* oldest and newest event kept; 0, 1: none */
+static uint64_t newest, oldest = 1;
+static int file = -1; /* also stores each event; -1: no file */
 /* Writes the file. */
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
@@ -28,14 +29,14 @@ static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
  * event is oldest is replaced. */
 static struct event_user {
 	uint32_t uid, left;
-	/* Left was last reduced or refilled; 0: unused entry. */
+	/* When `left` was last reduced or refilled; 0: unused entry. */
 	uint64_t told_ns;
-	uint64_t out; /* left out since the last event */
+	uint64_t out; /* events left out since the last one written */
 } users[64];
 
-/* An event in the file, at the same place as in the journal. The checksum
- * detects places never written, half-written ones, and those of a program with
- * other fields. */
+/* An event in the file, at the same index as in the journal. The checksum
+ * detects entries that were never written, half-written entries, and entries of
+ * a program with other fields. */
 struct event_record {
 	uint64_t sum;
 	struct mpib_event event;
@@ -86,7 +87,7 @@ static int event_write(int fd, const struct mpib_event *e)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* An event to write to fd, the file that was open when it happened. */
+/* An event to write to fd, the file that was open when the event happened. */
 struct event_job {
 	int fd;
 	struct mpib_event event;
@@ -154,7 +155,7 @@ static struct event_user *event_user_of(uint32_t uid)
 }
 
 /* Return whether the user may cause one more event. *out: events left out
- * before it; *last: the next one will be left out. The caller holds the
+ * before it; *last: the next event will be left out. The caller holds the
  * lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
@@ -179,7 +180,7 @@ static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 	return true;
 }
 
-/* Return whether the event is within its user's limit. Writes a prefix for its
+/* Return whether the event is within its user's limit. Write a prefix for its
  * text if events before or after it are left out. */
 static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 {
@@ -303,7 +304,7 @@ static void events_load(int fd)
 }
 
 /* Write a new file with all events of the journal, then rename it to path.
- * Returns its descriptor, or -errno. */
+ * Return its descriptor, or -errno. */
 static int events_file_new(const char *path)
 {
 	char beside[320];
@@ -329,8 +330,8 @@ static int events_file_new(const char *path)
 }
 
 /* Open the earlier file for reading, without waiting for a writer of a pipe.
- * Returns the descriptor, -ENOENT, or -EINVAL: it is not a regular file, and
- * remains as it is. */
+ * Return the descriptor, -ENOENT, or -EINVAL: it is not a regular file, and
+ * stays unchanged. */
 static int events_file_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

@@ -13,19 +13,19 @@
 
 #define MPIB_EVENTS 512
 /* Limit the events that one user causes: a burst of MPIB_EVENTS_USER, then one
- * each MPIB_EVENTS_USER_NS. Others are left out, of the log as well, or one
- * user could push all other events out of the journal. */
+ * each MPIB_EVENTS_USER_NS. Further events are left out, also of the log.
+ * Otherwise one user could push all other events out of the journal. */
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
 
 /* The objects of an event. Fields that do not apply are 0. */
 struct mpib_event_about {
-	uint32_t rails; /* bit per rail, numbered across all devices */
+	uint32_t rails; /* one bit per rail, numbered across all devices */
 	uint32_t client; /* the client's id, 0 for none */
 	const char *peer;
 	uint64_t ns; /* duration */
 	uint64_t bytes; /* moved, or replayed by a failover */
-	/* The user uid can cause any number of these, so the limit applies. */
+	/* A user can cause any number of these events, so the limit applies. */
 	bool of_user;
 	uint32_t uid;
 };
@@ -53,21 +53,21 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	__attribute__((format(printf, 4, 5)));
 
 /* Copy up to max events with a seq above since to out, oldest first, and return
- * how many. *last becomes the newest seq, 0 for none. If out[0].seq > since +
- * 1, the journal no longer has the events between. Any thread. */
+ * how many. *last becomes the newest seq, 0 if there is none. If out[0].seq >
+ * since + 1, the journal no longer has the events between. Any thread. */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
 /* Keep the journal in the file at path from now on, and continue its numbers.
- * Call it before anything reads the journal. A new file is written beside the
- * old one and replaces it. Anything but a regular file, such as a pipe,
- * remains: -EINVAL. After an error (-errno) the journal has no file. */
+ * Call this before anything reads the journal. A new file is written beside the
+ * old one and replaces it. Anything but a regular file, such as a pipe, stays
+ * unchanged: -EINVAL. After an error (-errno) the journal has no file. */
 int mpib_events_file(const char *path);
 
-/* Have a thread write the file from now on, so that a disk that hangs blocks no
- * other thread. Call it after the last fork(). 0 or -errno. */
+/* Let a thread write the file from now on, so that a hanging disk blocks no
+ * other thread. Call this after the last fork(). 0 or -errno. */
 int mpib_events_start(void);
-/* Wait until the file has all events, at most 1 s. Call it before the process
+/* Wait until the file has all events, at most 1 s. Call this before the process
  * ends. */
 void mpib_events_drain(void);
 

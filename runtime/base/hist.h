@@ -3,8 +3,8 @@
  * A histogram of durations in fixed memory (880 bytes): four buckets per octave
  * from 256 ns to 17 s, so a quantile is at most a quarter too high. One thread
  * records while any thread reads. All accesses are relaxed: each bucket only
- * grows and is read by itself. A reader that misses the latest counts sees them
- * the next time.
+ * grows and is read independently. A reader that misses the latest counts sees
+ * them the next time.
  */
 #ifndef MPIB_BASE_HIST_H
 #define MPIB_BASE_HIST_H
@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MPIB_HIST_LOW_BITS 8 /* one bucket for all below 2^8 ns */
-#define MPIB_HIST_HIGH_BITS 34 /* one for all from 2^34 ns up */
+#define MPIB_HIST_LOW_BITS 8 /* one bucket for everything below 2^8 ns */
+#define MPIB_HIST_HIGH_BITS 34 /* one bucket for everything from 2^34 ns */
 #define MPIB_HIST_SUB_BITS 2
 #define MPIB_HIST_BUCKETS                                                      \
 	(((MPIB_HIST_HIGH_BITS - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) + 2)

@@ -28,7 +28,7 @@
  * the same warning again and again cannot fill the disk. Formats that hash
  * alike share a limit. */
 struct log_limit {
-	uint32_t used; /* lines of the burst, not refilled yet */
+	uint32_t used; /* lines of the burst that are not refilled yet */
 	uint32_t dropped; /* lines since the last one written */
 	uint64_t since_ns; /* when used was last reduced */
 };
@@ -82,7 +82,7 @@ void mpib_log_begin(void)
 	int fd;
 
 	/* Each open() gets the lowest free number. Close-on-exec, because an
-	 * executed program does the same for itself. */
+	 * executed program opens its own. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	} while (fd >= 0 && fd <= STDERR_FILENO);
@@ -92,8 +92,8 @@ void mpib_log_begin(void)
 
 void mpib_log_set_level(enum mpib_log_level level)
 {
-	/* Relaxed: it does not matter which level applies to lines written by
-	 * other threads just now. */
+	/* Relaxed: lines that other threads write at this moment may use either
+	 * level. */
 	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
 }
 
@@ -118,8 +118,9 @@ bool mpib_log_is_json(void)
 	return json;
 }
 
-/* Write text into buf as the contents of a JSON string: what does not fit is
- * cut off, and each byte that is not UTF-8 becomes "?". Returns the length. */
+/* Write text into buf as the contents of a JSON string: text that does
+ * not fit is cut off, and each byte that is not UTF-8 becomes "?". Return
+ * the length. */
 static size_t json_text(const char *text, char *buf, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -170,7 +171,7 @@ struct log_entry {
 	char line[2100];
 };
 
-/* Format a line. Return the bytes of *e in use. */
+/* Format a line. Return the bytes of *e that are used. */
 static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
 			const char *kind, const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: one line per state change, written where its cause is first known.
+/* The log: one line per state change, written where the cause is known first.
  * Never used on a hot path, which has counters instead. */
 #ifndef MPIB_BASE_LOG_H
 #define MPIB_BASE_LOG_H
@@ -20,9 +20,9 @@ enum mpib_log_level {
 /* Receives whole lines without a newline, from any thread. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
-/* Open /dev/null as standard input, output or error where these are closed, so
- * that no other file gets such a number and receives what is printed. Call it
- * first in main(). */
+/* Open /dev/null as standard input, output or error where these are closed.
+ * Otherwise another file could get such a number and receive printed text. Call
+ * this first in main(). */
 void mpib_log_begin(void);
 
 /*
@@ -46,14 +46,14 @@ void mpib_log_set_sink(mpib_log_sink *sink);
 
 /* Start a thread that writes the lines, so that a stuck reader of stderr blocks
  * no other thread. Lines that do not fit in its queue are dropped, and the log
- * says how many. Call it after the last fork(). 0 or -errno. */
+ * reports how many. Call this after the last fork(). 0 or -errno. */
 int mpib_log_start(void);
-/* Wait until all lines are written, at most 1 s. Call it before the process
+/* Wait until all lines are written, at most 1 s. Call this before the process
  * ends. */
 void mpib_log_drain(void);
 
 /* Log a line. Any thread. Keeps errno, so %m may follow a failed call. One
- * format string may log 200 lines at once and then 10 a second; further lines
+ * format string may log 200 lines at once and then 10 per second; further lines
  * are dropped and counted. */
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -69,7 +69,7 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 #define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Writes that may block for ever: to a pipe without a reader, a hanging disk, a
+ * Writes that may never return: to a pipe without a reader, a hanging disk, a
  * stuck supervisor. A writer has a thread and a queue of at most
  * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue
  * is full, the write is dropped and counted. Until mpib_writer_start(), the
@@ -87,7 +87,7 @@ struct mpib_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
 	TAILQ_HEAD(, mpib_writer_job) jobs; /* oldest first */
-	size_t bytes; /* of all jobs queued or being written */
+	size_t bytes; /* total of queued jobs and the one being written */
 	uint64_t lost; /* writes dropped and not yet reported */
 	bool started;
 };
@@ -99,8 +99,8 @@ struct mpib_writer {
 		.jobs = TAILQ_HEAD_INITIALIZER((writer).jobs),                 \
 	}
 
-/* Start the thread, once. Call it after the last fork(). 0 or -errno; after an
- * error, writes go on in the caller's thread. */
+/* Start the thread, once. Call this after the last fork(). 0 or -errno; after
+ * an error the caller's thread still writes. */
 int mpib_writer_start(struct mpib_writer *writer);
 
 /* Copy data and call write(data, len) later. Any thread. False: the write was
@@ -111,7 +111,7 @@ bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 /* Return how many writes were dropped since the last call. */
 uint64_t mpib_writer_lost(struct mpib_writer *writer);
 
-/* Wait until all writes are done, at most ms. Call it before the process
+/* Wait until all writes are done, at most ms. Call this before the process
  * ends. */
 void mpib_writer_drain(struct mpib_writer *writer, unsigned ms);
 

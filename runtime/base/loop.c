@@ -61,8 +61,7 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
-/* Clear from watch all events but these that epoll has returned and this turn
- * has not run yet. */
+/* Remove from watch's unhandled events of this turn all but these. */
 static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
 			  uint32_t but)
 {

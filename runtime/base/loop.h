@@ -53,9 +53,9 @@ struct mpib_loop {
 	struct mpib_timer *timers; /* root of the heap, due first */
 	uint64_t seq;
 	struct epoll_event batch[MPIB_LOOP_BATCH];
-	int at, taken; /* next event of the batch, and their total */
+	int at, taken; /* next event of the batch, and the batch's size */
 	bool manual;
-	uint64_t clock; /* last time read, or set by hand */
+	uint64_t clock; /* time last read, or set by mpib_loop_advance() */
 	struct mpib_bell bell; /* for mpib_loop_stop() */
 	struct mpib_io wake;
 	atomic_bool stop;
@@ -63,30 +63,30 @@ struct mpib_loop {
 
 /* 0 or -errno. */
 int mpib_loop_init(struct mpib_loop *loop);
-/* Forget watches and timers that are still in the loop; their fds stay open. */
+/* Drop watches and timers that are still in the loop; their fds stay open. */
 void mpib_loop_fini(struct mpib_loop *loop);
 
-/* Watch fd, which remains the caller's. events may be 0: errors and hang-ups
+/* Watch fd, which the caller still owns. events may be 0: errors and hang-ups
  * are always reported. 0 or -errno. */
 int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 		  uint32_t events, mpib_io_fn *fn, void *arg);
-/* Change the events. From now on, even within the present turn, fn is called
+/* Change the events. From now on, even within the current turn, fn is called
  * only for these and for errors and hang-ups. */
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
-/* Stop watching; call it before closing the fd. Does nothing if not added. */
+/* Stop watching; call this before closing the fd. No effect if not added. */
 void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch);
 
 /*
  * Call fn(arg) once, ns from now or a little later. Arming an armed timer moves
- * it. Timers with the same deadline run in the order armed. With ns == 0 fn
- * runs after the descriptors of this turn; armed by a timer's callback, it runs
- * in the next turn, so timers that arm each other cannot starve the
- * descriptors. Never fails.
+ * it. Timers with the same deadline run in the order in which they were armed.
+ * With ns == 0, fn runs after the descriptors of this turn. If a timer's
+ * callback arms it, fn runs in the next turn, so timers that arm each other
+ * cannot starve the descriptors. Never fails.
  */
 void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
 		    uint64_t ns, mpib_timer_fn *fn, void *arg);
-/* Does nothing if the timer is not armed. */
+/* No effect if the timer is not armed. */
 void mpib_timer_disarm(struct mpib_loop *loop, struct mpib_timer *timer);
 
 /* Return CLOCK_MONOTONIC, or the time set by mpib_loop_advance(). */
@@ -95,9 +95,9 @@ uint64_t mpib_loop_now(struct mpib_loop *loop);
 void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
 
 /* Wait up to ns for something to do (MPIB_FOREVER: without limit; 0: do not
- * wait), then run the callbacks of ready descriptors and due timers. Returns
- * how many callbacks ran, or -errno. After mpib_loop_advance() it does not wait
- * for timers. */
+ * wait), then run the callbacks of ready descriptors and due timers. Return how
+ * many callbacks ran, or -errno. After mpib_loop_advance() the call does not
+ * wait for timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
 /* Make turns until mpib_loop_stop(). 0 or -errno. */

@@ -73,10 +73,10 @@ close_fd:
 }
 
 /* Seal against hole punching: while a hole is punched, every thread that
- * touches the page waits in the kernel, and a user decides for how long.
- * Ordinary seals against it would forbid clients to write, too. This flag
- * needs CAP_LINUX_IMMUTABLE and Linux 6.1; without them the segment is used
- * unsealed. */
+ * touches the page waits in the kernel for as long as the user chooses.
+ * Ordinary seals against it would also forbid clients to write. This flag
+ * needs CAP_LINUX_IMMUTABLE and Linux 6.1; without them the segment is
+ * used unsealed. */
 static int memseg_close_to_holes(int fd)
 {
 	int flags;
@@ -145,8 +145,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 {
 	int rc;
 
-	/* mmap() reserves all pages out of those set aside (vm.nr_hugepages),
-	 * so no later access fails for lack of one. */
+	/* mmap() reserves all pages from the reserved ones (vm.nr_hugepages),
+	 * so no later access fails for lack of a page. */
 	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
 	    memseg_create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) ==
 		    0)
@@ -160,7 +160,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 
 int mpib_fstat(int fd, struct stat *st)
 {
-	/* On 64-bit machines the kernel's struct stat is also the library's. */
+	/* On 64-bit machines the kernel's struct stat is also that of the C
+	 * library. */
 	_Static_assert(sizeof(long) == 8, "a 64-bit machine");
 	return syscall(SYS_fstat, fd, st) < 0 ? -errno : 0;
 }

@@ -24,31 +24,31 @@ struct mpib_memseg {
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
-/* Return whether other users of a segment created here can punch holes into it,
- * which blocks this process. 0: they cannot. -errno: this process lacks
- * CAP_LINUX_IMMUTABLE (EPERM), or the kernel has no such flag (Linux 6.1
- * has). */
+/* Return whether other users of a segment created here can punch holes
+ * into it, which would block this process. 0: they cannot. -errno: this
+ * process lacks CAP_LINUX_IMMUTABLE (EPERM), or the kernel lacks the flag
+ * (before Linux 6.1). */
 int mpib_memseg_holes(void);
 
 /* Like mpib_memseg_create(), never read-only. Uses 2 MiB pages if size is a
  * multiple of that and the machine has enough of them reserved
- * (vm.nr_hugepages); else ordinary pages, which the kernel is asked to merge
- * (shmem_enabled). */
+ * (vm.nr_hugepages); otherwise ordinary pages, which the kernel is asked to
+ * merge (shmem_enabled). */
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 			    size_t size);
 
-/* Map a segment that another process created. fd remains the caller's and may
- * be closed at once. -EPROTO: fd is not a sealed memfd of at least size bytes.
+/* Map a segment that another process created. The caller still owns fd and may
+ * close it at once. -EPROTO: fd is not a sealed memfd of at least size bytes.
  * size 0 accepts and maps any size. A forked child does not inherit the
  * mapping. Any thread. */
 int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 		       bool writable);
 
-/* Unmap, and close the segment's descriptors. Does nothing to a zeroed *seg. */
+/* Unmap the segment and close its descriptors. No effect on a zeroed *seg. */
 void mpib_memseg_fini(struct mpib_memseg *seg);
 
 /* fstat() for code in client processes. It uses the system call's number,
- * because the name would require a C library of 2.33. 0 or -errno. */
+ * because the library function would require glibc 2.33. 0 or -errno. */
 struct stat;
 int mpib_fstat(int fd, struct stat *st);
 

@@ -7,26 +7,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Write the run directory that a process uses if none is configured into buf:
- * see mpib_run_dir(). NULL if it exceeds len. Any thread. */
+/* Write to buf the run directory that a process uses if none is configured, see
+ * mpib_run_dir(). NULL if it exceeds len. Any thread. */
 const char *mpib_run_dir_default(char *buf, size_t len);
 
-/* Write the directory of the admin socket of the proxy that runs in run_dir
- * into buf: the real path of run_dir, followed by MPIB_ADMIN_SUFFIX. So it is
- * beside the run directory, however that is spelt. False if run_dir does not
- * exist or the path exceeds len. Any thread. */
+/* Write to buf the directory of the admin socket of the proxy that runs in
+ * run_dir: the real path of run_dir, followed by MPIB_ADMIN_SUFFIX. So it is
+ * next to the run directory, whatever the spelling of that. False if run_dir
+ * does not exist or the path exceeds len. Any thread. */
 bool mpib_admin_dir(const char *run_dir, char *buf, size_t len);
 
-/* A file that a process locks while it serves a directory. Any thread; nothing
- * waits. */
+/* A file that a process locks while it serves a directory. Any thread; never
+ * blocks. */
 
 /*
- * Open name in the directory dir and lock it. No other user can open the file,
- * and so lock it. *fd is set in any case: -1, or a descriptor that the caller
- * closes, which also ends the lock.
+ * Open the file name in the directory dir and lock it. No other user can open
+ * the file, so no other user can lock it. *fd is set in any case: -1, or a
+ * descriptor that the caller closes, which also ends the lock.
  *   -EBUSY   another process holds it
- *   -EAGAIN  its last holder removed it meanwhile: try again
- * or -errno of openat(2)
+ *   -EAGAIN  its last holder removed it meanwhile: try again or -errno of
+ *   openat(2)
  */
 int mpib_lockfile_take(int dir, const char *name, int *fd);
 

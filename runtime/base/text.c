@@ -98,8 +98,8 @@ void mpib_text_close(struct mpib_text_file *t)
 	close(t->fd);
 }
 
-/* Avoid stdio, which allocates: a child forked during another thread's call
- * uses this, too. The kernel returns these files in one read. */
+/* Avoid stdio, which allocates: a child that was forked during another thread's
+ * call also uses this. The kernel returns these files in one read. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 {
 	char path[512];
@@ -205,7 +205,7 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 	size_t len = strlen(s->typed);
 
 	/* Similar means: at most half of the letters of a short word differ, or
-	 * three of a long one. */
+	 * three letters of a long one. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }

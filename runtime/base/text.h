@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parse what people wrote: numbers, and text files line by line. Reading never
- * blocks, whatever kind of file the path names, and long lines need no more
- * memory. Any thread, one at a time. */
+/* Parses text written by people: numbers, and text files line by line. Reading
+ * never blocks, whatever kind of file the path names, and long lines need no
+ * more memory. Any thread, one at a time. */
 #ifndef MPIB_BASE_TEXT_H
 #define MPIB_BASE_TEXT_H
 
@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Parse a number from least to most: digits, and nothing before or after
+/* Parse a number from least to most: digits only, nothing before or after
  * them. */
 bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n);
 
 struct mpib_text_file {
 	int fd;
-	size_t at, end; /* bytes of buf: next one, end of those read */
+	size_t at, end; /* bytes of buf: the next one, end of those read */
 	char buf[4096];
 };
 
@@ -26,9 +26,9 @@ int mpib_text_open(struct mpib_text_file *t, const char *path,
 		   const char **bad);
 
 /* Read the next line into line, of size bytes, with its newline and a
- * terminating 0. Returns its length. If the line did not fit, line has its
- * beginning, and the length is that of the whole line. 0: end of the file; or
- * -errno. */
+ * terminating 0. Return its length. If the line did not fit, line has its
+ * beginning, and the result is the length of the whole line. 0: end of the
+ * file; or -errno. */
 ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
 
 void mpib_text_close(struct mpib_text_file *t);
@@ -57,7 +57,7 @@ void mpib_ascii_make(char *text);
 unsigned mpib_edit_distance(const char *a, const char *b);
 
 /* Find the name that a mistyped word was meant to be: set typed, try every
- * candidate, then ask for the best. Any thread. */
+ * candidate, then get the best one. Any thread. */
 struct mpib_suggest {
 	const char *typed, *best;
 	unsigned distance;
@@ -66,7 +66,8 @@ struct mpib_suggest {
 void mpib_suggest_try(struct mpib_suggest *s, const char *candidate);
 /* Return NULL if no candidate is near. */
 const char *mpib_suggest_best(const struct mpib_suggest *s);
-/* Return "did you mean NAME?", in buf, or otherwise if no candidate is near. */
+/* Write "did you mean NAME?" to buf and return it, or return `otherwise` if no
+ * candidate is near. */
 const char *mpib_suggest_remedy(const struct mpib_suggest *s,
 				const char *otherwise, char *buf, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that the library starts, beside those of a program. */
+/* Threads that the library starts, in addition to the program's threads. */
 #ifndef MPIB_BASE_THREAD_H
 #define MPIB_BASE_THREAD_H
 
@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 /* Like pthread_create(), but returns 0 or -errno; if thread is NULL, the new
- * thread is detached. It blocks signals that are sent to the process: those are
- * for the program's threads, which may block them to wait for them. Signals
- * that the thread itself causes are not blocked. Any thread. */
+ * thread is detached. The thread blocks signals that are sent to the process:
+ * they are for the program's threads, which may block them to wait for them.
+ * Signals that the thread itself causes are not blocked. Any thread. */
 int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg);
 
-/* Prefer a NUMA node for the pages of [addr, addr + len) that are not allocated
- * yet; for a memfd also if another thread touches them first. -1: no node.
- * Errors are ignored, because the memory works on any node. */
+/* Prefer a NUMA node for the unallocated pages of [addr, addr + len); for a
+ * memfd, also if another thread touches them first. -1: no node. Errors are
+ * ignored, because the memory works on any node. */
 void mpib_numa_prefer(void *addr, size_t len, int node);
 
 #endif

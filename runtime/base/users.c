@@ -26,7 +26,7 @@ static void acceptor_on_time(void *arg)
 	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
 }
 
-/* Accept nothing for ns. The kernel queues the callers. */
+/* Accept nothing for ns. The callers queue in the kernel. */
 static void acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
 {
 	mpib_loop_mod(a->loop, &a->watch, 0);
@@ -156,7 +156,7 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
 }
 
 /* A stream's message has at least one byte. Another message may be empty, but
- * carries its sender's credentials, which the end of the stream does not. */
+ * it carries its sender's credentials, which the end of the stream does not. */
 bool mpib_unread_none(int sock)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];

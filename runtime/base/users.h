@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Accept the callers of a listening socket, on the loop's thread. When
- * descriptors or memory are short, callers wait: the socket would remain
- * readable, and a loop that polled it at once would spin. Callers also wait
+ * descriptors or memory are short, callers wait: the socket would stay
+ * readable, and a loop that polled it immediately would spin. Callers also wait
  * during a flood, so that the thread can do other work, and while very many
- * sockets of users wait for their close.
+ * sockets of users wait to be closed.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -21,15 +21,15 @@ struct mpib_acceptor {
 	struct mpib_loop *loop;
 	int fd; /* the listening socket; the caller closes it */
 	unsigned at_once; /* callers per turn of the loop; 0: one */
-	/* Callers accepted per second, after a burst of an eighth of it; 0: no
-	 * limit. */
+	/* Callers accepted per second, after a burst of an eighth of that; 0:
+	 * no limit. */
 	unsigned a_second;
 	bool of_users; /* callers are users: see mpib_closers_full() */
 	const char *who; /* for the log: "a client" */
 	/* fd belongs to fn; it is close-on-exec and non-blocking. */
 	void (*fn)(void *arg, int fd);
-	/* Called when no descriptor is left. Returns whether it turned the next
-	 * caller away nonetheless. NULL: the caller waits. */
+	/* Called when no descriptor is left. Returns whether it rejected the
+	 * next caller nonetheless. NULL: the caller waits. */
 	bool (*full)(void *arg);
 	void *arg;
 	struct mpib_io watch;
@@ -40,9 +40,9 @@ struct mpib_acceptor {
 /* Enough for the processes of a job that start together. */
 #define MPIB_ACCEPTS_A_SECOND 4000
 
-/* Start. The fields above watch must be set. 0 or -errno. */
+/* Start. The fields before watch must be set. 0 or -errno. */
 int mpib_acceptor_open(struct mpib_acceptor *a);
-/* Does nothing if not open. */
+/* No effect if not open. */
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
 /* Listen on the socket fd instead: it replaces the old socket under the old
@@ -53,34 +53,34 @@ int mpib_acceptor_renew(struct mpib_acceptor *a, int fd);
 uid_t mpib_accepted_uid(int fd);
 
 /* Limit the cost of waking the waiters at the other end of a user's socket.
- * Each send or receive on it walks the list of these waiters, which the user
- * can make as long as it likes. Control thread. */
+ * Each send or receive on the socket walks the list of these waiters, which the
+ * user can make as long as it likes. Control thread. */
 
 /* Record of one socket. Zeroed memory: no calls yet. */
 struct mpib_waking {
-	unsigned slow; /* grows with each long call, shrinks with others */
-	uint64_t took_ns; /* sum over the long calls, since slow was 0 */
+	unsigned slow; /* grows with each long call, shrinks with short ones */
+	uint64_t took_ns; /* sum of the long calls since slow was 0 */
 };
 
 /* Return the CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
-/* End a call on the socket that began at began_ns. False: nearly every call
- * takes long, and their sum is too much, so hang up. A few long calls mean
- * nothing: in a virtual machine, CPU time includes what the host took. */
+/* End a call on the socket that began at began_ns. False: hang up, because
+ * nearly every call takes long and their sum is too large. A few long calls are
+ * normal: in a virtual machine, CPU time includes time taken by the host. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
-/* Messages that a user sent over a Unix socket and this process has not read.
- * Any thread. */
+/* Messages that a user sent over a Unix socket and that this process has not
+ * read. Any thread. */
 
 /* Return whether it is a Unix socket that was shut down and is empty. It then
  * stays empty, and its close frees nothing else. */
 bool mpib_unread_none(int sock);
 /* Like recv() of a Unix socket, with MSG_DONTWAIT and flags. Closes the
- * descriptors that come along, as mpib_close_received() does. */
+ * descriptors that arrive with it, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* A rule of all bounded tables of the proxy: who may take the last places. Any
- * thread. */
+/* A rule of all bounded tables of the proxy: which users may use the last
+ * places. Any thread. */
 
 /* Return the number of used places at which a table refuses this user. The last
  * 1/32 is reserved for root, so that users cannot lock root out. */

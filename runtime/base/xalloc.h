@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for steps that can neither fail nor be undone, such as the message
- * that shuts something down. These steps are small and rare. */
+ * that ends something. These steps are small and rare. */
 #ifndef MPIB_BASE_XALLOC_H
 #define MPIB_BASE_XALLOC_H
 
 #include <stddef.h>
 
-/* Return zeroed memory, never NULL, for free(). Any thread, but not on a hot
- * path: without memory it waits up to a second, then ends the process. */
+/* Return zeroed memory for free(), never NULL. Any thread, but not on a hot
+ * path: if memory is short the call waits up to a second, then ends the
+ * process. */
 void *mpib_xcalloc(size_t size);
 /* Like realloc(): a large block moves without a copy. New bytes are not zeroed.
  * Otherwise like mpib_xcalloc(). */

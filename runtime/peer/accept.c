@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening side of connections. Accepts of local clients are matched with
- * CONN_OPENs from peers, first come first served; a CONN_OPEN that comes before
+ * CONN_OPENs from peers in the order of arrival; a CONN_OPEN that comes before
  * any accept waits in the listener's backlog. Control thread.
  */
 #include <errno.h>
@@ -44,9 +44,9 @@ static void accept_on_match(void *arg)
 }
 
 /* Match after all messages that peers have already sent were handled: if this
- * process stood still, a peer may have cancelled its connect and ended the lane
- * meanwhile. A connect accepted before that ends with the lane; one not
- * accepted waits until the peer asks again. */
+ * process was stopped, a peer may have cancelled its connect and ended the lane
+ * meanwhile. A connect that was accepted before that ends with the lane; one
+ * that was not accepted waits until the peer asks again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -117,7 +117,7 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 }
 
 /* Repeat to the peer that its CONN_OPEN was accepted, and also that the
- * connection closes if it does. */
+ * connection is closed if it is. */
 static void accept_again(const struct peer_conn *c)
 {
 	if (c->end == PEER_END_DESTROYED)
@@ -152,7 +152,7 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* The peer created its end again, so the lane of this end no longer exists
- * there. The client here must ask for the connection again, too. */
+ * there. The client here must request the connection again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
 	*why = "its rank has not resumed it";
@@ -192,7 +192,8 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (c || (w && w->from == m->from && w->lane->id == m->lane &&
 		  w->number == m->number))
 		return 1;
-	/* The peer created its end again, and has dropped its former tables. */
+	/* The peer created its end again, and has dropped its earlier
+	 * tables. */
 	if (w)
 		pending_connect_drop(w);
 	return 0;
@@ -208,7 +209,8 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
-	/* The connection was accepted once, so it must not get a new accept. */
+	/* The connection was accepted once, so it must not get a second
+	 * accept. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
@@ -264,8 +266,8 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		pending_connect_drop(w);
 }
 
-/* Walk the lane's own list: a lost peer ends all its lanes at once, and there
- * may be many listeners. */
+/* Walk the lane's own list: a lost peer ends all its lanes at the same time,
+ * and there may be many listeners. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;

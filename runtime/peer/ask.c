@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions are sent at once. Answers are long: a timer sends them, a limited
- * number per turn of the loop, so that a thousand peers that ask do not delay
- * other work. */
+/* Questions are sent immediately. Answers are long: a timer sends them, a
+ * limited number per turn of the loop, so that a thousand asking peers do not
+ * delay other work. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Answer the peer, if an answer is due and allowed now; *next becomes the
- * earliest time of one that is not. */
+/* Answer the peer if an answer is due and allowed now; otherwise lower *next to
+ * the time at which it is allowed. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -195,7 +195,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Whether the peer is one to tell of: not this node, with a link or wanted. */
+/* Return whether to report the peer: it is not this node, and it has a link or
+ * is needed. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking all peers about the state of their nodes, and answering their
- * questions. A question goes to all at once; the latest report of each peer
- * is kept. A peer that does not answer is asked again after 10 s, and one
- * that asks all the time gets five answers a second. Control thread; nothing
- * blocks. */
+ * questions. A question goes to all peers at the same time; the latest report
+ * of each peer is kept. A peer that does not answer is asked again after 10 s,
+ * and a peer that asks all the time gets five answers per second. Control
+ * thread; nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
@@ -16,7 +16,7 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* The part of this proxy that asks, and that knows this node's state. Called on
+/* The part of this proxy that asks and that knows this node's state. Called on
  * the loop. */
 struct mpib_inquirer {
 	/* A peer wants a report: give it to mpib_broker_report(). */
@@ -28,10 +28,10 @@ struct mpib_inquirer {
 
 /* The state of one peer. All zero at first. */
 struct peer_asking {
-	bool owed; /* its question has no answer yet */
+	bool owed; /* its question is not answered yet */
 	uint64_t asked_ns, told_ns, answered_ns;
 	uint64_t since_ns; /* time of the first unanswered question; 0: none */
-	struct mpib_node_report *report; /* the last, NULL: none */
+	struct mpib_node_report *report; /* its last report; NULL: none */
 };
 
 /* The broker's state. */
@@ -41,31 +41,33 @@ struct peer_asker {
 	/* This node's recent report; NULL: none. */
 	const struct mpib_node_report *own;
 	uint64_t own_ns;
-	bool wanted; /* asked() was called for it */
+	bool wanted; /* asked() was called for the next report */
 };
 
 void mpib_broker_inquirer(struct mpib_broker *b, const struct mpib_inquirer *i);
-/* Ask all peers that have no question to answer. */
+/* Ask all peers that have no unanswered question. */
 void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has yet to answer a question asked since then. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report, for the peers that asked and those that ask within a
- * second; fills in the agent's message to all peers. The caller keeps it in place
- * until the next call. */
+/* Set this node's report, for peers that asked and those that ask within a
+ * second; fill in the agent's message to all peers. The caller keeps the report
+ * in place until the next call. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
 	MPIB_TOLD_NEW, /* not asked yet */
 	MPIB_TOLD_SILENT,
-	MPIB_TOLD_UNREACHED, /* connections wait, and it has no link */
-	MPIB_TOLD_REFUSED /* one end refused the link, and there is none since */
+	MPIB_TOLD_UNREACHED, /* connections wait, but the peer has no link */
+	/* one end refused the link, and no link came up since */
+	MPIB_TOLD_REFUSED
 };
 
 struct mpib_broker_told {
 	enum mpib_told state;
-	const char *peer, *why; /* why it has no link, "": unknown */
-	uint64_t refusals, refused_ns; /* how many, and the age of the last */
+	const char *peer, *why; /* reason why it has no link, "": unknown */
+	/* number of refusals, and age of the last one */
+	uint64_t refusals, refused_ns;
 	unsigned version;
 	struct in6_addr addr; /* of its peer link */
 	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
@@ -76,12 +78,12 @@ struct mpib_broker_told {
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
 /* Links that this proxy or a peer has refused since this one started. */
 uint64_t mpib_broker_refused(const struct mpib_broker *b);
-/* Call fn for each peer with a link, each that is needed, and each node whose last
+/* Call fn for each peer with a link, each needed peer, and each node whose last
  * link was refused; not for this node. */
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* For this room only. peer_ask_relink(): the peer has a new link, repeat
+/* For this folder only. peer_ask_relink(): the peer has a new link, so repeat
  * unanswered questions; peer_ask_forget(): no answers will come. */
 void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void peer_ask_relink(struct mpib_peer *p);

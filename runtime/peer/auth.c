@@ -34,9 +34,8 @@ static const char *key_file_fault(const struct stat *st)
 	return NULL;
 }
 
-/* Read the *n bytes of a key, or return what is wrong with them. Drops a
- * newline at the end: an editor adds it, and the other nodes' files may lack
- * it. */
+/* Read the *n bytes of a key, or return what is wrong with them. Drop a newline
+ * at the end: an editor adds it, and the other nodes' files may lack it. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);
@@ -46,7 +45,7 @@ static const char *key_read(int fd, unsigned char *buf, size_t *n)
 	*n = (size_t)got - (buf[got - 1] == '\n');
 	if (*n < FILE_MIN)
 		return wrong_size;
-	/* Refuse what a full disk or a dd from /dev/zero leaves: it could be
+	/* Refuse the result of a full disk or of dd from /dev/zero: it could be
 	 * guessed. */
 	return memcmp(buf, buf + 1, *n - 1) == 0
 		       ? "its bytes are all the same (head -c 32 /dev/urandom)"
@@ -134,8 +133,8 @@ void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len)
 	crypto_generichash_final(&st, a->said, MPIB_AUTH_BYTES);
 }
 
-/* The key is used for four things: a proof and a seal of each end. The label
- * makes sure that none can replace another. */
+/* The key has four uses: a proof and a seal of each end. The label ensures that
+ * none can replace another. */
 static void auth_derive(const struct mpib_cluster_key *key,
 			const struct mpib_auth *a, const char *label,
 			uint8_t *out)
@@ -181,8 +180,8 @@ void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 			    s->key);
 }
 
-/* Each link and direction has its own key, so a count never repeats for a
- * key. */
+/* Each link and direction has its own key, so a counter value never repeats for
+ * a key. */
 static void seal_nonce(struct mpib_seal *s, uint8_t *nonce)
 {
 	uint64_t count = htole64(s->count++);

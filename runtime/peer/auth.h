@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Authentication of peer links, in a cluster that has a key. Both ends prove
- * that they know the key. Each proof covers all messages of the greeting before
- * it, including a fresh challenge of the other end. Then both ends seal every
- * message. Without the key it is impossible to open a link, to redirect one, to
- * change the greeting, or to add, replay or read messages. Proofs are keyed
- * BLAKE2b, sealed messages ChaCha20-Poly1305, by libsodium. Control thread.
+ * that they know the key. Each proof covers all earlier messages of the
+ * handshake, including a fresh challenge of the other end. Then both ends seal
+ * every message. Without the key it is impossible to open a link, to redirect
+ * one, to change the handshake, or to add, replay or read messages. Proofs are
+ * keyed BLAKE2b, sealed messages ChaCha20-Poly1305, by libsodium. Control
+ * thread.
  */
 #ifndef MPIB_PEER_AUTH_H
 #define MPIB_PEER_AUTH_H
@@ -22,8 +23,8 @@ struct mpib_cluster_key {
 	uint8_t key[MPIB_AUTH_BYTES];
 };
 
-/* A hash of all messages of a greeting so far; zeros: none yet. The challenges
- * in it make each greeting unique. */
+/* A hash of all messages of a handshake so far; zeros: none yet. The challenges
+ * in it make each handshake unique. */
 struct mpib_auth {
 	uint8_t said[MPIB_AUTH_BYTES];
 };
@@ -38,27 +39,29 @@ struct mpib_seal {
 /* Return what is wrong with a key's file, apart from its owner; NULL: nothing
  * that this process can see. */
 const char *mpib_cluster_key_fault(const char *path);
-/* Load a key from a file of 16 to 4096 bytes, not all of them equal, that
- * belongs to root or to this user and that no other user can read or write. 0,
- * or -errno with a reason in why that names path. */
+/* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
+ * must belong to root or to this user, and no other user may be able to read or
+ * write it. 0, or -errno with a reason in why that names path. */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
 /* Make a challenge: random and never all zeros, or all zeros without a key. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
-/* Return whether the sender of a greeting has a key, by its challenge. */
+/* Return, by its challenge, whether the sender of a HELLO or WELCOME has
+ * a key. */
 bool mpib_auth_given(const uint8_t *c);
-/* Add a message of the greeting that was sent or received. */
+/* Add a message of the handshake that was sent or received. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make, and check, the proof of the called (called true) or the calling end. */
+/* Make or check the proof of the called end (called true) or the calling
+ * end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* Start the direction in which the called (called true) or the calling end
- * sends. Without a key it is not sealed. */
+/* Start the direction in which the called end (called true) or the calling end
+ * sends. Without a key the direction is not sealed. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
 /* Encrypt the next message of this direction in place, and write its seal. */

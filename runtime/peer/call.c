@@ -2,13 +2,13 @@
 /*
  * The calling side of a peer link; hello.c is the called side. Control thread.
  *
- * The caller regards a link as up once it has the WELCOME, the called end once
- * it has the READY that follows. Only then does the new link replace an older
- * one, so a stale greeting, which its caller has given up and this end reads
- * late, replaces nothing.
+ * For the caller a link is up when it has received the WELCOME, for the called
+ * end when it has received the READY that follows. Only then does the new link
+ * replace an older one. So a stale handshake, which its caller has given up and
+ * this end reads late, replaces nothing.
  *
- * When two nodes call each other at once, the call of the node with the lower
- * node id wins: that node refuses the other's call.
+ * When two nodes call each other at the same time, the call of the node with
+ * the lower node id wins: that node refuses the other's call.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,22 +18,22 @@
 #include "peer/internal.h"
 
 /*
- * A proxy has the address that names it, and may have a second one, of another
- * interface, on which it accepts calls, too. Each end names it in the
- * greeting. Before the first link, a handle may contain it; it is used only if
- * the cluster's key proves both identities. Two proxies still
- * have one link. When it breaks, or is silent for a part of the allowed time,
- * calls go to both addresses in turn, from the caller's own first or second,
- * until the peer's time ends.
+ * The first address of a proxy identifies it. A second one, of another
+ * interface, may accept calls, too. Each end sends its second address in the
+ * handshake. Before the first link, a handle may contain it; it is used only if
+ * the cluster's key proves both identities. Two proxies still have one link.
+ * When it breaks, or is silent for a part of the allowed time, calls go to both
+ * addresses in turn, from the caller's own first or second, until the peer's
+ * time ends.
  */
 
 /* Fractions of the time that a peer may be silent. LINK_PART: for a link,
- * before the other address is tried. QUICK_PART: for bytes that its kernel has
- * not acknowledged (a kernel does so even if its process stands still), and for
- * each such try. */
+ * before the other address is tried. QUICK_PART: for bytes that the peer's
+ * kernel has not acknowledged (it acknowledges even if the peer's process is
+ * stopped), and for each such try. */
 #define LINK_PART 3
 #define QUICK_PART 20
-#define LINK_LEAST_S 3 /* a silent peer is asked once a second */
+#define LINK_LEAST_S 3 /* PING goes to a silent peer once per second */
 
 static bool is_there(const struct in6_addr *addr)
 {
@@ -97,8 +97,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call may be under way with a handle that has the first address
-	 * only, and with more time for that. */
+	/* A call may be in progress with a handle that has only the first
+	 * address, and with a longer time limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -123,7 +123,7 @@ void mpib_second_turn(struct mpib_peer *p, bool second)
 	p->by_second = both_have(p) && !second;
 }
 
-/* Return where the next call goes to, and from which address. */
+/* Return the address of the next call, and the source address to use. */
 static const struct in6_addr *second_to(const struct mpib_peer *p,
 					const struct in6_addr **from)
 {
@@ -137,11 +137,11 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 
 #define RETRY_NS (100 * MPIB_MSEC)
 /* How long a call may take to connect and keep its precedence; and how long the
- * READY of a call waits for a caller that says it is the peer. */
+ * READY of a call waits for a caller that claims to be the peer. */
 #define DEFER_NS MPIB_SEC
 
-/* The answer may have been lost together with the end of the peer's connection, and a
- * call under way keeps the peer's own calls away. */
+/* The answer may have been lost together with the end of the peer's connection,
+ * and a pending call keeps the peer's own calls away. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -166,8 +166,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 		       on_no_answer, p);
 }
 
-/* Warn once: the peer is called again soon, at its addresses in turn, and will
- * give the same reason. */
+/* Warn once: the peer is called again soon, at its addresses in turn, and the
+ * reason will be the same. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
 	char *told = p->told[p->by_second];
@@ -198,8 +198,8 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect had lost its precedence. It has it
-	 * again: if this node accepted the peer's call now, each end would keep
+	/* A call that took long to connect had lost its precedence. Now it has
+	 * it again: if this node accepted the peer's call, each end would keep
 	 * the link that the other cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
@@ -224,7 +224,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error != -EALREADY)
 			no_use(p, m->why);
-		else /* the peer calls; a real reason stays */
+		else /* the peer calls; keep a real reason */
 			mpib_peer_cut(p, p->told[p->by_second][0]
 						 ? p->told[p->by_second]
 						 : m->why);
@@ -275,8 +275,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Return whether connections, or lanes that outlive a broken link, wait for a link
- * to the peer. */
+/* Return whether connections, or lanes that survive a broken link, wait for a
+ * link to the peer. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
@@ -322,7 +322,7 @@ static void call_one(struct mpib_peer *p)
 bool mpib_call_wins(const struct mpib_peer *p)
 {
 	/* A call that takes long to connect must not keep the peer's call away:
-	 * a firewall may allow one direction only. */
+	 * a firewall may allow only one direction. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixed little-endian fields in a byte buffer. One function names the fields of
- * an object, for writing and for reading, so that the two cannot differ. The
- * caller owns the buffer. Neither direction passes its end: a field that does
- * not fit sets failed for good, and later reads return zeros. Writing does not
- * change the object.
+ * an object for both writing and reading, so that the two cannot differ. The
+ * caller owns the buffer. Neither direction passes the buffer's end: a field
+ * that does not fit sets failed permanently, and later reads return zeros.
+ * Writing does not change the object.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -81,8 +81,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* Return whether bad makes decoding fail. Encoding never fails by it: the
- * caller wrote the values. */
+/* Return whether bad makes decoding fail. Encoding never fails because of it:
+ * the caller wrote the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)
@@ -91,7 +91,8 @@ static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 	return true;
 }
 
-/* Return the length at the start of a frame: the bytes that follow it. */
+/* Return the length at the start of a frame: the number of bytes that follow
+ * it. */
 static inline uint32_t mpib_frame_len(const uint8_t *frame)
 {
 	uint32_t le;

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Pause before a receiving end asks the peer again whether its sender's end
- * comes. */
+/* Pause before a receiving end asks the peer again whether the sender's end
+ * will come. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -72,7 +72,7 @@ struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 	return c;
 }
 
-/* Set the name by which the peer finds the end from now on. */
+/* Set the name by which the peer finds this end from now on. */
 static void set_name(struct peer_conn *c, const struct mpib_conn_name *name)
 {
 	c->name = *name;
@@ -136,7 +136,7 @@ static void conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* For itself this node calls through its other entry. */
+	/* A connection to this node itself calls through the other entry. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
@@ -147,7 +147,7 @@ static void conn_begin(struct peer_conn *c)
 }
 
 /* Make the name available for another end of the client. -EEXIST: the
- * connection has an end that is not lost, or that was requested later. */
+ * connection's end is not lost, or was requested later. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -340,7 +340,7 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* Register the connection with the agent if this end sends: only a sending end
+/* If this end sends, register the connection with the agent: only a sending end
  * splits by the hint, and entries are few. */
 static void want_hint(struct peer_conn *c)
 {
@@ -457,7 +457,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* The peer's end waits for a sender's end here. Tell it if none will come. */
+/* The peer's end waits for a sender's end on this node. Tell it if none will
+ * come. */
 static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg gone = {
@@ -481,7 +482,7 @@ static void conn_on_closed(struct peer_conn *c)
 }
 
 /* Find the end here that a message refers to, by the connection's name or by
- * id. A peer can only name its own ends. */
+ * id. A peer can name only its own ends. */
 static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 					 const struct mpib_peer_msg *m)
 {
@@ -497,8 +498,8 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* A connection unknown here was closed, or went away with its lane, and
-	 * the peer is told so. */
+	/* A connection that is unknown here was closed, or was lost with its
+	 * lane; tell the peer. */
 	struct peer_conn *c = conn_of_message(p, m);
 
 	switch (m->type) {
@@ -535,11 +536,12 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 /*
  * How a connection ends. Whatever the reason, this end first stops its engine
- * connection, then sends CONN_CLOSE and waits for the peer's CONN_CLOSED, or for the peer's CONN_CLOSE, or until the lane is killed. After
- * any of these the peer cannot write to this end's memory, and the engine
- * connection is destroyed. That does not wait for the client, which may itself
- * be waiting for this connection to release a region; the index remains FAILED
- * until the client closes it.
+ * connection, then sends CONN_CLOSE and waits for the peer's CONN_CLOSED, or
+ * for the peer's CONN_CLOSE, or until the lane is killed. After any of these
+ * the peer cannot write to this end's memory, and the engine connection is
+ * destroyed. Destruction does not wait for the client, which may itself be
+ * waiting for this connection to release a region. The index stays FAILED until
+ * the client closes it.
  */
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -563,8 +565,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
-/* First pause before a refused connect asks again; it doubles up to the second
- * value. */
+/* Pause before a refused connect is repeated for the first time; it doubles up
+ * to the second value. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
 
@@ -614,16 +616,16 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Return whether the peer was silent for ns: its link stands still, or is being
- * made again. */
+/* Return whether the peer was silent for ns: its link makes no progress, or is
+ * being made again. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
-/* The peer did not stop its writes in time; only killing the lane stops them.
- * If the peer is silent, allow the time that a peer may be silent, and the full
- * time to answer once it is heard again. */
+/* The peer did not stop its writes in time, so the lane must be killed. If the
+ * peer is silent, allow the time that a peer may be silent, and after it is
+ * heard again the full time to answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -651,7 +653,7 @@ static void conn_end_stop(struct peer_conn *c)
 	mpib_agent_del(c->hint);
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
-	/* The peer's answer tells whether it had begun to write. */
+	/* The peer's answer shows whether it had begun to write. */
 	if (c->offered)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
@@ -687,7 +689,7 @@ void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
 }
 
-/* This end is cleaned up: start the connect again, over another lane. */
+/* This end is cleaned up: start the connect again over another lane. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
 	bool later = c->error == -EAGAIN;
@@ -750,8 +752,8 @@ static void conn_end_on_grace(void *arg)
 	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
-/* Nothing can write to this end any more: its client may request the connection
- * again. */
+/* Nothing can write to this end any more, so its client may request the
+ * connection again. */
 static void conn_end_lost(struct peer_conn *c)
 {
 	c->error = 0; /* the client knows it */
@@ -786,8 +788,8 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether a connect that failed with error starts again. A resumed one
- * waits for a rail as long as for its peer. */
+/* Return whether a connect that failed with error is started again. A resumed
+ * connect waits for a rail as long as for its peer. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&

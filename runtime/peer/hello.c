@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The called side of peer links; call.c is the calling side. A caller is a
- * pending_peer until its READY, which must come soon and proves that it has the
- * cluster's key. Until then its name has no effect: no peer is created for it,
- * and the named peer's links and calls go on. Control thread. */
+ * pending_peer until its READY, which must come soon and proves that the caller
+ * has the cluster's key. Until then its claimed name has no effect: no peer is
+ * created for it, and the named peer's links and calls continue. Control
+ * thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Least time between log lines with the same reason, and between any two. */
+/* Shortest time between two log lines with the same reason, and between any
+ * two. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -46,7 +48,7 @@ bool mpib_hello_expected(const struct mpib_peer *p)
 	return hello_of(p) != NULL;
 }
 
-/* Frees all but the link. */
+/* Free everything except the link. */
 static void pending_peer_free(struct mpib_pending_peer *s)
 {
 	struct mpib_broker *b = s->broker;
@@ -75,7 +77,8 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		hello_drop(s);
 }
 
-/* The entry of the address, or one to be used for it: a free one, else the oldest. */
+/* Return the entry of the address, or an entry to use for it: a free one, else
+ * the oldest. */
 static struct mpib_refusal *refusal_of(struct mpib_broker *b,
 				       const struct in6_addr *addr)
 {
@@ -271,7 +274,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	}
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
-	/* The caller has no working link to this node any more, otherwise it
+	/* The caller has no working link to this node any more; otherwise it
 	 * would not call. */
 	mpib_peer_cut(p, "it called again");
 	p->version = version;
@@ -306,9 +309,10 @@ static const struct mpib_link_events hello_events = {
 };
 
 /* The listening sockets of the peer link, and a limit on callers that have not
- * proved anything yet. */
+ * proved their identity yet. */
 
-/* Callers that have not proved anything, in all and from one address. */
+/* Callers that have not proved their identity, in total and from one
+ * address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
 
@@ -317,8 +321,8 @@ static void on_patience_end(void *arg)
 	hello_drop(arg);
 }
 
-/* Too many callers are pending, from this address or in all: drop the oldest of
- * them. */
+/* Too many callers are pending, from this address or in total: drop the oldest
+ * of them. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;
@@ -373,7 +377,7 @@ static void door_close(struct mpib_door *d)
 	d->fd = -1;
 }
 
-/* Listen on *addr and *port, and set both to the address actually used. */
+/* Listen on *addr and *port, and set both to the values actually used. */
 static int door_listen(struct mpib_door *d, struct in6_addr *addr,
 		       uint16_t *port)
 {

@@ -3,11 +3,11 @@
  * Lanes to peers: their table, how they come up, and how they end. Control
  * thread.
  *
- * When both ends open the same shared lane at once, the opening of the lower node
- * id counts: the lower node ignores the other's LANE_OPEN, the higher gives up its
- * own lane. The first end that kills a lane sends LANE_CLOSE and from then on
- * nothing else about it, since the other end then kills its side, too. Each end
- * releases memory when its own kill is done.
+ * If both ends open the same shared lane at the same time, the LANE_OPEN of the
+ * lower node id wins: the lower node ignores the other LANE_OPEN, and the
+ * higher node gives up its own lane. The first end that kills a lane sends
+ * LANE_CLOSE and nothing else about the lane after that, because the other end
+ * then kills its side, too. Each end releases memory when its own kill is done.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,8 +97,8 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Count the lanes that the user, or peers on its behalf, opened: to one peer,
- * and to all. */
+/* Count the lanes that were opened by the user, or by peers for it: to one
+ * peer, and to all. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -113,8 +113,8 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 	}
 }
 
-/* Return whether another lane to the peer may be created: one that the user
- * opens (ours), or one that the peer opens for a listener of the user. 0, or
+/* Return 0 if another lane to the peer may be created: one that the user opens
+ * (ours), or one that the peer opens for a listener of the user. Otherwise
  * -EDQUOT and why. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
@@ -123,7 +123,7 @@ static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
 	count_lanes(p, uid, ours, &here, &all);
-	/* Of the lanes that peers open, one peer may have a quarter. */
+	/* One peer may open at most a quarter of the lanes that peers open. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
 	if (most && all >= most)
@@ -160,7 +160,7 @@ static void on_idle_end(void *arg)
 		peer_lane_kill(l, -ECANCELED, "no connection used it");
 }
 
-/* Close the lane if it remains unused for MPIB_LANE_IDLE_NS. The end that
+/* Close the lane if it stays unused for MPIB_LANE_IDLE_NS. The end that
  * accepted it waits twice as long, so that a correct opener closes it first. */
 static void lane_watch_idle(struct peer_lane *l)
 {
@@ -186,7 +186,7 @@ static void lane_on_destroyed(void *arg, int status)
 	free_entry(arg);
 }
 
-/* Called once the lane is DEAD and has no uses. */
+/* Called when the lane is DEAD and has no uses. */
 static void lane_let_go(struct peer_lane *l)
 {
 	struct mpib_lane *lane = l->lane;
@@ -450,7 +450,7 @@ static void came_up(struct peer_lane *l)
 }
 
 /* Both ends opened it: give up mine and move its connections to theirs. Tell
- * the peer, which may have cancelled its own before it reads mine. */
+ * the peer, which may have cancelled its own lane before it reads this. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -504,12 +504,12 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
-	/* A client here wants this lane, too. Whether the peer's connections
-	 * may use it is checked at their CONN_OPEN. */
+	/* A client here needs this lane, too. The check whether the peer's
+	 * connections may use it follows at their CONN_OPEN. */
 	if (mine)
 		return 0;
 	/* Otherwise a peer could make this proxy create lanes that no client
-	 * here wants. */
+	 * here needs. */
 	rc = setup_proof(p, m, &client, &refused);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s", refused);
@@ -531,7 +531,8 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* Explain a disagreement about the path, which each end derives from its own
- * islands, or about the spread, which each reads from its own configuration. */
+ * islands, or about the spread, which each end reads from its own
+ * configuration. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
 		      size_t why_len)
@@ -637,8 +638,8 @@ static void setup_tell_accept(struct peer_lane *l)
 	l->accept_sent = true;
 }
 
-/* The peer has not read that the lane was accepted. Until then the lane's rails
- * remain in the first epoch, with the QPs that the peer asks for. Once per
+/* The peer has not read that the lane was accepted. Until it does, the lane's
+ * rails stay in the first epoch, with the QPs that the peer requests. Once per
  * link, because each time queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
@@ -646,11 +647,11 @@ static void setup_accept_again(struct peer_lane *l)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		mpib_relink_lane(l); /* the peer has ignored it so far */
+		mpib_relink_lane(l); /* the peer ignored it until now */
 }
 
-/* The peer ended the lane, which this end did not learn, or does not have
- * it. */
+/* The peer ended the lane and this end did not learn it, or the peer does not
+ * have the lane. */
 static void setup_ended_there(struct peer_lane *l, const char *why)
 {
 	l->muted = true;
@@ -673,12 +674,12 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* If the peer still had the lane that is up, it would use that. */
+	/* If the peer still had the lane that is up, it would use that lane. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
 	}
-	/* The peer drops its own lane when it gets mine. */
+	/* The peer drops its own lane when it receives mine. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
 	l = accept_lane(p, m, mine, &error, why, sizeof(why));
@@ -686,7 +687,7 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* The peer ignored mine in favour of the one just refused. */
+		/* The peer ignored mine because of the one just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -725,8 +726,8 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* A peer's messages about lanes. Each may come twice, or about a lane that has
- * ended here. */
+/* A peer's messages about lanes. Each may come twice, or refer to a lane that
+ * has ended here. */
 
 static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
@@ -746,7 +747,7 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 #define OTHERS_NS (10 * MPIB_MSEC)
 
 /* The peer refused the connection or the listener for which the lane was
- * requested. The other connections leave the lane, to request their own. */
+ * requested. The other connections leave the lane and request their own. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
@@ -796,7 +797,7 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	struct peer_lane *l =
 		m->to ? peer_lane_find(p, m->to) : lane_of_opener(p, m->from);
 
-	/* The peer sends a LANE_OPEN after this for a lane that is not up
+	/* After this the peer sends a LANE_OPEN for a lane that is not up
 	 * yet. */
 	if (!l || l->state != PEER_LANE_UP)
 		return true;
@@ -816,8 +817,8 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	/* In any other state the peer is told, or sends everything again with
-	 * its LANE_ACCEPT. */
+	/* In other states the peer gets an answer, or sends everything again
+	 * with its LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);
 }

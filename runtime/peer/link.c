@@ -13,17 +13,18 @@
 
 #include "peer/codec.h"
 
-/* Silence is counted in ticks, not in time: if this process itself stood still,
+/* Silence is counted in ticks, not in time: if this process itself was stopped,
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
-/* An end sends PING to a silent peer after this part of its patience. */
+/* An end sends PING to a peer that was silent for this part of the time
+ * limit. */
 #define QUIET 4
 /* If this many bytes wait for a peer, it gets no PING or PONG after them. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
 /* Each queue may use this part of the free space, as in a switch's shared
- * buffer. A larger part would let a few queues filled one after the other take
- * everything; a smaller one would waste space with few queues. */
+ * buffer. With a larger part, a few queues filled one after the other could use
+ * everything; a smaller part would waste space if few queues exist. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -46,7 +47,7 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n)
 					   then <= fifo_share(f->sum));
 }
 
-/* Count n bytes less in the queue's sum. */
+/* Subtract n bytes from the queue's sum. */
 static void fifo_less(const struct mpib_fifo *f, size_t n)
 {
 	if (!f->sum)
@@ -64,7 +65,7 @@ static void fifo_to_front(struct mpib_fifo *f)
 	f->len = waits;
 }
 
-/* Shrink the memory to twice of what waits. */
+/* Shrink the memory to twice the waiting bytes. */
 static void fifo_shrink(struct mpib_fifo *f)
 {
 	size_t cap = 2 * mpib_fifo_waits(f);
@@ -78,7 +79,7 @@ static void fifo_shrink(struct mpib_fifo *f)
 	f->cap = cap;
 }
 
-/* Append n bytes, which the caller fills in, and return their place. NULL: no
+/* Append n bytes, which the caller fills in, and return their address. NULL: no
  * memory. */
 static uint8_t *fifo_add(struct mpib_fifo *f, size_t n)
 {
@@ -143,8 +144,8 @@ static void link_fail(struct mpib_link *l, const char *why)
 	free_link(l);
 }
 
-/* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
- * -errno. */
+/* Send as much as the socket accepts. Return the bytes, 0 if the socket is
+ * full, or -errno. */
 static ssize_t link_send_some(struct mpib_link *l)
 {
 	size_t waits = mpib_fifo_waits(&l->out);
@@ -162,7 +163,7 @@ static ssize_t link_send_some(struct mpib_link *l)
 
 void mpib_link_close(struct mpib_link *link)
 {
-	/* Messages that are queued, such as a REFUSED, should still arrive. */
+	/* Queued messages, such as a REFUSED, should still arrive. */
 	if (!link->connecting)
 		link_send_some(link);
 	free_link(link);
@@ -194,8 +195,8 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of n bytes, sealed after the greeting. If it does not fit,
- * l->overflow says why. */
+/* Queue a frame of n bytes, sealed after the handshake. If it does not fit,
+ * l->overflow is the reason. */
 static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
@@ -224,7 +225,7 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	if (link->overflow)
 		return;
 	link_put(link, frame, mpib_peer_encode(m, frame));
-	/* The caller does not expect down() now: the loop will find the
+	/* The caller does not expect down() now: the loop will notice the
 	 * hang-up. */
 	if (link->overflow)
 		shutdown(link->fd, SHUT_RDWR);
@@ -232,8 +233,8 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 		watch_for(link, true);
 }
 
-/* Send a PING or PONG, unless many bytes wait for the peer, which show it that
- * this end lives. */
+/* Send a PING or PONG, unless many bytes wait for the peer: they show that this
+ * end is alive. */
 static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
@@ -242,7 +243,8 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 		mpib_link_send(l, &m);
 }
 
-/* Decode one frame without its length. NULL, or why the link cannot go on. */
+/* Decode one frame without its length. Return NULL, or the reason why the link
+ * must end. */
 static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 			       struct mpib_peer_msg *m)
 {
@@ -429,9 +431,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* bind() to an address of the other family fails: let the kernel
-	 * choose; the peer then says that the caller's address is not the
-	 * claimed one. */
+	/* bind() to an address of the other family fails. Then let the kernel
+	 * choose; the peer reports that the caller's address is not the claimed
+	 * one. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

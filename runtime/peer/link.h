@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
- * Control thread only; nothing blocks. If the other end is silent for a quarter
- * of the link's patience, the link sends a PING each second. It also answers
- * the other end's PINGs. Once it is up, PING and PONG are not passed to
- * message().
+ * Control thread only; nothing blocks. If the other end was silent for a
+ * quarter of the link's time limit, the link sends a PING each second. It also
+ * answers the other end's PINGs. When the link is up, PING and PONG are not
+ * passed to message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -18,14 +18,15 @@
 #include "peer/auth.h"
 #include "peer/protocol.h"
 
-/* The bytes in all queues that are counted here, and their limit. */
+/* The bytes in all counted queues, and their limit. */
 struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A queue of bytes, first in, first out: all data that a peer can make wait in
- * this proxy's memory. A zeroed queue is empty. Beyond MPIB_FIFO_SMALL its memory
- * is at most four times the waiting bytes, so counting these is enough. */
+/* A queue of bytes, first in, first out: all data that a peer can cause to wait
+ * in this proxy's memory. A zeroed queue is empty. Above MPIB_FIFO_SMALL its
+ * memory is at most four times the waiting bytes, so counting the bytes is
+ * enough. */
 struct mpib_fifo {
 	uint8_t *buf;
 	size_t at, len, cap; /* bytes at..len-1 are queued */
@@ -42,16 +43,16 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 
 /* Count the queue in sum, until its owner frees it. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether n more bytes fit. The sum allows each queue a part of what is
- * free, so that full queues stop growing while there is still room for others. */
+/* Return whether n more bytes fit. The sum allows each queue a part of the free
+ * space, so full queues stop growing while there is still room for others. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
-/* Free the queue's memory; the queue is then empty, and still counted. */
+/* Free the queue's memory; the queue is then empty, but still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
-/* The most bytes that wait to be sent on one link, seals included, so that a
- * peer that does not read cannot fill this proxy's memory: room for the closes of
- * all connections that four users have by default, because beyond this limit all
- * users' lanes to the peer end. */
+/* The most bytes that wait to be sent on one link, including seals, so that a
+ * peer that does not read cannot fill this proxy's memory. Beyond this limit
+ * all users' lanes to the peer end, so there is room for the closes of all
+ * connections that four users have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -71,25 +72,25 @@ struct mpib_link {
 	struct mpib_loop *loop;
 	struct mpib_io watch;
 	struct mpib_timer tick;
-	unsigned silent; /* seconds without a byte received */
-	unsigned patience; /* seconds of silence that make it dead */
+	unsigned silent; /* seconds since the last byte was received */
+	unsigned patience; /* seconds of silence after which the link is dead */
 	int fd;
 	/* -errno of a failed connect, 0 once connected. -EPROTO: intact bytes
 	 * that are not a message; sending them again would not help. */
 	int error;
 	bool connecting, closing, writing;
-	bool up; /* the greeting is complete */
+	bool up; /* the handshake is complete */
 	bool *gone; /* set when a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
 	struct in6_addr addr; /* of the other end */
 	char label[MPIB_ADDRESS_MAX]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
-	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
+	struct mpib_seal tx_seal, rx_seal; /* set after the handshake */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
-	struct mpib_fifo out; /* whole frames, to be sent */
-	const char *overflow; /* why out takes nothing more; NULL: it does */
+	struct mpib_fifo out; /* whole frames to be sent */
+	const char *overflow; /* why nothing more is queued; NULL: no reason */
 };
 
 /* Connect from the local address from (NULL: any) to a peer. 0 or -errno. */
@@ -97,23 +98,23 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		      const struct in6_addr *addr, uint16_t port,
 		      const struct mpib_link_events *events, void *ctx,
 		      struct mpib_link **link);
-/* Make a link of an accepted socket, which becomes the link's. 0 or -errno. */
+/* Make a link of an accepted socket, which the link then owns. 0 or -errno. */
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* Seconds that the other end may be silent before the link is dead, and that
- * its kernel may take to acknowledge bytes; MPIB_SILENCE_S if not set. Below
+/* Set the seconds after which a silent link is dead, also the limit for the
+ * other kernel's acknowledgement of bytes; MPIB_SILENCE_S if not set. Below
  * MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first PING. */
 #define MPIB_SILENCE_S 60
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
 /* Send a message. Never fails: if a peer does not read, and more than
- * MPIB_OUTBOX_MAX bytes wait, or more than its part of the limit for all, the
+ * MPIB_OUTBOX_MAX bytes or more than its part of the common limit wait, the
  * link is cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* Close the link without calling down(). Earlier messages still leave, as far
- * as the kernel accepts them at once. */
+/* Close the link without calling down(). Earlier messages are still sent, as
+ * far as the kernel accepts them immediately. */
 void mpib_link_close(struct mpib_link *link);
 
 #endif

@@ -3,9 +3,9 @@
  * Peers, and the messages on their links; call.c and hello.c make the links.
  * Control thread.
  *
- * Each peer has one link. When it breaks, either end makes a new one, and each
- * end lists its lanes and connections on it. The lanes are lost if
- * the peer was silent for too long, refuses the call, or was restarted.
+ * Each peer has one link. If it breaks, either end makes a new one, and each
+ * end lists its lanes and connections on it. The lanes are lost if the peer was
+ * silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
  * After a link to a peer was made: list this end's lanes and connections on it.
  * Messages on a broken link may be lost, so the peer's state is unknown;
  * protocol.h says which messages list what. A lane is listed as a whole, and
- * until then only answers about it are sent: so the messages that follow match
- * what the peer knows.
+ * before that only answers about it are sent, so that later messages match the
+ * peer's knowledge.
  */
 
 /* Lanes listed in one turn of the loop. */
@@ -147,7 +147,7 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* The lanes wait for a new link, for as long as a link may be silent. */
+/* The lanes wait for a new link for as long as a link may be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -320,11 +320,11 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 }
 
 /* The table of peers: finding, creating and evicting entries. An entry is
- * created for a peer that has proved its identity or that a client here wants
+ * created for a peer that has proved its identity or that a client here needs
  * to reach, never for a caller that has proved nothing. */
 
-/* Limits that bound this proxy's memory: of all peers, and of those that one
- * user wanted and that have not answered. */
+/* Limits that bound this proxy's memory: of all peers, and of unanswered peers
+ * that one user needs. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -356,7 +356,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	return p;
 }
 
-/* Return whether this proxy can drop the entry: at most a link uses it. The
+/* Return whether this proxy can drop the entry: nothing but a link uses it. The
  * next connection creates it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
@@ -445,8 +445,7 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-/* Count the peers that the user wanted, that have not answered and are still
- * needed. */
+/* Count the peers that the user needs and that have not answered. */
 static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
 {
 	const struct mpib_peer *p;

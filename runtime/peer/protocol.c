@@ -147,7 +147,7 @@ static void code_bitmap(struct mpib_codec *c, struct mpib_recv_bitmap *a)
 	if (mpib_code_bad(c, a->slots > MPIB_SLOTS ||
 				     a->conn >= MPIB_WIRE_CONNS_MAX))
 		return;
-	/* Only the bytes that the slots need. */
+	/* Encode only the bytes that the slots need. */
 	mpib_code(c, a->seen, (a->slots * MPIB_RAILS + 7u) / 8);
 }
 
@@ -305,7 +305,7 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 }
 
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
- * that a function encodes. A message's parts follow each other. */
+ * that a function encodes. The parts of a message follow each other. */
 struct part {
 	uint16_t at, bytes; /* bytes 0: code, or no part */
 	bool number; /* a number of this many bytes */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages on peer links. On the wire: u32 length of what follows, u8 type,
- * then the fields below in this order, little-endian. The addressee assigned an
- * id named "to", and finds its object by it; the sender assigned "from".
+ * then the fields below in this order, little-endian. An id named "to" was
+ * assigned by the addressee, which finds its object by it; "from" was assigned
+ * by the sender.
+ *
  *
  *   HELLO        magic, lowest and highest version, node, challenge; the first
  *                message, of the connecting end -> WELCOME | REFUSED
  *   WELCOME      version, node, challenge, proof
- *   REFUSED      error, why; -EALREADY: both ends called at once and this call
+ *   REFUSED      error, why; -EALREADY: both ends called at once, and this call
  *                lost
  *   READY        proof; the caller accepted the WELCOME, and the link is up at
  *                both ends. Each end lists its state, see below
@@ -32,17 +34,20 @@
  *                last, 0: none, so that it may take a new accept.
  *                It is accepted once. Again with the same number, from and lane
  *                it gets the same CONN_ACCEPT again
- *   CONN_ACCEPT  to, from, number, base, connection; the number is of the accept,
+ *   CONN_ACCEPT  to, from, number, base, connection; the number is of the
+ *   accept,
  *                base of the receive that has slot 0
- *   CONN_REJECT  to, error, why; -EAGAIN: later it may be accepted. So may a lane
+ *   CONN_REJECT  to, error, why; -EAGAIN: later it may be accepted. So may a
+ *   lane
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
  *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing; a
- *                receiver: slots below ended are over, whatever its acks said
+ *                receiver: slots below ended have ended, whatever its acks said
  *                                              -> CONN_CLOSED
  *                to 0, the answer to CONN_WAIT: there is no end and no lane any
  *                more, and none will come
  *   CONN_CLOSED  name; this end has stopped writing, too
- *   CONN_WAIT    name; this end waits for a CONN_OPEN of the connection that it is.
+ *   CONN_WAIT    name; this end waits for a CONN_OPEN of the connection that it
+ *   is.
  *                Said again until that comes. -> CONN_CLOSE with to 0 if no
  *                client of the other proxy can ask for it any more
  *   ASK          asks for the state of the node -> REPORT
@@ -52,8 +57,8 @@
  * state in the messages above (peer.c): LANE_OPEN, or LANE_KEPT and the
  * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an
  * answer. Every message may come twice: a question gets the same answer again,
- * an answer or a LANE_RAIL that the addressee has already is ignored. Lanes and
- * connections of an earlier run of the peer's proxy end.
+ * an answer or a LANE_RAIL that the addressee has already is ignored. The lanes
+ * and connections of an earlier run of the peer's proxy end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. It is valid only on the link to the node with
@@ -114,7 +119,8 @@ struct mpib_node_id {
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
 	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */
-	/* Where it accepts peer links, too, on the same port; ::, nowhere. */
+	/* A second address that accepts peer links, on the same port; ::,
+	 * none. */
 	struct in6_addr second;
 };
 
@@ -122,8 +128,7 @@ struct mpib_node_id {
 struct mpib_lane_key {
 	uint32_t uid;
 	uint16_t from_shard, to_shard; /* the opener's, the acceptor's */
-	uint8_t traffic_class; /* both ends send with it; 0: the configured
-				  one */
+	uint8_t traffic_class; /* used by both ends; 0: the configured one */
 	uint64_t serial; /* 0: shared */
 };
 
@@ -132,14 +137,15 @@ struct mpib_lane_key {
 struct mpib_conn_name {
 	uint64_t key;
 	uint32_t uid;
-	uint32_t sender; /* 1: the sending end, 0: the receiving one */
+	uint32_t sender; /* 1: the sending end, 0: the receiving end */
 };
 
 #define MPIB_REPORT_SETTINGS 40u
 #define MPIB_REPORT_JOBS 8u
 #define MPIB_REPORT_WAITING 8u
-#define MPIB_REPORT_JOB 48u /* bytes of a job's name, with its end */
-#define MPIB_REPORT_WHY 48u /* bytes of the reason of a drain, with its end */
+#define MPIB_REPORT_JOB 48u /* bytes of a job's name, with its terminating 0 */
+/* bytes of the reason of a drain, with its terminating 0 */
+#define MPIB_REPORT_WHY 48u
 
 enum {
 	MPIB_REPORT_UP = 1,
@@ -152,21 +158,22 @@ struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
 	uint32_t stuck; /* requests older than 5 s */
-	uint8_t devices, rails; /* of each; at most MPIB_RAILS_MAX in all */
+	/* numbers; at most MPIB_RAILS_MAX rails in total */
+	uint8_t devices, rails;
 	char device[MPIB_DEVICES_MAX][32]; /* their names */
 	struct mpib_report_rail { /* by number */
 		uint8_t flags;
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* The peer with the lowest rate while rails were busy with it, of those
-	 * with enough bytes for a rate. "": none. */
+	/* The peer with the lowest rate while rails were busy with it, among
+	 * those with enough bytes for a rate. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	/* Why the first drained rail with a reason is drained. */
+	/* Reason of the first drained rail that has one. */
 	char drain_why[MPIB_REPORT_WHY];
-	/* Some of the running jobs, and the requests that have been stuck
+	/* Some of the running jobs, and the requests that have been stuck for
 	 * longest. */
 	uint8_t jobs, waiting;
 	struct mpib_report_job {
@@ -210,17 +217,17 @@ struct mpib_peer_msg {
 };
 
 /* Encode m as a frame, length included, in buf (MPIB_PEER_FRAME_MAX bytes).
- * Returns the frame's bytes. Any thread, like the next two. */
+ * Return the size of the frame. Any thread, like the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
-/* Decode one frame without its length, from an untrusted peer: afterwards every
+/* Decode one frame without its length, from an untrusted peer. Afterwards every
  * count, enum and number is in range, and why is printable. -EPROTO: not a
  * message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
-/* Copy a text into room bytes; a text that was cut ends in "...". */
+/* Copy a text into room bytes; a text that is cut ends in "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
 
 /* The state of a node, as its proxy reports it to peers: small enough for one
- * frame of a peer link, whatever the node has. */
+ * frame of a peer link, however much the node has. */
 
 #endif

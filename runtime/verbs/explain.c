@@ -76,7 +76,7 @@ static const char *known_cause(const struct mpib_rail_spec *spec,
 	return NULL;
 }
 
-/* ENOMEM of a call that pins memory: usually RLIMIT_MEMLOCK is too low. */
+/* ENOMEM from a call that pins memory: usually RLIMIT_MEMLOCK is too low. */
 static void explain_memlock(char *buf, size_t len)
 {
 	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
@@ -98,7 +98,7 @@ static const struct {
 	const char *call;
 	int error;
 	const char *name;
-	size_t at; /* an int of struct ibv_device_attr */
+	size_t at; /* offset of an int in struct ibv_device_attr */
 } limits[] = {
 #define LIMIT(call, error, name)                                               \
 	{                                                                      \

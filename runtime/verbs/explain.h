@@ -12,10 +12,10 @@
 /*
  * Write a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate memory
  * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to why:
- * device, call, errno, and where known the usual cause and its remedy. call is
- * libibverbs' name of the function, for the software HCA as well. rc is -errno.
- * If most is not NULL, it has the device's limits, and the message names the
- * one that the call exceeded. Any thread.
+ * device, call, errno and, if known, the usual cause and its remedy. call is
+ * libibverbs' name of the function, also for the software HCA. rc is -errno. If
+ * most is not NULL, it has the device's limits, and the message names the one
+ * that the call exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,
 			const struct ibv_device_attr *most, const char *call,

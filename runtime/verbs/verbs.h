@@ -31,13 +31,13 @@ struct mpib_rail_spec {
 	} provider;
 	char name[64]; /* IPv4 address, or RDMA device name */
 	uint8_t port; /* 1 for soft */
-	/* The name that users see: "SUP", or of several devices "gpu0.SUP". */
+	/* The name for users: "SUP", or with several devices "gpu0.SUP". */
 	char label[MPIB_RAIL_LABEL_MAX];
 };
 
 /*
  * Parse text. -EINVAL with a reason in why: a phrase that names the wrong value
- * and what would be right.
+ * and the right form.
  */
 int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 			 char *why, unsigned why_len);
@@ -48,7 +48,8 @@ struct mpib_port_info {
 	union ibv_gid gid; /* may change at any time: query again for each QP */
 	uint8_t gid_index;
 	uint8_t gid_type; /* enum ibv_gid_type */
-	bool grh_required; /* a GRH even inside an InfiniBand subnet */
+	/* a GRH is needed even inside an InfiniBand subnet */
+	bool grh_required;
 	uint16_t lid;
 	uint16_t pkeys; /* entries of the partition key table; 0: none */
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
@@ -66,27 +67,27 @@ struct mpib_port_info {
  * because verbs have no name for it. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
-/* Progress of a device that moves only while the process polls it. */
+/* Progress of a device that makes progress only while the process polls it. */
 struct mpib_motion {
-	uint64_t turns; /* polls that moved the device; 0: it moves by itself */
+	uint64_t turns; /* polls that moved the device; 0: it needs no polls */
 	uint64_t came; /* how often bytes arrived for a QP */
 };
 
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
-	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
-	 * registering them touches no page. */
+	/* Regions with IBV_ACCESS_ON_DEMAND have no extra cost for transfers,
+	 * and registering them touches no page. */
 	bool on_demand;
 	/* The provider accepts MPIB_ACCESS_ANY_ORDER. An HCA orders its writes
-	 * by IBV_ACCESS_RELAXED_ORDERING alone. */
+	 * only by IBV_ACCESS_RELAXED_ORDERING. */
 	bool any_order;
 	/* ECE identifies the two QPs of a pair to each other, so it is always
 	 * negotiated. */
 	bool ece_proves;
 
 	/*
-	 * Open the device of spec. Each context is progressed on its own, so
-	 * two shards open the same device twice.
+	 * Open the device of spec. Each context makes its own progress, so two
+	 * shards open the same device twice.
 	 */
 	int (*open)(const struct mpib_rail_spec *spec,
 		    struct ibv_context **ctx);
@@ -104,7 +105,7 @@ struct mpib_verbs {
 	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len,
 			     uint64_t iova, int fd, int access,
 			     struct ibv_mr **mr);
-	/* When the call returns, no DMA of this device touches the range. */
+	/* When the call returns, no DMA of this device accesses the range. */
 	int (*dereg_mr)(struct ibv_mr *mr);
 
 	int (*create_comp_channel)(struct ibv_context *ctx,
@@ -115,14 +116,14 @@ struct mpib_verbs {
 	int (*destroy_cq)(struct ibv_cq *cq);
 	/* Disarm cq after its owner was woken, if leaving it armed has a cost.
 	 * spoke: its channel was readable. True: an event is pending or about
-	 * to come, and the caller takes it. Called by the thread that owns the
+	 * to come, and the caller reads it. Called by the thread that owns the
 	 * context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns, and add to motion->came unless qp is NULL. False:
 	 * another thread holds the device, ask again later. NULL: the device
-	 * moves without the process, as an HCA does. Called by the thread that
-	 * owns the context's progress.
+	 * makes progress without the process, as an HCA does. Called by the
+	 * thread that owns the context's progress.
 	 */
 	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
 		       struct mpib_motion *motion);
@@ -144,25 +145,26 @@ struct mpib_verbs {
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
 	/*
-	 * Enhanced connection establishment. query_ece() returns what the QP
-	 * offers before RTR, and what was agreed on after RTR; set_ece() sets
-	 * the offer of the remote QP before RTR. -EOPNOTSUPP where the device
-	 * or the kernel has no ECE.
+	 * Enhanced connection establishment. query_ece() returns the QP's offer
+	 * before RTR, and the agreed options after RTR; set_ece() sets the
+	 * offer of the remote QP before RTR. -EOPNOTSUPP if the device or the
+	 * kernel has no ECE.
 	 */
 	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 	/*
-	 * ctx->async_fd is readable when an event waits; set O_NONBLOCK on it
-	 * to get -EAGAIN when none does. Ack each event once. -EIO: the device
-	 * was removed; -ETIMEDOUT: a call of it had no answer in time.
+	 * ctx->async_fd is readable when an event is pending; with O_NONBLOCK
+	 * on it, the call returns -EAGAIN if none is. Ack each event once.
+	 * -EIO: the device was removed; -ETIMEDOUT: a call of the device was
+	 * not answered in time.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* Return a descriptor for edge-triggered waiting. It says when to call
-	 * get_async_event() although async_fd is not readable. -EOPNOTSUPP:
-	 * never needed; -errno. */
+	/* Return a descriptor for edge-triggered waiting. It signals when
+	 * get_async_event() must be called although async_fd is not readable.
+	 * -EOPNOTSUPP: never needed; -errno. */
 	int (*bell)(void);
 };
 
@@ -170,16 +172,16 @@ extern const struct mpib_verbs mpib_verbs_soft;
 /* Calls on a device that hangs return after a time limit: hca/hca.h. */
 extern const struct mpib_verbs mpib_verbs_rdma;
 
-/* The table of a parsed specification; never NULL. */
+/* Return the table for a parsed specification; never NULL. */
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
 
 /* The steps of an RC QP from RESET until it can send. */
 
-/* RESET to INIT. 0 or -errno, as the next. */
+/* Move the QP from RESET to INIT. 0 or -errno, like the next call. */
 int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
 		 uint16_t pkey_index, int access);
-/* INIT to RTR and RTS. The caller sets path, peer, numbers and timeouts in
- * attr; this sets its state and one READ at a time. */
+/* Move the QP from INIT to RTR and RTS. The caller sets path, peer, numbers and
+ * timeouts in attr; this sets its state and one READ at a time. */
 int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr);
 /* Return the path from a port to itself. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the virtual QP share.
+ * Declarations shared by the files of the virtual QP.
  *
  * The virtual WRs of a direction lie in a ring with three free-running indices:
  * head, where the next WR goes; next, the first WR whose fragments are not all
@@ -8,7 +8,7 @@
  * physical QP are a list in the order posted, which is also the order of their
  * completions, failed ones included. So a completion must carry the wr_id of
  * the list's first fragment; wr_id is valid on errors too. The completion's
- * opcode, which is not, is never looked at.
+ * opcode is not valid then, and is never used.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -34,7 +34,7 @@ struct mpib_phys {
 	uint8_t device;
 	bool dead;
 	uint32_t inflight;
-	/* Receives posted: empty ones, at most cap, or those that pass. */
+	/* Posted receives: empty ones, at most cap, or those that pass. */
 	uint32_t recvs;
 	uint64_t count; /* WRs ever posted */
 	struct mpib_wr_list wrs; /* in flight, oldest first */
@@ -54,7 +54,7 @@ struct mpib_vwr {
 	uint64_t offset; /* bytes given to physical QPs */
 	uint32_t left; /* physical WRs in flight or lost */
 	uint32_t seq; /* SPLIT and SPRAY: the message's number */
-	uint8_t used; /* devices that carried something */
+	uint8_t used; /* devices that carried a part of it */
 	uint8_t to_tell; /* devices whose notice is still to be posted */
 	bool begun, dispatched;
 	enum ibv_wc_status status;
@@ -73,15 +73,15 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	/* Its pointers are the caller's and not followed after create; ports
-	 * only tells whether this virtual QP uses ports. */
+	/* Its pointers belong to the caller and are not followed after create;
+	 * ports only tells whether this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
-	bool multi; /* several QPs, or ports: WRs do not just pass */
-	bool broken; /* ended: a number is or may be missing at one end */
+	bool multi; /* several QPs, or ports: WRs do not simply pass */
+	bool broken; /* ended: a number is missing, or may be, at one end */
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
-	unsigned turn; /* round robin: the next data QP to try */
-	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT: as turn, per device */
+	unsigned turn; /* round robin: the data QP to try next */
+	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT: like turn, per device */
 	struct mpib_phys *data; /* attr.n */
 	struct mpib_phys *notify[MPIB_VQP_DEVICES];
 	struct mpib_phys *notifies; /* attr.notifies */
@@ -89,10 +89,10 @@ struct mpib_vqp {
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
 	/* End of the newest WR that a later one could overtake: WRITEs in
-	 * SPLIT, and all but SENDs in SPRAY. */
+	 * SPLIT, everything but SENDs in SPRAY. */
 	uint64_t unordered;
-	/* SPLIT and SPRAY: devices that carried something that no IMM has
-	 * reported; the next message posts one on each of them. */
+	/* SPLIT and SPRAY: devices that carried data that no IMM has reported;
+	 * the next message posts an IMM on each of them. */
 	uint8_t untold;
 	struct mpib_vrx *rx;
 	/* rx_next: the receive that the next whole message completes. */
@@ -100,8 +100,8 @@ struct mpib_vqp {
 	uint32_t seq; /* SPLIT and SPRAY: next message number to give */
 	struct mpib_seq_sent out; /* DQPLB: numbers of fragments */
 	struct mpib_seq *in; /* receiver's numbers; NULL if not numbered */
-	uint64_t late; /* late numbers counted before the last reset */
-	uint64_t bytes; /* so far, of the message that is arriving */
+	uint64_t late; /* bytes of the message that is arriving */
+	uint64_t bytes; /* whole messages that no receive has matched yet */
 	uint64_t arrived; /* whole messages that met no receive yet */
 	uint64_t *early; /* ring: sizes of these messages; NULL with ports */
 	uint64_t early_tail;
@@ -109,7 +109,7 @@ struct mpib_vqp {
 	/* No empty receives are posted until the caller posts receives. */
 	bool held_back;
 	struct mpib_wr_list lost; /* for mpib_vqp_replay() */
-	bool ready; /* on vcq->ready: perhaps something to report */
+	bool ready; /* on vcq->ready: may have completions to report */
 	bool busy; /* on vcq->busy: a send is not reported yet */
 	struct mpib_vqp_ports ports;
 	TAILQ_ENTRY(mpib_vqp) busy_link, ready_link;
@@ -120,7 +120,7 @@ TAILQ_HEAD(mpib_vqp_list, mpib_vqp);
 struct mpib_vcq {
 	struct ibv_cq *cq[MPIB_VQP_DEVICES];
 	unsigned n;
-	unsigned first; /* device that the next poll begins with */
+	unsigned first; /* device at which the next poll starts */
 	struct mpib_wr_pool *pool;
 	struct mpib_phys *known; /* hash of QPs by device and QP number */
 	struct mpib_vqp_list busy, ready;
@@ -128,8 +128,8 @@ struct mpib_vcq {
 	struct mpib_vcq_counts counts;
 };
 
-/* Whether QP 0 carries SENDs: in SPLIT and DQPLB a SEND would take one of the
- * empty receives that their IMMs need there. */
+/* Return whether QP 0 carries SENDs: in SPLIT and DQPLB a SEND would take one
+ * of the empty receives that their IMMs need there. */
 static inline bool mpib_vqp_passes(const struct mpib_vqp *v)
 {
 	return !v->multi || (v->attr.mode == MPIB_VQP_SPRAY && !v->attr.ports);
@@ -165,13 +165,13 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
-/* Enqueue bytes off..off+len of virtual WR id on p. opcode is WRITE, or
- * WRITE_WITH_IMM with imm, or that of a WR that passes. False: the WR pool is
- * empty. */
+/* Enqueue bytes off..off+len of virtual WR id on p. opcode is WRITE,
+ * WRITE_WITH_IMM with imm, or the opcode of a WR that passes. False: the WR
+ * pool is empty. */
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
-/* DQPLB: fragment w was answered, so the span may move on. */
+/* DQPLB: fragment w was answered, so the span may advance. */
 void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
 /* Add w to p's chain, which mpib_vqp_flush() posts, or hand it to p's port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
@@ -181,7 +181,7 @@ struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 void mpib_vqp_flush(struct mpib_vcq *vcq);
 /* Return whether a WR that could be overtaken is still outstanding. */
 bool mpib_vqp_unsettled(const struct mpib_vqp *v);
-/* Post as many of the waiting virtual WRs as there is room for. */
+/* Post as many of the waiting virtual WRs as fit. */
 void mpib_vqp_advance(struct mpib_vqp *v);
 /* Handle a send completion of p. */
 void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
@@ -189,18 +189,18 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
 void mpib_vqp_make_ready(struct mpib_vqp *v);
 /* Put v on vcq->busy: it has sends to post or to wait for. */
 void mpib_vqp_make_busy(struct mpib_vqp *v);
-/* Take v off both lists. */
+/* Remove v from both lists. */
 void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* loss.c */
-/* WR w of p failed. It is kept for a replay, or its virtual WR fails with the
- * error of w, which comes before the flush errors that follow from it. */
+/* WR w of p failed. Keep it for a replay, or fail its virtual WR with the error
+ * of w, which comes before the flush errors that follow from it. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* The device refused the WRs of p from bad on: they get no completion, so they
+/* The device refused the WRs of p from bad on. They get no completion, so they
  * are lost now. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
-/* Mark p dead; end the virtual QP if its mode cannot go on without p. */
+/* Mark p dead; end the virtual QP if its mode cannot continue without p. */
 void mpib_vqp_bury(struct mpib_phys *p);
 /* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);

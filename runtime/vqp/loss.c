@@ -12,8 +12,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-/* Note devices that carried something of virtual WR id: its own notice, or the
- * next message's, must report it. */
+/* Note devices that carried data of virtual WR id: its own notice, or the next
+ * message's, must report it. */
 static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
 	for (; id < v->tx_next; id++) {
@@ -53,8 +53,8 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 	mpib_wr_give(v->vcq->pool, w);
 }
 
-/* Fail lost fragments, sends not posted whole, and receives: what they wait for
- * will not come. */
+/* Fail lost fragments, sends that are not posted completely, and receives: what
+ * they wait for will not come. */
 static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error)
 {
@@ -92,7 +92,7 @@ static bool notify_lost(const struct mpib_vqp *v)
 	return false;
 }
 
-/* Return whether the mode can go on without the dead QPs; p died last. */
+/* Return whether the mode can continue without the dead QPs; p died last. */
 static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
 {
 	if (!v->alive || v->broken || notify_lost(v))
@@ -188,7 +188,7 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
-/* SPLIT's IMM reports what its device carried before, so keep it on that
+/* SPLIT's IMM reports what its device carried before, so it must stay on that
  * device. */
 static struct mpib_phys *replay_pick(struct mpib_vqp *v,
 				     const struct mpib_wr *w)
@@ -206,7 +206,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 	struct mpib_vcq *vcq = vqp->vcq;
 	struct mpib_wr *w;
 
-	/* The lost fragments have failed then. */
+	/* In that case the lost fragments have failed. */
 	if (!mpib_vqp_healthy(vqp))
 		return -ENETDOWN;
 	while ((w = STAILQ_FIRST(&vqp->lost))) {

@@ -76,7 +76,7 @@ bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		return false;
 	w->owner = id;
 	w->kind = (uint8_t)kind;
-	/* sg_list stays set: some drivers read it even if num_sge is 0. */
+	/* Leave sg_list set: some drivers read it even if num_sge is 0. */
 	w->wr.num_sge = 0;
 	w->wr.wr.rdma.remote_addr = v->wr.remote + off;
 	if (kind != MPIB_VQP_TELL && off == 0)
@@ -192,9 +192,9 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Post the notices of messages whose data is all answered, in message order:
- * stop at the first message with unanswered data, since a notice also stands
- * for all that was posted before it, as on a QP. Once a message's first notice
- * is posted (begun), its left counts notices instead of data.
+ * stop at the first message with unanswered data, because a notice also covers
+ * everything that was posted before it, as on a QP. After a message's first
+ * notice is posted (begun), its left counts notices instead of data.
  */
 static void tell_waiting(struct mpib_vqp *v)
 {
@@ -233,7 +233,7 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	struct mpib_vwr *vw;
 
 	/* Each QP completes WRs in the order posted, so a completion of any WR
-	 * but the oldest is not of this virtual QP. */
+	 * but the oldest does not belong to this virtual QP. */
 	if (!w || w->wr.wr_id != wc->wr_id) {
 		v->vcq->counts.unknown++;
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receives: put arrivals of all QPs in order and complete virtual receives. */
+/* Receives: order the arrivals of all QPs and complete virtual receives. */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "vqp/internal.h"
 
 /* Post empty receives up to cap. Post none while depth whole messages wait for
- * the caller's receives: the peer's IMMs then wait, too (RNR). */
+ * the caller's receives: then the peer's IMMs wait, too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
@@ -82,7 +82,7 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 	}
 	/* early has room for depth messages (then recv_replenish() stops), one
 	 * more for each physical receive, and those that a late number held
-	 * back and now releases at once. */
+	 * back and now releases together. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -208,7 +208,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 			vqp->early[vqp->early_tail++ & vqp->early_mask];
 
 		vqp->arrived--;
-		/* Every older receive passes or has had its message. */
+		/* Every older receive passes or has its message. */
 		vqp->rx_next = vqp->rx_head;
 		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}

@@ -75,7 +75,7 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
 	    a->depth & (a->depth - 1) || !frag_fits(a))
 		return false;
-	/* Notify QPs are given if and only if the mode uses them. */
+	/* Notify QPs must be given if and only if the mode uses them. */
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
 	    a->notifies > MPIB_VQP_DEVICES)
 		return false;
@@ -167,8 +167,8 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 	return rc;
 }
 
-/* Check that the weights sum to 1024 over the devices in use; without weights
- * all devices get the same. */
+/* Check that the weights of the devices in use sum to 1024; without weights all
+ * devices get the same. */
 static int set_weights(struct mpib_vqp *v)
 {
 	uint32_t *w = v->attr.weight;
@@ -273,7 +273,8 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 
 	if (!v->multi || wr->opcode == IBV_WR_SEND)
 		need = 1u << v->data[0].device;
-	/* Also for length 0: SPRAY's notice still names a remote key. */
+	/* This also holds for length 0: SPRAY's notice still names a remote
+	 * key. */
 	return (wr->devices & need) == need;
 }
 
@@ -298,7 +299,7 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (wr->flags & ~(unsigned)IBV_SEND_SIGNALED)
 		return -EINVAL;
-	/* A WR that completes a receive must complete at the sender, too. */
+	/* A WR that completes a receive must also complete at the sender. */
 	if (imm && !wr->more && !(wr->flags & IBV_SEND_SIGNALED))
 		return -EINVAL;
 	if (wr->head.length && v->attr.mode == MPIB_VQP_SPLIT && !pass)
@@ -309,8 +310,8 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (!v->attr.ports && (wr->more || wr->on || wr->control.length))
 		return -EINVAL;
-	/* A plain WRITE carries no number, so the receiver could not put it
-	 * and the next message in order. */
+	/* A plain WRITE carries no number, so the receiver could not order it
+	 * and the next message. */
 	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
 	    wr->opcode == IBV_WR_RDMA_WRITE)
 		return -EINVAL;
@@ -341,16 +342,16 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  *
  * SPLIT: each device carries one part of the message, on one of its QPs, with
  * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
- * last device with a weight takes the rest. A WRITE has no number, and QPs keep
- * no order among each other, so the next message waits until the WRITE is
+ * last device with a weight takes the rest. A WRITE has no number, and
+ * different QPs keep no order, so the next message waits until the WRITE is
  * answered, and sends at least an IMM on the WRITE's devices.
  *
- * SPRAY: fragments go over all QPs as WRITEs. QPs and devices keep no order
- * among each other, so the receiver gets notices only after all fragments are
- * answered: one on each device that carried any of them, or of the WRITEs
- * before. Only the notices are numbered, in message order when they are posted,
- * so that a message that failed leaves no gap. A SEND, on QP 0, waits until all
- * before it is done.
+ * SPRAY: fragments go over all QPs as WRITEs. Different QPs and devices keep no
+ * order, so the receiver gets notices only after all fragments are answered:
+ * one on each device that carried any of them, or any earlier WRITE. Only the
+ * notices are numbered, in message order when they are posted, so that a
+ * message that failed leaves no gap. A SEND, on QP 0, waits until all before it
+ * is done.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last one of a message. The receiver puts the
@@ -363,7 +364,7 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
 #define ALL 1024u
 
 /* Fill part with each device's bytes; return the mask of devices that carry
- * any, which for an empty message is the last device with a weight. */
+ * any. For an empty message that is the last device with a weight. */
 static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 			  uint64_t *part)
 {
@@ -459,7 +460,7 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		v->untold |= w->used;
 	}
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
-		/* If nothing was carried, on the first notify QP. */
+		/* If no device carried data, post on the first notify QP. */
 		if (!v->untold)
 			v->untold = (uint8_t)(1u << v->notifies[0].device);
 		w->used = w->to_tell = v->untold;
@@ -525,8 +526,8 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Virtual QPs with ports: the caller posts to the physical QPs as well. Both
- * share a QP's order and room. The virtual QP keeps a list per port of its own
- * WRs in flight, and the caller tells it when the oldest of them completed.
+ * share a QP's order and room. Per port, the virtual QP has a list of its own
+ * WRs in flight, and the caller reports when the oldest of them has completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)

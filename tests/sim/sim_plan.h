@@ -107,8 +107,7 @@ struct sim_plan {
 	const char *odd; /* a setting of node 0 only; NULL: none */
 	bool quotas; /* small quotas: a request may be refused every time */
 	uint64_t late; /* ns at most between a listen and its accept */
-	uint64_t
-		starts; /* ns at most between the starts of two ranks */
+	uint64_t starts; /* ns at most between the starts of two ranks */
 	/* ns at most between a device's loss and its event */
 	uint64_t told_late;
 	unsigned calls; /* calls that a dying device answers, at most */
@@ -124,8 +123,7 @@ struct sim_plan {
 	uint64_t far; /* extra ns of latency of the peer links */
 	bool resumes; /* ranks outlive their proxies */
 	bool soft; /* devices move only while their process runs */
-	uint32_t
-		message; /* smallest max_msg_sz of a device; 0: no limit */
+	uint32_t message; /* smallest max_msg_sz of a device; 0: no limit */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

@@ -52,8 +52,8 @@ struct sim_end {
 	 * each message. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* Tags whose send buffers are filled; messages with a receive
-	 * buffer. */
+	/* Per message, one bit for each filled send buffer; number of messages
+	 * with a receive buffer. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];

@@ -13,15 +13,15 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/rdma.h"
 
-/* Return from a run function with what libibverbs created. Set errno to 0
- * before the call. */
+/* Return from a run function with the object that libibverbs created. Set errno
+ * to 0 before the call. */
 static int job_made(struct hca_job *job, void *object)
 {
 	job->made = object;
 	return object ? 0 : mpib_rdma_err();
 }
 
-/* Free the job after its result was read. Returns rc. */
+/* Free the job after its result was read. Return rc. */
 static int job_over(struct hca_job *job, int rc)
 {
 	if (job && job->fd >= 0)
@@ -30,8 +30,8 @@ static int job_over(struct hca_job *job, int rc)
 	return rc;
 }
 
-/* hca_job_do(), then free the job. A NULL job means that memory ran out.
- * Returns what the call returned, or an error as hca_job_do() does. */
+/* Run hca_job_do(), then free the job. A NULL job means that memory ran out.
+ * Return the call's result, or an error as hca_job_do() does. */
 static int job_run(struct hca_job *job)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
@@ -279,7 +279,7 @@ static int calls_destroy_channel(struct ibv_comp_channel *ch)
 }
 
 /* Return the next of the device's completion vectors, so that the interrupts of
- * different shards go to different CPUs. 0 if it has no vector, or without a
+ * different shards go to different CPUs; 0 if the device has none, or without a
  * channel. */
 static int next_vector(const struct ibv_context *ctx)
 {
@@ -456,10 +456,10 @@ static int run_modify_qp(struct hca_job *job)
 	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* A QP goes to ERR because what its peer still sends must not reach memory.
- * After -EIO without an answer the thread still makes this call. Since it also
- * deregisters memory in order, late writes only reach memory that is still
- * pinned and reserved. */
+/* A QP goes to ERR because later data of its peer must not reach memory. After
+ * -EIO without an answer the thread still makes this call. It also deregisters
+ * memory, in order, so late writes reach only memory that is still pinned and
+ * reserved. */
 static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int mask)
 {
@@ -546,7 +546,7 @@ static unsigned no_port(const struct mpib_rail_spec *spec,
 	return 1;
 }
 
-/* Fill at most PORTS_OF_ONE of port. Returns how many. */
+/* Fill at most PORTS_OF_ONE entries of port. Return how many. */
 static unsigned ask_device(const struct mpib_rail_spec *spec,
 			   struct mpib_rdma_port *port)
 {

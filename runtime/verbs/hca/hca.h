@@ -4,10 +4,11 @@
  * thread that makes its calls, one after the other. The caller waits for the
  * answer, up to the limit. After that the HCA counts as lost, with all its open
  * contexts: get_async_event() returns -ETIMEDOUT, calls that create or query
- * fail at once, and calls that destroy are left to the thread. So an HCA with
- * hanging firmware costs the caller one wait, and the other HCAs nothing. If
- * the call returns later, the thread destroys what it created, then makes the
- * calls that were left to it, in order. After that the HCA can be opened again.
+ * fail immediately, and calls that destroy are left to the thread. So an HCA
+ * with hanging firmware costs the caller one wait, and the other HCAs nothing.
+ * If the call returns later, the thread destroys the object that it created,
+ * then makes the calls that were left to it, in order. After that the HCA can
+ * be opened again.
  *
  * Any thread may call. One lock protects all of this; it is not held during
  * calls.
@@ -21,20 +22,19 @@
 
 #include "verbs/verbs.h"
 
-/* How long a call may take. Time in which the waiting thread does not run, as
+/* The time limit of a call. Time in which the waiting thread does not run, as
  * in a stopped process, does not count. Registering memory may take longer,
  * depending on its length. Tests change it. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
-/* Called every 5 s by a thread that waits longer than that, which healthy
- * devices can cause: so the watchdog does not kill the process. NULL at
- * first. */
+/* Called every 5 s by a thread that waits for longer, which healthy devices can
+ * cause. It keeps the watchdog from killing the process. NULL at first. */
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
-	/* Creates something; destroy it if the caller has stopped waiting. */
+	/* Creates an object; destroy it if the caller has stopped waiting. */
 	HCA_MAKES,
-	/* Destroys something, even if the caller has stopped waiting. */
+	/* Destroys an object, even if the caller has stopped waiting. */
 	HCA_ENDS
 };
 
@@ -46,15 +46,15 @@ struct hca_job {
 	struct hca *hca;
 	const char *call; /* "ibv_create_qp" */
 	enum hca_kind kind;
-	/* Run on the HCA's thread: make the call; destroy what it created, NULL
-	 * if it created nothing. */
+	/* Run on the HCA's thread: make the call, or destroy the object that it
+	 * created; NULL if it created none. */
 	int (*run)(struct hca_job *job);
 	int (*end)(void *made);
 	int rc;
 	bool done, left; /* the caller no longer waits */
-	uint64_t bytes; /* of a registration, or of its end */
+	uint64_t bytes; /* bytes to register or deregister */
 	uint64_t began_ns; /* 0: queued behind other jobs */
-	/* What the call works on, and what it created. */
+	/* The object of the call, and the object that it created. */
 	struct ibv_context *ctx;
 	void *on, *made;
 	int mask, fd;
@@ -75,21 +75,21 @@ struct hca_job {
 	};
 };
 
-/* Create a job on an object of ctx; NULL without memory. Sets fd to -1. */
+/* Create a job for an object of ctx; NULL without memory. Sets fd to -1. */
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
-/* Run the job and wait. Returns what the call returned; the caller then reads
- * and frees *job. -EIO: no answer in time. If *job is NULL then, the thread
- * frees it. */
+/* Run the job and wait. Return the call's result; the caller then reads and
+ * frees *job. -EIO: no answer in time. If *job is NULL then, the thread frees
+ * the job. */
 int hca_job_do(struct hca_job **job);
 
-/* The same for a call that has no context yet: starts the thread of the named
+/* The same for a call that has no context yet: start the thread of the named
  * HCA if needed. The opened context belongs to that thread. */
 int hca_open(struct hca_job **job);
 /* The same for a call that opens no context. */
 int hca_visit(struct hca_job **job);
-/* Find the record of an open context; free it. HCA's thread. */
+/* Find or free the record of an open context. HCA's thread. */
 struct hca_context *hca_known(const struct ibv_context *ctx);
 void hca_forget(struct hca_context *c);
 

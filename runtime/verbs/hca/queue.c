@@ -15,8 +15,8 @@
 #include "base/thread.h"
 #include "verbs/hca/hca.h"
 
-/* Extra time per GiB to register: a healthy device needs less than half of
- * that. */
+/* Extra time per GiB to register: a healthy device needs less than half
+ * of it. */
 #define GIB_MS 250u
 /* How often a waiting thread reports to the service's watchdog. */
 #define WAITS_MS 5000u
@@ -41,7 +41,7 @@ struct hca {
 	pthread_cond_t asked, answered;
 	unsigned users; /* open contexts, and calls that open one */
 	bool hung; /* a call exceeded its limit */
-	const char *call; /* running or last one, and its start */
+	const char *call; /* current or last call, and its start */
 	uint64_t began_ns;
 };
 
@@ -131,8 +131,8 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	pthread_cond_broadcast(&h->answered);
 }
 
-/* After a job, run the calls that were left to the thread before any newer
- * ones. */
+/* After a job, run the calls that were left to the thread, before any newer
+ * calls. */
 static void hca_look(struct hca *h)
 {
 	if (!h->hung || !TAILQ_EMPTY(&h->jobs))
@@ -255,9 +255,9 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* Sleep up to ns or until something happens. Returns how long, but at most ns:
- * a process that was stopped or had no core meanwhile could not receive the
- * answer. */
+/* Sleep up to ns or until something happens. Return how long, but at most ns: a
+ * process that was stopped or had no CPU time could not receive the answer
+ * meanwhile. */
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;
@@ -279,9 +279,8 @@ static void tell_of_wait(void)
 	pthread_mutex_lock(&hcas_lock);
 }
 
-/* Wait for the job. Its time begins with its call: the jobs before it have
- * their own limits, and their callers give the HCA up. True: the answer has
- * come. */
+/* Wait for the job. Its time begins with its call: earlier jobs have their own
+ * limits, and their callers give the HCA up. True: the answer has come. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();
@@ -333,8 +332,8 @@ int hca_job_do(struct hca_job **pjob)
 	return rc;
 }
 
-/* Run a job. c becomes the record of the context that the call opens; NULL: it
- * opens none. */
+/* Run a job. c becomes the record of the context that the call opens; NULL: the
+ * call opens none. */
 static int enter(struct hca_job **pjob, struct hca_context *c)
 {
 	struct hca *h = hca_named((*pjob)->spec.name);

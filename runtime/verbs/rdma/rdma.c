@@ -60,9 +60,9 @@ void mpib_rdma_device_names(char *buf, size_t len)
 		ibv_free_device_list(list);
 }
 
-/* Choose which GID of a port to use. The order of the GID table means nothing,
- * and entries move when an address changes or a link flaps. So the address
- * decides, and every query of the port chooses again. */
+/* Choose the GID of a port. The order of the GID table means nothing, and
+ * entries move when an address changes or a link flaps. So the address decides,
+ * and every query of the port chooses again. */
 
 /* Written before the first open, read by any thread that queries a port. */
 static struct mpib_networks nets;
@@ -105,7 +105,7 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 }
 
 /* Return whether the GID's interface is in this network namespace. A device
- * that several namespaces share lists the GIDs of all. True if sysfs names no
+ * shared by several namespaces lists the GIDs of all. True if sysfs names no
  * interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
@@ -155,8 +155,8 @@ static ssize_t all_gids(struct ibv_context *ctx)
 	return rc ? -rc : n;
 }
 
-/* InfiniBand: the port's own GID is at index 0. Where subnets are joined by
- * routers, the GID with the port's FLID (lane/qps.c) is at index 1. */
+/* InfiniBand: the port's own GID is at index 0. If routers connect subnets, the
+ * GID with the port's FLID (lane/qps.c) is at index 1. */
 static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)
@@ -200,11 +200,11 @@ static int choose_gid(struct ibv_context *ctx, uint8_t port,
 }
 
 /*
- * Queries a port: its present state, speed, limits and addresses.
+ * Queries a port: its current state, speed, limits and addresses.
  */
 
-/* Mb/s of one physical lane for active_speed, as InfiniBand's PortInfo encodes
- * it; 0: a speed newer than this table. */
+/* Return the Mb/s of one physical lane for active_speed, as InfiniBand's
+ * PortInfo encodes it; 0: a speed newer than this table. */
 static uint64_t lane_mbps(uint8_t speed)
 {
 	switch (speed) {
@@ -244,8 +244,8 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-/* The rate in sysfs, "800 Gb/sec (4X XDR)", for speeds that active_speed has no
- * bit for. */
+/* Return the rate in sysfs, "800 Gb/sec (4X XDR)", for speeds for which
+ * active_speed has no bit. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
 	char text[32];
@@ -266,8 +266,9 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-/* Find where path, of a scalable function (".../0000:08:00.0/mlx5_core.sf.2"),
- * continues below its PCI function. NULL: it does not. */
+/* Find the part of a scalable function's path
+ * (".../0000:08:00.0/mlx5_core.sf.2") below its PCI function. NULL: there is
+ * none. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');

@@ -3,9 +3,9 @@
  * Completion channels. The fd of a channel is an epoll set over everything that
  * must wake the channel's owner thread: completion events, sockets with work,
  * timers that are due, and kicks from other threads. In threaded mode the
- * context's thread does the rest, and the fd is a semaphore that counts
- * completion events. A blocking read of it behaves as libibverbs' own: a signal
- * ends the wait only if its handler has no SA_RESTART.
+ * context's thread handles everything else, and the fd is a semaphore that
+ * counts completion events. A blocking read of it behaves like that of
+ * libibverbs: a signal ends the wait only if its handler has no SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -127,7 +127,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Keep event_fd readable if and only if an event waits. */
+/* Keep event_fd readable if and only if an event is pending. */
 static void eventfd_drain(struct soft_channel *ch)
 {
 	eventfd_t n;
@@ -140,8 +140,8 @@ void soft_channels_die(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
 
-	/* Wake only the waiters in read(); other owners make turns and see
-	 * it. */
+	/* Wake only the waiters in read(); other owners notice it in their
+	 * turns. */
 	LIST_FOREACH(ch, &ctx->channels, link)
 	if (is_semaphore(ch))
 		eventfd_write(ch->event_fd, 1);
@@ -214,8 +214,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* The CQ may have been destroyed since its event's count was read. Then read
- * again. */
+/* The CQ may have been destroyed after its event's count was read. In that case
+ * read again. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {
@@ -260,12 +260,11 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 }
 
 /*
- * Asynchronous events. An object has a bit for each event type that is pending,
- * so raising an event allocates nothing. async_fd is a semaphore
- * (EFD_SEMAPHORE) that counts the bits. A reader that has taken a count may
- * find that the object was destroyed before the reader got the lock. So counts
- * in the fd and counts held by such readers equal the pending bits plus the
- * stray counts.
+ * Asynchronous events. An object has one bit per pending event type, so raising
+ * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
+ * counts the bits. A reader that has taken a count may find that the object was
+ * destroyed before the reader got the lock. So counts in the fd and counts held
+ * by such readers equal the pending bits plus the stray counts.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
@@ -297,8 +296,8 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 	pthread_mutex_unlock(&ctx->ev_lock);
 }
 
-/* The port goes down and up in turn, so only the number of its events is kept:
- * they are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
+/* The port goes down and up alternately, so only the number of its events is
+ * stored: they are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
 void soft_port_event(struct soft_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->ev_lock);
@@ -344,8 +343,8 @@ static bool all_is_told(const struct soft_ctx *ctx)
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
 }
 
-/* The caller has read a count. Return the object of the event; NULL: it was
- * destroyed. */
+/* The caller has read a count. Return the object of the event; NULL: the object
+ * was destroyed. */
 static struct soft_events *take_event(struct soft_ctx *ctx,
 				      struct ibv_async_event *out)
 {
@@ -362,7 +361,8 @@ static struct soft_events *take_event(struct soft_ctx *ctx,
 	return ev;
 }
 
-/* 0: *ev is the event, or NULL: read another count. Or -errno. */
+/* Return 0 if *ev is the event, or is NULL and another count must be read; or
+ * -errno. */
 static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 		       struct ibv_async_event *out)
 {

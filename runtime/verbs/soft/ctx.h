@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context of the software HCA: its lock, its turn, and all it holds.
+ * A context of the software HCA: its lock, its turn, and all its objects.
  *
- * Locking. ctx->lock guards everything of a context but four things:
- *  - the send queue: post_send fills a WQE and publishes it to the turn by a
- *    release of sq_tail;
- *  - receive queues: the poster publishes by a release of tail, and the turn
- *    frees places by a release of head;
- *  - completion queues: the holder of ctx->lock produces, poll_cq consumes;
- *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries the lock. Control verbs wait for the lock, and
- * soft_unlock() kicks the sleepers: a turn may have found the lock taken.
+ * Locking. ctx->lock protects everything in a context except four things: - the
+ * send queue: post_send fills a WQE and publishes it to the turn by a
+ *    release of sq_tail; - receive queues: the poster publishes by a release of
+ *    tail, and the turn
+ *    frees places by a release of head; - completion queues: the holder of
+ *    ctx->lock produces, poll_cq consumes; - ctx->bell, a lock-free stack of
+ *    QPs that have been posted to. A turn only tries the lock. Control verbs
+ *    wait for the lock, and soft_unlock() kicks the sleepers: a turn may have
+ *    found the lock taken.
  *
  * Nothing is in flight in the kernel between turns: sockets are only read and
  * written without waiting. So while a thread holds ctx->lock and makes no turn,
@@ -37,7 +37,7 @@
 
 struct soft_ctx;
 
-/* Events of one object; each event type waits at most once. */
+/* Events of one object; each event type is pending at most once. */
 struct soft_events {
 	TAILQ_ENTRY(soft_events) link;
 	uint32_t pending; /* 1 << enum ibv_event_type */
@@ -52,11 +52,11 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* fd is a semaphore that counts events. Remove n of them. Returns how many were
- * missing: waiting threads have read these, but not looked at them yet. */
+/* fd is a semaphore that counts events. Remove n of them. Return how many were
+ * missing: waiting threads have read these but not handled them yet. */
 unsigned soft_uncount(int fd, unsigned n);
-/* Before the object is destroyed: drop its events that wait, and block until
- * all events that were taken are acked. */
+/* Before the object is destroyed: drop its pending events, and block until all
+ * delivered events are acked. */
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 #define SOFT_MS 1000000ull
@@ -78,7 +78,7 @@ struct soft_ctx {
 	struct ibv_device dev;
 	struct in_addr addr;
 	union ibv_gid gid;
-	uint64_t speed_mbps; /* as its interface had it at the open */
+	uint64_t speed_mbps; /* speed of its interface at the open */
 	struct mpib_soft_limits limits;
 	uint16_t port_base;
 	uint8_t slot;
@@ -90,9 +90,10 @@ struct soft_ctx {
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
 	_Atomic int waiters; /* threads waiting for lock, turns not counted */
-	_Atomic int polled; /* threaded mode: a thread that polls turns */
+	_Atomic int polled; /* threaded mode: a thread that polls makes turns */
 	unsigned empty_polls; /* in a row */
-	_Atomic int sleepers; /* armed CQs, and the thread about to sleep */
+	/* armed CQs, and the thread that is about to sleep */
+	_Atomic int sleepers;
 	struct mpib_bell kick;
 	int timer_fd, gone_fd;
 	uint64_t timer_set;
@@ -101,21 +102,26 @@ struct soft_ctx {
 	struct soft_uring *uring;
 	int epoll_fd;
 	bool accept_ready, listen_watched;
-	uint64_t accept_at; /* 0, or time in ns to try accept() again */
-	uint64_t accept_paid; /* bytes accepted are accounted up to this time */
+	/* time in ns of the next try of accept(); 0: not set */
+	uint64_t accept_at;
+	/* time up to which accepted connections are accounted */
+	uint64_t accept_paid;
 	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
-	unsigned nops, nreads; /* of this turn; nreads of the nops */
+	/* nops: in this turn; nreads: reads among them */
+	unsigned nops, nreads;
 	struct soft_op *ops;
 
 	uint64_t turn;
 	/* wire/soft_conn.c. */
 	bool shared; /* in this turn, several domains share the thread */
-	bool rest; /* domains that move much wait for another turn */
-	uint32_t most; /* bytes of an operation */
-	uint64_t much_at; /* turn of all devices in which much was last moved */
+	bool rest; /* domains that move much wait for a later turn */
+	uint32_t most; /* most bytes of an operation */
+	/* number of the last turn, of all devices, that moved much */
+	uint64_t much_at;
 	bool little; /* only domains that move little are served now */
-	uint64_t gave_way; /* last turn in which the other domains gave way */
+	/* last turn in which domains that move much waited */
+	uint64_t gave_way;
 	/* PD served last; NULL: none, or it is destroyed. */
 	const struct soft_pd *served;
 	_Atomic(struct soft_qp *) bell;
@@ -140,14 +146,14 @@ struct soft_ctx {
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* events of the port not yet taken */
-	bool port_told_down; /* the last event taken was PORT_ERR */
+	bool port_told_down; /* the last event delivered was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
 
 	struct mpib_soft_fault fault;
 	bool paused;
 	uint64_t rng, rate_at;
-	unsigned ntx; /* connections with bytes to send */
+	unsigned ntx; /* number of connections with bytes to send */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
@@ -176,23 +182,24 @@ void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
 /* turn.c: threaded mode. */
 int soft_thread_start(struct soft_ctx *ctx);
 void soft_thread_stop(struct soft_ctx *ctx);
-/* Take and release ctx->lock around a post. */
+/* Take or release ctx->lock around a post. */
 void soft_data_lock(struct soft_ctx *ctx);
 void soft_data_unlock(struct soft_ctx *ctx);
-/* A poll found cq empty: make a turn, unless another thread makes one now or
- * the engine allows only the context's thread. True: the turn moved things. */
+/* A poll found cq empty: make a turn, unless another thread is making one
+ * or the engine allows only the context's thread. True: the turn moved
+ * something. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* fault.c: the loss of the device. */
-/* Start to watch, at open; -ENODEV if the device is missing. */
+/* Start watching the device, at open; -ENODEV if it is missing. */
 int soft_gone_watch(struct soft_ctx *ctx);
-/* Check whether the device went away. The caller holds ctx->lock. */
+/* Check whether the device is gone. The caller holds ctx->lock. */
 void soft_gone_look(struct soft_ctx *ctx);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Return whether the engine must watch the port. It then does so until a
- * connection comes. */
+/* Return whether the engine must watch the port. It watches until a connection
+ * comes. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;
@@ -205,13 +212,14 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 }
 
 /* fault.c */
-/* Whether messages of qp are held (fault.delay_turns, fault.delay_ns). */
+/* Return whether messages of qp are delayed (fault.delay_turns,
+ * fault.delay_ns). */
 bool soft_fault_slow(struct soft_qp *qp);
-/* Return whether qp, which is slow, may not start another message in this
+/* Return whether qp, which is delayed, may not start another message in this
  * turn. */
 bool soft_fault_hold(struct soft_qp *qp);
-/* Return whether nothing passes from or to qp, which may be NULL, while other
- * QPs of the context go on (fault.black_hole with fault.only). */
+/* Return whether no data passes from or to qp, which may be NULL, while other
+ * QPs of the context continue (fault.black_hole with fault.only). */
 bool soft_fault_holes(const struct soft_qp *qp);
 
 #endif

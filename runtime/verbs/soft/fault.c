@@ -26,7 +26,7 @@ static uint64_t fault_rand(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Resume the work that connections deferred while nothing passed. */
+/* Resume the work that connections deferred while no data passed. */
 static void fault_look_again(struct soft_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->conn_size; i++) {
@@ -75,7 +75,7 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	ctx->fault = *fault;
 	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
 	fault_look_again(ctx);
-	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
+	ctx->rate_at = mpib_now_ns(); /* give no credit for earlier time */
 	if (fault->gone)
 		soft_die(ctx);
 	soft_unlock(ctx);
@@ -102,16 +102,15 @@ bool soft_fault_hold(struct soft_qp *qp)
 
 /*
  * A device that fails for good, or is pulled out, while a context is open. The
- * context raises one last event, DEVICE_FATAL; from then on nothing moves,
- * nothing is flushed, and the only control verbs that work are those that
- * destroy objects. rdma-core treats a device that the kernel took away in the
- * same way. The context stays dead; the device can be opened again after it has
- * returned.
+ * context raises one last event, DEVICE_FATAL. After that no data moves, no WR
+ * is flushed, and only control verbs that destroy objects work. rdma-core
+ * handles a device that the kernel removed in the same way. The context stays
+ * dead; the device can be opened again after it has returned.
  *
  * A device is missing, for all processes, while the directory that
  * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
- * an inotify fd, wakes threads that sleep. For this process alone it is missing
- * while mpib_soft_hide() says so.
+ * an inotify fd, wakes threads that sleep. mpib_soft_hide() makes it missing
+ * for this process only.
  */
 
 #define HIDDEN_MAX 32
@@ -169,8 +168,8 @@ int soft_gone_watch(struct soft_ctx *ctx)
 	if (ctx->gone_fd < 0 ||
 	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
 		return -errno;
-	/* Check after the watch was added: the check or the watch sees a file
-	 * that appears at this moment. */
+	/* Check after the watch was added: either the check or the watch
+	 * notices a file that appears at this moment. */
 	return is_missing(ctx) ? -ENODEV : 0;
 }
 
@@ -189,7 +188,7 @@ void soft_die(struct soft_ctx *ctx)
 	if (soft_is_gone(ctx))
 		return;
 	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
-	 * gone also sees all that moved before. */
+	 * gone also sees everything that moved before. */
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);

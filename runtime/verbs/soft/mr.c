@@ -75,7 +75,7 @@ static void mr_unlink(struct soft_mr_table *t, const struct soft_mr *mr)
 	}
 }
 
-/* Have at least one bucket for two regions, so that lists stay short. */
+/* Keep at least one bucket per two regions, so that lists stay short. */
 static int mr_table_grow(struct soft_mr_table *t)
 {
 	struct soft_mr_table grown = {
@@ -101,8 +101,7 @@ static int mr_table_grow(struct soft_mr_table *t)
 	return 0;
 }
 
-/* Draw a key that no region has. 0 is not drawn: the engine takes it for no
- * key. */
+/* Draw a key that no region has. Skip 0: the engine uses it for "no key". */
 static int draw_key(const struct soft_mr_table *t, enum soft_key kind,
 		    uint32_t *key)
 {
@@ -239,9 +238,9 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	return 0;
 }
 
-/* Like an HCA, which pins pages at registration, refuse a range now, and not at
- * first use, if it is not mapped, or not writable although access asks for
- * writing. Ranges that are paged in on demand are not checked. */
+/* Like an HCA, which pins pages at registration, refuse a range now and not at
+ * first use if it is not mapped, or not writable although access requires it.
+ * Ranges that are paged in on demand are not checked. */
 static int mr_populate(void *addr, size_t len, int access)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -257,8 +256,8 @@ static int mr_populate(void *addr, size_t len, int access)
 		return 0;
 	if (errno != EINVAL)
 		return errno == ENOMEM ? -EFAULT : -errno;
-	/* EINVAL: not writable, or a kernel before 5.14, or device memory. Only
-	 * a range that is not writable can be populated for reading. */
+	/* EINVAL: not writable, or a kernel before 5.14, or device memory. If
+	 * the range can be populated for reading, it is not writable. */
 	if (write && !madvise(start, to - from, MADV_POPULATE_READ))
 		return -EFAULT;
 	return 0;
@@ -365,8 +364,8 @@ int soft_dereg_mr(struct ibv_mr *m)
 	struct soft_ctx *ctx = to_ctx(m->context);
 	struct soft_mr *mr = (struct soft_mr *)m;
 
-	/* With the lock held no turn is under way, and earlier turns left no
-	 * operation in the kernel. So nothing touches the region. */
+	/* With the lock held no turn is running, and earlier turns left no
+	 * operation in the kernel. So nothing accesses the region. */
 	soft_lock(ctx);
 	mr_unlink(&ctx->mrs, mr);
 	to_pd(m->pd)->refs--;

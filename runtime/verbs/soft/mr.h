@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protection domains, memory regions, and checks of what an SGE may touch. */
+/* Protection domains, memory regions, and checks of the memory that an SGE may
+ * access. */
 #ifndef MPIB_VERBS_SOFT_MR_H
 #define MPIB_VERBS_SOFT_MR_H
 
@@ -16,8 +17,8 @@ struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
 	/* For wire/soft_conn.c, in turns: when a socket of this domain was last
-	 * served, up to when credit was added, and until when it counts as
-	 * moving much. */
+	 * served, up to when credit was added, and until when the domain counts
+	 * as moving much. */
 	uint64_t turn, grown, much_until;
 	int64_t credit; /* bytes; above 0: the domain moves little */
 };
@@ -37,7 +38,7 @@ struct soft_mr {
 };
 
 struct soft_mr_table {
-	/* One for lkeys and one for rkeys, by enum soft_key. */
+	/* One table for lkeys and one for rkeys, by enum soft_key. */
 	struct soft_mr **bucket;
 	uint32_t size; /* a power of two; 0: no region yet */
 };
@@ -56,11 +57,11 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
 /* Return the address of [addr, addr + len) in this process; NULL unless rkey
- * and pd allow this access to all of the range. */
+ * and pd allow this access to the whole range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
 /* Fill iov with the pieces of an SGE list from byte off on, at most len bytes
- * and max pieces. Returns how many, or -EACCES if no region of pd allows this
+ * and max pieces. Return how many, or -EACCES if no region of pd allows this
  * access to a piece. */
 int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,

@@ -17,7 +17,8 @@
 /*
  * Bits 23..16 of a QP number are the context's port slot, so that a peer that
  * knows GID and QP number knows the TCP port to connect to. Bits 15..0 are an
- * index into ctx->qps, handed out in turn so that numbers are reused late.
+ * index into ctx->qps, assigned in turn so that numbers are reused as late as
+ * possible.
  */
 static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 {
@@ -74,8 +75,8 @@ static size_t sq_bytes(const struct soft_qp *qp)
 	return ((size_t)qp->sq_mask + 1) * qp->sq_stride;
 }
 
-/* Map the queue, so that a QP uses only the pages of slots that were used:
- * otherwise a thousand idle QPs would take 176 KiB each. */
+/* Map the queue, so that a QP uses memory only for slots that were used:
+ * otherwise a thousand idle QPs would use 176 KiB each. */
 static int sq_alloc(struct soft_qp *qp, const struct ibv_qp_cap *c)
 {
 	size_t bytes = sizeof(struct soft_swqe) +
@@ -168,7 +169,7 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
-/* Draw a token in the form of an ECE whose halves are both not 0. */
+/* Draw a token in the form of an ECE with both halves not 0. */
 static int token_make(struct soft_qp *qp)
 {
 	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))
@@ -299,7 +300,7 @@ int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 	return rc;
 }
 
-/* The states of an RC queue pair, and what it does on entering each. */
+/* The states of an RC queue pair, and the actions on entering each. */
 
 static void soft_qp_set_state(struct soft_qp *qp, int state)
 {
@@ -404,7 +405,7 @@ static void become_ready(struct soft_qp *qp)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* Due at once, so the next turn dials. */
+		/* Due immediately, so the next turn dials. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
@@ -481,8 +482,8 @@ int soft_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* InfiniBand Architecture Specification, volume 1, 11.2.5.2, without what needs
- * an alternate path, and without the state SQD. */
+/* InfiniBand Architecture Specification, volume 1, 11.2.5.2, without the parts
+ * that need an alternate path, and without the state SQD. */
 #define LIVE_ATTRS                                                             \
 	(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
 

@@ -53,7 +53,8 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 /* Take the next receive for qp into qp->recv_*. False: none is posted. */
 bool soft_recv_take(struct soft_qp *qp);
-/* Return the PD whose regions a receive of qp may name: the receive queue's. */
+/* Return the PD whose regions a receive of qp may name: the PD of the receive
+ * queue. */
 struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out);
@@ -112,40 +113,40 @@ struct soft_qp {
 	size_t sq_stride;
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
-	uint32_t sq_next; /* first WQE not sent whole */
-	uint32_t sq_off; /* bytes of WQE sq_next that have left */
-	uint32_t sq_top; /* first WQE that was never sent whole */
+	uint32_t sq_next; /* first WQE not sent completely */
+	uint32_t sq_off; /* bytes of WQE sq_next that were sent */
+	uint32_t sq_top; /* first WQE that was never sent completely */
 	uint32_t sq_una; /* first WQE not completed */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* The READ answered next (search from here), and the number sent but
-	 * not answered. */
+	/* The READ that is answered next (search from here), and the number of
+	 * READs sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
-	uint64_t progress; /* counts signs that the peer is alive */
-	uint64_t came; /* number of receives of bytes */
+	uint64_t progress; /* counts signs of life of the peer */
+	uint64_t came; /* number of reads that brought bytes */
 	uint64_t ack_mark; /* progress when ack_at was set */
 	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
 
 	/* Responder. */
 	struct soft_rwq rq;
 	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
-	uint32_t ack_sent; /* the last ack that left */
-	uint64_t ack_by; /* a lone ack may wait until this turn, see rx.c */
+	uint32_t ack_sent; /* the last ack that was sent */
+	uint64_t ack_by; /* a separate ack may wait until this turn, see rx.c */
 	enum soft_place place;
 	struct soft_hdr rx; /* header of the message that is arriving */
-	uint32_t rx_off, rx_seg; /* bytes placed; end of the segment */
-	bool has_recv; /* recv_* is a receive that rx has taken */
+	uint32_t rx_off, rx_seg; /* bytes placed; end of the current segment */
+	bool has_recv; /* recv_* is a receive taken by rx */
 	uint64_t recv_wr_id;
 	uint32_t recv_nsge;
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
-	bool dying; /* goes to ERR as soon as the NAK has left */
+	bool dying; /* goes to ERR as soon as the NAK was sent */
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
-	uint32_t resp_off; /* bytes of the first answer that have left */
+	uint32_t resp_off; /* bytes of the first answer that were sent */
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;
@@ -178,8 +179,8 @@ struct soft_qp_slot {
 	/* qpn << 32 | index up to which the send queue is free. poll_cq moves
 	 * the index forward, post_send reads it. */
 	_Atomic uint64_t sq_done;
-	/* Changes when the QP is destroyed or reset: entries in CQs with
-	 * another life are dropped. */
+	/* Changes when the QP is destroyed or reset: CQ entries with another
+	 * life are dropped. */
 	_Atomic uint32_t life;
 };
 
@@ -198,8 +199,8 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
 /* A QP's vendor options are its token. The owner of the peer QP receives the
- * token over a channel closed to strangers, and sets it on the peer QP before
- * RTR. */
+ * token over a channel that strangers cannot use, and sets it on the peer QP
+ * before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -208,7 +209,7 @@ struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn);
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 /* Move qp to ERR: leave the connection, flush both queues. */
 void soft_qp_error(struct soft_qp *qp);
-/* qp is in ERR: flush the WRs posted since. */
+/* qp is in ERR: flush the WRs posted since then. */
 void soft_qp_flush(struct soft_qp *qp);
 
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
@@ -217,7 +218,8 @@ int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 /* The attributes that ibv_modify_qp() accepts for an RC queue pair. The
  * simulated HCA of the tests has the same rules. Any thread. */
 
-/* 0, or -EINVAL: a QP in state from does not accept these attributes. */
+/* Return 0, or -EINVAL if a QP in state from does not accept these
+ * attributes. */
 int soft_modify_check(int from, const struct ibv_qp_attr *attr, int mask);
 /* Copy the attributes named in mask from a to q. */
 void soft_modify_apply(struct ibv_qp_attr *q, const struct ibv_qp_attr *a,

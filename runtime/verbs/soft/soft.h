@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA, beyond the verbs table: its I/O engine, threaded mode, and
- * injected faults that stand in for a failing network. */
+/* The software HCA beyond the verbs table: its I/O engine, threaded mode, and
+ * injected faults that simulate a failing network. */
 #ifndef MPIB_VERBS_SOFT_H
 #define MPIB_VERBS_SOFT_H
 
@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return "io_uring" or "epoll": what MPIB_SOFT_ENGINE says; by default
+/* Return "io_uring" or "epoll": the value of MPIB_SOFT_ENGINE; by default
  * io_uring, unless the kernel refuses it or the context has a thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
-/* Return the speed of a rail at addr: that of its interface from sysfs
- * ("/sys"), or what such a rail typically moves. Any thread. */
+/* Return the speed of a rail at addr: the speed of its interface from sysfs
+ * ("/sys"), or a typical one. Any thread. */
 uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs);
 
 /* Like mpib_verbs_soft.open(), but the context gets a thread that makes
@@ -33,9 +33,9 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
-/* Every QP and CQ of the software HCA begins with one of these, as room for
- * the extended form, which softverbs uses. The HCA zeroes it and does not
- * use it. */
+/* Every QP and CQ of the software HCA begins with one of these, as space
+ * for the extended form that softverbs uses. The HCA zeroes it and does
+ * not use it. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -64,36 +64,39 @@ struct mpib_soft_limits {
 const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
 
 /*
- * Injected faults of one context's port. All may be changed at any time from
- * any thread; zero is a healthy port. Random faults draw from seed, so that a
- * run can be repeated.
+ * All injected faults of one context's port. They may be changed at any time
+ * from any thread; zero is a healthy port. Random faults are drawn from seed,
+ * so that a run can be repeated.
  */
 struct mpib_soft_fault {
 	uint64_t seed;
-	uint8_t link_down; /* PORT_ERR, nothing passes; 0 again: PORT_ACTIVE */
-	uint8_t black_hole; /* link up, nothing passes, no event */
-	uint32_t delay_turns; /* hold each outgoing message for up to so many
-				 turns, drawn from seed per message */
-	uint64_t delay_ns; /* hold each outgoing message this long */
-	/* IPv4, network order: limit black_hole and delay_ns to QPs to this
-	 * address; 0: all QPs. */
+	/* PORT_ERR, and no data passes; 0 again: PORT_ACTIVE */
+	uint8_t link_down;
+	uint8_t black_hole; /* link up, but no data passes; no event */
+	/* delay each outgoing message for up to this many turns, drawn from
+	 * seed per message */
+	uint32_t delay_turns;
+	uint64_t delay_ns; /* delay each outgoing message for this long */
+	/* IPv4, network order: limit black_hole and delay_ns to QPs connected
+	 * to this address; 0: all QPs. */
 	uint32_t only;
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
-	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
-			 nothing, see fault.c. Setting 0 again has no effect */
+	/* the device is lost for good: DEVICE_FATAL, then nothing, see fault.c.
+	 * Setting 0 again has no effect */
+	uint8_t gone;
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* Return the address that the QP is connected to, network order, as for
- * fault.only; 0: none. Call it on the thread that modifies the QP. */
+/* Return the address that the QP is connected to, in network order, as for
+ * fault.only; 0: none. Call this on the thread that modifies the QP. */
 uint32_t mpib_soft_peer(const struct ibv_qp *qp);
 /* hide: this process cannot open the device, as if it did not exist; open
- * contexts remain. False: too many are hidden. Any thread. */
+ * contexts stay open. False: too many devices are hidden. Any thread. */
 bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
 
 /* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
- * one holds the address itself, and a link-local one is made from a MAC
+ * one GID holds the address itself, and a link-local one is derived from a MAC
  * address, here 02:00:a:b:c:d. */
 
 static inline union ibv_gid soft_gid_mapped(struct in_addr addr)

@@ -15,8 +15,9 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Whether c counts in ctx->sleepers while armed, so that its owner is woken.
- * Not in threaded mode: the context's thread counts itself when it sleeps. */
+/* Return whether c counts in ctx->sleepers while armed, so that its owner is
+ * woken. Not in threaded mode: the context's thread counts itself when it
+ * sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;
@@ -39,19 +40,19 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 	if (take_back(c))
 		return false;
 	/* cq_notify() disarmed cq first. It holds ctx->lock, so the event is
-	 * there as soon as this thread has taken the lock. */
+	 * complete as soon as this thread has the lock. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return true;
 }
 
-/* Arm cq. Both the caller and the caller of cq_notify() hold ctx->lock. So a
+/* Arm cq. The caller and the caller of cq_notify() hold ctx->lock. So a
  * completion is made either before, and the next poll finds it, or after, and
  * cq_notify() finds the CQ armed. Without the lock both functions would need a
  * full fence, cq_notify() at each completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
-	/* If another thread asked for any completion (1), leave it so. */
+	/* If another thread asked for any completion (1), keep that. */
 	if (atomic_load(&cq->armed) != 1 &&
 	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
 		atomic_fetch_add(&ctx->sleepers, 1);
@@ -120,15 +121,15 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
-/* An entry of qp found the CQ full. qp cannot go on; it goes to ERR in the next
- * turn, because the callers are still using its queues. */
+/* An entry of qp found the CQ full. qp cannot continue. It goes to ERR only in
+ * the next turn, because the callers still use its queues. */
 static void cqe_lost(struct soft_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR || qp->dying)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* Due at once: see soft_dial(). */
+	/* Due immediately: see soft_dial(). */
 	qp->conn_at = 1;
 	soft_timer_update(qp);
 }
@@ -157,8 +158,8 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: the thread that polls is the one that changed life
-	 * (soft_cq_forget()), or was synchronized with it by the caller. */
+	/* Relaxed: the thread that polls is the thread that changed life
+	 * (soft_cq_forget()), or its caller synchronized with that thread. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 

@@ -24,11 +24,11 @@
 #include "verbs/verbs.h"
 
 /*
- * Speed of a rail whose interface has none (loopback, most virtual interfaces).
- * NCCL derives its algorithm and protocol from it. At 40 Gb/s, about what one
- * TCP stream moves over loopback, NCCL's choice did not suit a software rail:
- * at 5 Gb/s an all-reduce of 1 MiB from ordinary memory was twice as fast.
- * bench/nccl --nets MPIB,Socket measures it.
+ * Speed of a rail whose interface reports none (loopback, most virtual
+ * interfaces). NCCL derives its algorithm and protocol from it. At 40 Gb/s,
+ * about the speed of one TCP stream over loopback, NCCL's choice did not suit a
+ * software rail: at 5 Gb/s an all-reduce of 1 MiB from ordinary memory was
+ * twice as fast. bench/nccl --nets MPIB,Socket measures it.
  */
 #define SOFT_SPEED_MBPS 5000
 
@@ -40,7 +40,7 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 void soft_lock(struct soft_ctx *ctx)
 {
 	/* An owner thread that spins would take the lock again before this
-	 * thread woke up, so turns stand back while waiters > 0. */
+	 * thread wakes up, so turns wait while waiters > 0. */
 	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub(&ctx->waiters, 1);
@@ -50,10 +50,10 @@ void soft_unlock(struct soft_ctx *ctx)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	/*
-	 * A turn that found the lock taken has done nothing, and the thread
-	 * that made it may be about to sleep. The read-modify-write either
-	 * sees that thread's increment of sleepers, or comes before it, and
-	 * then that thread's last turn finds the lock free.
+	 * A turn that found the lock taken did nothing, and its thread may be
+	 * about to sleep. The read-modify-write either sees that thread's
+	 * increment of sleepers, or comes before it, and then that thread's
+	 * last turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);
@@ -175,7 +175,7 @@ static void limits_of_own(struct mpib_soft_limits *l)
 	snprintf(l->dev.fw_ver, sizeof(l->dev.fw_ver), "soft.1");
 }
 
-/* Set the limit to a value that is not above the present one. */
+/* Set the limit to a value that is not above the current one. */
 static int limit_lower(struct mpib_soft_limits *l, const char *name,
 		       const char *text)
 {
@@ -330,7 +330,7 @@ static int init_resources(struct soft_ctx *ctx)
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
 		return -errno;
-	/* Verbs programs may dup() it; it is neither read nor written. */
+	/* Verbs programs may dup() it; it is never read or written. */
 	if (ctx->threaded)
 		ctx->vctx.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
 	if (ctx->threaded && ctx->vctx.context.cmd_fd < 0)

@@ -16,8 +16,8 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* The wire's operation, and in *wc_op the completion's opcode, for op; 0: the
- * software HCA does not support op. */
+/* Return the wire's operation for op, and in *wc_op the completion's opcode; 0:
+ * the software HCA does not support op. */
 static uint8_t wire_op(enum ibv_wr_opcode op, uint8_t *wc_op)
 {
 	switch (op) {
@@ -167,9 +167,9 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 	if (qp->ctx->threaded)
 		soft_data_lock(qp->ctx);
 	rc = soft_rwq_post(&qp->rq, wr, bad);
-	/* In ERR the next turn flushes the receive. A read-modify-write, to be
-	 * ordered with the exchange in soft_qp_set_state(): either the thread
-	 * that sets ERR sees the post, or this thread sees ERR. */
+	/* In ERR the next turn flushes the receive. A read-modify-write, so
+	 * that it is ordered with the exchange in soft_qp_set_state(): either
+	 * the thread that sets ERR sees the post, or this thread sees ERR. */
 	state = atomic_fetch_or_explicit(&qp->state, 0, memory_order_acq_rel);
 	if (state == IBV_QPS_ERR)
 		soft_bell(qp);
@@ -179,9 +179,9 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 }
 
 /*
- * Receive queues, a QP's own and shared: a ring that the posting thread fills
- * and the turn empties. A WQE is copied out when it is taken, so that its place
- * is free at once.
+ * Receive queues, a QP's own or shared: a ring that the posting thread fills
+ * and the turn empties. A WQE is copied when it is taken, so its place is free
+ * immediately.
  */
 
 int soft_rwq_init(struct soft_rwq *rq, uint32_t max_wr, uint32_t max_sge)
@@ -271,7 +271,8 @@ static void check_limit(struct soft_ctx *ctx, struct soft_srq *srq)
 
 	if (!srq->limit)
 		return;
-	/* Relaxed: a receive posted at this moment may count or not. */
+	/* Relaxed: a receive that is posted at this moment may or may not
+	 * count. */
 	left = atomic_load_explicit(&srq->rq.tail, memory_order_relaxed) -
 	       atomic_load_explicit(&srq->rq.head, memory_order_relaxed);
 	if (left >= srq->limit)

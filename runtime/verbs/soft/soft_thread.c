@@ -6,8 +6,8 @@
  * While the program polls CQs, the context's thread would only compete with it
  * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
  * without the thread. While polls come (ctx->polled), the thread only checks
- * now and then that they continue. This needs an engine that any thread may
- * turn (shared); with other engines only the context's thread makes turns.
+ * from time to time that they continue. This needs an engine that any thread
+ * may turn (shared); with other engines only the context's thread makes turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -42,8 +42,8 @@ void soft_data_unlock(struct soft_ctx *ctx)
 	/*
 	 * The context's thread sleeps: a turn made here costs no more than
 	 * waking it. The thread increments sleepers before its last turn, which
-	 * needs the lock. So either the increment is seen here, or that turn
-	 * sees the bell.
+	 * needs the lock. So either this thread sees the increment, or that
+	 * turn sees the bell.
 	 */
 	if (ctx->engine->shared && atomic_load(&ctx->sleepers) > 0 &&
 	    atomic_load_explicit(&ctx->bell, memory_order_relaxed))
@@ -97,8 +97,9 @@ static void sleep_until_work(struct soft_ctx *ctx)
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
-/* Return how many idle turns to make before sleeping: few if cores are few,
- * because a spinning thread takes a core from the peer that it waits for. */
+/* Return how many idle turns to make before sleeping: few if there are few
+ * cores, because a spinning thread takes a core from the peer that it waits
+ * for. */
 static unsigned idle_turns(void)
 {
 	cpu_set_t cpus;
@@ -114,7 +115,7 @@ static void *thread_run(void *arg)
 	struct soft_ctx *ctx = arg;
 	unsigned idle = 0, most = idle_turns();
 
-	/* Let naps end in time: the default timer slack is as long as a nap. */
+	/* End naps in time: the default timer slack is as long as a nap. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	while (!atomic_load(&ctx->stop) && !soft_is_gone(ctx)) {
 		if (atomic_exchange_explicit(&ctx->polled, 0,
@@ -154,7 +155,7 @@ void soft_thread_stop(struct soft_ctx *ctx)
 {
 	if (!ctx->threaded)
 		return;
-	/* Set stop under the lock, so that a turn that has not seen it cannot
+	/* Set stop under the lock: otherwise a turn that has not seen it could
 	 * clear the thread's kick (turn_unkick()). */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);

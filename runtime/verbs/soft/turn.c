@@ -33,9 +33,9 @@ static void soft_nudge(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
-/* Clear the kick: a turn looks at everything anyway. But the kick that comes
- * with stop is for the context's thread alone, so a turn of another thread must
- * not clear it. */
+/* Clear the kick, because a turn checks everything anyway. But the kick that
+ * comes with stop is only for the context's thread, so a turn of another thread
+ * must not clear it. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -113,7 +113,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 	if (now < ctx->timer_min)
 		return;
 	/* Recompute timer_min: timers set from here on lower it, and
-	 * soft_timer_update() below adds those that remain set. */
+	 * soft_timer_update() below adds those that stay set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -124,11 +124,11 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 	}
 }
 
-/* Apply conn's events and prepare its send and receive of this turn. */
+/* Handle conn's events and prepare its send and receive of this turn. */
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
 	if (soft_fault_holes(conn->qp))
-		return; /* conn keeps what happens meanwhile */
+		return; /* conn keeps the events of the meantime */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -182,7 +182,7 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 		conn_ops(ctx, conn, send);
 		if (pd && ctx->nops > before)
 			soft_share_take(ctx, pd);
-		/* turn_finish() queues conns with an operation again; this one
+		/* turn_finish() queues conns with an operation again; this conn
 		 * may have none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
@@ -265,7 +265,7 @@ static void set_timer(struct soft_ctx *ctx, uint64_t at)
 }
 
 /* Threads sleep: set the timer, and kick if work is left, so that they are
- * woken for all that this turn leaves undone. */
+ * woken for everything that this turn does not finish. */
 static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 {
 	uint64_t at = ctx->timer_min;
@@ -338,8 +338,8 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock: the context's thread must not take a lock
-		 * held by a post for a turn without work, and go to sleep. */
+		/* Wait for the lock: otherwise the context's thread might find
+		 * it taken by a post that has no work, and go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
 	/* Relaxed: if this thread then goes to sleep, the thread that waits for
 	 * the lock kicks it by soft_unlock(). */
@@ -359,8 +359,8 @@ void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
-		/* Ignore errors: after a ring was replaced, some fds are in the
-		 * set already, and gone_fd may be -1. */
+		/* Ignore errors: after a ring was replaced, some fds are
+		 * already in the set, and gone_fd may be -1. */
 		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
 	}
 }

@@ -226,8 +226,8 @@ static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 }
 
-/* Return the error of a query about the parent's region, listener or
- * request. */
+/* Return whether a query about the parent's region, listener or request has a
+ * wrong result. */
 static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {

@@ -267,8 +267,7 @@ vt_test(control_verbs_do_not_disturb_a_running_owner)
 	assert_int_equal(atomic_load(&c.failed), 0);
 }
 
-/* Arguments for moving everything of both ends from another thread than
- * before. */
+/* Move everything of both ends, from another thread than before. */
 struct move {
 	struct vt *t;
 	struct ibv_qp *qa, *qb;

@@ -24,7 +24,7 @@ static void flush(struct hca_qp *q, uint64_t wr_id, enum ibv_wc_status status)
 	wc.wr_id = wr_id;
 	wc.status = status;
 	wc.qp_num = q->qp.qp_num;
-	/* Set a receive's opcode for a send, and vice versa. */
+	/* A wrong opcode: a receive's for a send, and vice versa. */
 	wc.opcode = wr_id & 1 ? IBV_WC_RECV : IBV_WC_RDMA_WRITE;
 	complete(q->hca, &wc);
 }

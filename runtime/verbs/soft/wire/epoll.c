@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The I/O engine where io_uring is refused: a system call per operation. */
+/* The I/O engine for systems that refuse io_uring: a system call per
+ * operation. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #define LISTEN_TAG UINT64_MAX
 #define EVENTS 128
 
-/* One shot: while nothing listens to the port, it must not wake threads. */
+/* One shot: while the port is not listened to, it must not wake threads. */
 static int watch_port(struct soft_ctx *ctx, int op)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT,

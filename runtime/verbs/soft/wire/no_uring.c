@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of uring.c where liburing is absent or too old: refused as by a
- * kernel without io_uring. */
+/* Replaces uring.c if liburing is absent or too old: refuses like a kernel
+ * without io_uring. */
 #include <errno.h>
 
 #include "verbs/soft/wire/soft_conn.h"

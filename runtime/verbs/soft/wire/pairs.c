@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs of one context use no socket: the turn runs requester and
- * responder one after the other, and a message moves whole within a turn.
+ * Pairs of QPs in one context use no socket: the turn runs requester and
+ * responder one after the other, and a message moves completely within a turn.
  */
 #include "verbs/soft/wire/rc.h"
 
@@ -28,8 +28,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
-/* Copy in ascending order, as soft_stream.c does, for readers that poll a flag at
- * the end; unless an overlap would overwrite the source. */
+/* Copy in ascending order, like soft_stream.c, for readers that poll a flag at
+ * the end; except if an overlap would overwrite the source. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
 	mpib_bus_begin(to, from, n);
@@ -49,7 +49,7 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	int s = 0, d = 0;
 
 	to->rx_off = len;
-	/* Source and target were checked just now, under the same ctx->lock. */
+	/* Source and target were just checked under the same ctx->lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
@@ -79,7 +79,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	soft_tx_read_done(qp, idx);
 }
 
-/* Move one message from qp to peer. False: no more from qp in this turn. */
+/* Move one message from qp to peer. False: qp has no more in this turn. */
 static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;
@@ -88,7 +88,8 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 
 	soft_tx_header(qp, idx, &peer->rx);
 	if (peer->rx.msn != peer->rx_msn) {
-		/* The peer was reset and counts from 0 again; qp does not. */
+		/* The peer was reset and counts from 0 again, but qp does
+		 * not. */
 		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}

@@ -37,23 +37,23 @@ static inline uint32_t soft_tx_end(struct soft_qp *qp)
 	return qp_state(qp) == IBV_QPS_RTS ? soft_sq_tail(qp) : qp->sq_una;
 }
 
-/* qp has been posted to: send, or flush in ERR. */
+/* qp was posted to: send, or flush in ERR. */
 void soft_tx_start(struct soft_qp *qp);
 /* The peer is gone: start the ack timer, so that outstanding WQEs fail when
  * their retries are used up. */
 void soft_tx_unanswered(struct soft_qp *qp);
-/* Return the WQE at idx if it may be sent now; else NULL. */
+/* Return the WQE at idx if it may be sent now, else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
-/* Find the memory of idx from byte off on: the payload to send, or the
- * destination of the answer to a READ. */
+/* Get the memory of idx from byte off on: the payload to send, or the
+ * destination of a READ's answer. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* The payload of idx was sent up to byte off. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* On a new connection the peer says that it has done ack requests. Return
+/* On a new connection the peer reports that it has done ack requests. Return
  * whether that is possible; resume with the requests that it has not done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
@@ -62,7 +62,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* Find the WQE of the READ that is answered next. False: none waits. */
+/* Find the WQE of the READ that is answered next. False: no READ waits. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -76,14 +76,13 @@ void soft_rx_begin(struct soft_qp *qp);
 /* Return how many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
 /* Fill iov with the destinations of the payload from qp->rx_off on; iov_base is
- * NULL where the payload is dropped. < 0: qp may no longer write there. */
+ * NULL for payload that is dropped. < 0: qp may no longer write there. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
-/* Return whether the ack that is due may still wait for a message to carry
- * it. */
+/* Return whether a due ack may still wait for a message that carries it. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* The connection is gone: forget the partly received message. The peer will
- * send it again. */
+/* The connection is gone: drop the partly received message. The peer will send
+ * it again. */
 void soft_rx_unplug(struct soft_qp *qp);
 /* soft_rx_iov() failed: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);

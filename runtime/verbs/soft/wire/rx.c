@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The responder: checks what a request may do, finds where its payload goes,
- * and decides on the answer. Used by soft_stream.c for sockets, and by pairs.c. */
+/* The responder: checks what a request may do, finds the destination of its
+ * payload, and decides on the answer. Used by soft_stream.c for sockets, and by
+ * pairs.c. */
 #include "verbs/soft/wire/rc.h"
 
 #include <errno.h>
@@ -13,11 +14,11 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * The owner often answers a small message at once by a message of its own. That
- * carries the ack for free, and should not wait behind a lone ACK. So the ack
- * of one small message waits a few turns for a message to carry it. As soon as
- * a second request is unacked, an ACK is sent alone: a peer that streams needs
- * it to free its send queue.
+ * The owner often answers a small message immediately by a message of its own.
+ * That message carries the ack for free, and should not wait behind a separate
+ * ACK. So the ack of one small message waits a few turns for a message. As soon
+ * as a second request is unacked, an ACK is sent: a peer that streams needs it
+ * to free its send queue.
  */
 #define ACK_TURNS 8
 
@@ -56,7 +57,7 @@ static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
 	rx_die(qp, nak);
 }
 
-/* The receive was too short or invalid: complete it with error st, too. */
+/* The receive was too short or invalid: also complete it, with error st. */
 static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 			enum soft_nak nak)
 {
@@ -106,7 +107,7 @@ static bool take_recv(struct soft_qp *qp)
 	return false;
 }
 
-/* again: the READ was done before, and its answer was lost. */
+/* again: the READ was already done, and its answer was lost. */
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
@@ -135,8 +136,8 @@ static void begin_send(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_RECV;
 }
 
-/* Drop a message out of order, as after an RNR: the peer sends it again. Answer
- * a READ again that was done before. */
+/* Drop a message that is out of order, as after an RNR: the peer sends it
+ * again. Answer a READ again if it was already done. */
 static void begin_other(struct soft_qp *qp)
 {
 	if (qp->rx.op != SOFT_OP_READ)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes out: gathers what one sendmsg carries, and afterwards accounts
- * for the bytes that have left.
+ * Sending on a socket: gathers the bytes of one sendmsg, and afterwards
+ * accounts for the bytes that were sent.
  *
  * The order is: the rest of a segment that was partly sent, a refusal (NAK or
- * RNR), the rest of a message that was begun, answers to READs, new requests; and
- * a lone ACK if no message carries the ack. Only a partly sent segment is
- * remembered between turns; all else is gathered again.
+ * RNR), the rest of a message that was begun, answers to READs, new requests;
+ * and a lone ACK if no message carries the ack. Only a partly sent segment is
+ * remembered between turns; everything else is gathered again.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -29,7 +29,7 @@ struct gather {
 	struct soft_op *op;
 	size_t niov, bytes, limit;
 	unsigned most; /* items */
-	uint32_t idx, off; /* the request to go on with, and from which byte */
+	uint32_t idx, off; /* the next request to send, and from which byte */
 	bool whole; /* every started message was gathered to its end */
 };
 
@@ -106,7 +106,7 @@ static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 	return add_bytes(g, 0);
 }
 
-/* Add a message from byte *off on, as far as it fits; advance *off. */
+/* Add as much as fits of a message from byte *off on; advance *off. */
 static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		       uint32_t *off, const struct soft_hdr *h)
 {
@@ -153,12 +153,12 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* An answer that did not fit at all is not whole either. */
+	/* An answer that did not fit at all is not complete either. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
 
-/* Add a NAK or RNR. The caller does so only behind the answers to all READs
+/* Add a NAK or RNR. The caller does this only after the answers to all READs
  * that came before the refused request. */
 static void add_refusal(struct gather *g)
 {
@@ -232,8 +232,8 @@ static int add_new(struct gather *g, bool slow)
 		add_refusal(g);
 	if (qp->nak && g->op->nitems > qp->conn->has_cur)
 		return 0;
-	/* First the rest of the request that is partly sent, then all answers,
-	 * then requests: neither kind can starve the other. */
+	/* First the rest of a partly sent request, then all answers, then
+	 * requests: neither kind can starve the other. */
 	if (requests && g->off)
 		rc = add_requests(g, true);
 	if (rc >= 0 && g->whole && (!g->off || !requests))
@@ -266,8 +266,9 @@ static int gather_one(struct gather *g)
 	return rc;
 }
 
-/* Gather into op what conn sends next, about limit bytes. Returns the number of
- * iovecs, or -errno if the QP may not read the memory of the last item. */
+/* Gather into op the next bytes to send on conn, about limit bytes. Return the
+ * number of iovecs, or -errno if the QP may not read the memory of the last
+ * item. */
 static int stream_gather(struct soft_conn *conn, struct soft_op *op,
 			 size_t limit)
 {
@@ -325,7 +326,7 @@ static size_t byte_limit(struct soft_ctx *ctx)
 }
 
 /* The memory of item it can no longer be read. A request fails after all
- * requests before it are done; if they are, end the QP with its last words. A
+ * earlier requests are done; if they are, end the QP with its last words. A
  * partly sent segment cannot be taken back, so otherwise end the connection:
  * the next one handles the request, and a repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
@@ -354,15 +355,15 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 		source_gone(conn->qp, &op->items[op->nitems - 1]);
 		return false;
 	}
-	/* Nothing gathered: fail a WQE that cannot be sent, if all before it
+	/* Nothing gathered: fail a WQE that cannot be sent, if all earlier WQEs
 	 * are done. */
 	if (!n)
 		soft_tx_complete(conn->qp);
 	return n;
 }
 
-/* Account for a segment that was sent whole. False: this parted the QP from
- * conn. */
+/* Account for a segment that was sent completely. False: this separated the QP
+ * from conn. */
 static bool send_commit(struct soft_conn *conn, const struct soft_item *it)
 {
 	struct soft_qp *qp = conn->qp;
@@ -421,16 +422,16 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = mpib_now_ns();
-	/* Allow bytes that a thread without a CPU could not send in time, up to
-	 * RATE_CREDIT: the rate limits the link, not the machine. */
+	/* Allow bytes that a thread without CPU time could not send in time, up
+	 * to RATE_CREDIT: the rate limits the link, not the machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)
 		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
 }
 
 /* Either the socket is full, and the engine reports when it accepts more; or
- * the memory of the send is gone or ran out. The kernel reports the latter only
- * on another try. */
+ * the memory of the send is gone or memory is short. The kernel reports the
+ * latter only on another try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -442,7 +443,7 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
-/* Return whether the peer has been sent all acks and answers of qp. */
+/* Return whether all acks and answers of qp were sent to the peer. */
 static bool has_told_all(const struct soft_qp *qp)
 {
 	const struct soft_conn *conn = qp->conn;
@@ -452,8 +453,8 @@ static bool has_told_all(const struct soft_qp *qp)
 }
 
 /* The process has unmapped memory that is still registered. Only sends of
- * single segments show which. The rest of that segment could not be sent in
- * last words, so the next connection sends what is due. */
+ * single segments show which memory. The rest of that segment could not be sent
+ * in last words, so the next connection continues. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];
@@ -470,14 +471,14 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 			soft_tx_complete(qp);
 		return;
 	}
-	/* Repeated, the READ would find the same region and no memory. */
+	/* If repeated, the READ would find the same region without memory. */
 	if (conn->has_cur)
 		soft_conn_lost(conn);
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_ACCESS_ERR);
 	soft_qp_error(qp);
 }
 
-/* TCP returns EAGAIN also when memory runs out. */
+/* TCP returns EAGAIN also if memory is short. */
 static bool lacks_room(int error)
 {
 	return error == -EAGAIN || error == -ENOMEM || error == -ENOBUFS;
@@ -492,7 +493,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 	} else if (op->res == -EFAULT) {
 		source_faulted(conn, op);
 	} else if (op->res < 0 && op->res != -EINTR) {
-		/* Read first what the peer has sent: after its last bytes
+		/* First read what the peer has sent: after its last bytes
 		 * recvmsg() reports the error, too. */
 		conn->tx_blocked = true;
 		conn->rx_ready = true;

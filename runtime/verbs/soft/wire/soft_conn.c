@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection from creation to close. A conn that is closed stays allocated,
- * in state DEAD, until the next turn, so that pointers to it stay valid to the
- * end of this turn.
+ * A connection from creation to close. A closed conn stays allocated in state
+ * DEAD until the next turn, so that pointers to it stay valid to the end of
+ * this turn.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -228,8 +228,9 @@ static void conn_hang_up(struct soft_conn *conn)
 {
 	free(conn->last);
 	conn->last = NULL;
-	/* Closing with bytes unread would reset the connection, and the peer
-	 * would lose what it has not read. Read on until the peer closes. */
+	/* Closing with unread bytes would reset the connection, and the peer
+	 * would lose what it has not read. Continue reading until the peer
+	 * closes. */
 	shutdown(conn->fd, SHUT_WR);
 }
 
@@ -278,8 +279,8 @@ void soft_conn_leave(struct soft_qp *qp)
 		soft_conn_close(conn);
 		return;
 	}
-	/* An HCA acks without its owner's help: ack all requests that have been
-	 * placed before the QP leaves. */
+	/* An HCA acks without its owner's help: ack all placed requests before
+	 * the QP leaves. */
 	if (!qp->ctx->paused)
 		soft_stream_last_words(conn);
 	conn_linger(conn);
@@ -330,10 +331,10 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 /*
  * Sharing of one thread's turns between protection domains. While several
  * domains use a thread's devices, a turn of a device serves one socket of each.
- * Completions are shown after all socket operations of a turn, so each domain
- * waits for what the others move in it. Other sockets wait for later turns and
- * gather more data meanwhile: fewer operations move the same bytes. A single
- * domain uses the whole turn.
+ * Completions appear after all socket operations of a turn, so each domain
+ * waits for the others' operations in it. Other sockets wait for later turns
+ * and gather more data meanwhile: fewer operations move the same bytes. A
+ * single domain uses the whole turn.
  *
  * Domains that move little go first, as new traffic does in fq_codel (RFC
  * 8290). If one has an operation in a turn, those that move much wait for the
@@ -341,33 +342,34 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * with several devices gets to the next device sooner. While a domain that
  * moves little was active lately, the others rest on all devices until the
  * device of their last operation has had a turn without them. So at most one
- * operation of each is between two turns of a device, and the turn is shorter.
- * The device that has rested longest comes next, whatever the order of turns.
+ * operation of each lies between two turns of a device, and the turn is
+ * shorter. The device that has rested longest is next, whatever the order of
+ * turns.
  *
  * The thread is shared, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
  */
 
-/* A thread counts as shared for this number of turns of its devices after it
- * last changed between domains: a domain that waits for its peer moves nothing
+/* A thread counts as shared for this many turns of its devices after it last
+ * changed between domains: a domain that waits for its peer moves nothing
  * meanwhile. */
 #define LATELY 131072
 
-/* A domain moves little if it moves no more than this many bytes a turn, plus
- * what it saved up in 16 turns. */
+/* A domain moves little if it moves at most this many bytes per turn, plus what
+ * it saved in 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
-/* A domain that moves little counts as active for this number of turns after
- * its last operation: a peer's answer takes a few. So each small message costs
- * the others at most this. */
+/* A domain that moves little counts as active for this many turns after its
+ * last operation: a peer's answer takes a few. So each small message delays the
+ * others by at most this. */
 #define LITTLE_LATELY 128
 /* After an operation of this many bytes a domain counts as moving much for this
- * number of turns, even if it moves little: its peers' answers are small. The
- * others wait for shorter operations. */
+ * many turns, even if it moves little: its peers' answers are small. The others
+ * wait for shorter operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
-/* Rest at most this number of turns, in case that device has none. */
+/* Rest for at most this many turns, in case that device has none. */
 #define REST_MOST 64
 
 static _Thread_local struct {
@@ -377,9 +379,9 @@ static _Thread_local struct {
 	uint64_t waits; /* much_at of the device that has rested longest */
 } mine = { .waits = UINT64_MAX };
 
-/* If another device rests and its last operation is older, that device goes
+/* If another device rests and its last operation is older, that device is
  * first. Otherwise two devices whose turns alternate, one of which rests each
- * time, would remain so for ever. */
+ * time, would stay like that for ever. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||
@@ -392,7 +394,7 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		/* Set by another thread, which had more turns. */
+		/* Set by another thread that made more turns. */
 		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);
@@ -445,7 +447,7 @@ bool soft_share_over(const struct soft_conn *conn)
 	return false;
 }
 
-/* Never in two turns in a row: in the second all are served in list order,
+/* Never in two consecutive turns: in the second all are served in list order,
  * however many domains move little. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TCP connection (conn) of a QP pair, its bytes in and out, and the I/O
- * engines that move them. All of it runs under ctx->lock, mostly in a turn.
+ * The TCP connection (conn) of a QP pair, its received and sent bytes, and the
+ * I/O engines that move them. All of it runs under ctx->lock, mostly in a turn.
  */
 #ifndef MPIB_VERBS_SOFT_CONN_H
 #define MPIB_VERBS_SOFT_CONN_H
@@ -21,14 +21,13 @@
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
-/* in a turn with a domain that moves little */
+/* the same in a turn with a domain that moves little */
 #define SOFT_LITTLE_BYTES (80u << 10)
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
-#define SOFT_LEAD                                                              \
-	16384 /* the part of them to read before soft_stream.c goes on */
+#define SOFT_LEAD 16384 /* of these, bytes to read before soft_stream.c runs */
 #define SOFT_KEEP 128 /* most bytes kept for the next read: a partial header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
-/* Accepted connections without a hello, in all and from one address. */
+/* Accepted connections without a hello, in total and from one address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
 /* Limits of accepting: connections in one turn; in a burst; then one in this
@@ -47,7 +46,7 @@ enum soft_item_kind {
 	SOFT_ITEM_WQE
 };
 
-/* One message on its way into the socket. */
+/* One message that is being sent on the socket. */
 struct soft_item {
 	uint8_t hdr[SOFT_HDR_LEN];
 	enum soft_item_kind kind;
@@ -75,21 +74,22 @@ struct soft_conn {
 	enum soft_conn_state state;
 	bool queued, to_watch, watched;
 	bool rx_ready, tx_work, tx_blocked;
-	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
-	bool ended; /* the peer has closed; bytes before its end may be left */
-	bool greeted; /* state ASKING: the hello has left */
-	/* soft_stream.c: long messages come; read no more than the beginning of the
-	 * next. */
+	uint8_t events; /* SOFT_EV_*, seen by the engine, not handled yet */
+	bool ended; /* the peer has closed; some bytes may be unread */
+	bool greeted; /* state ASKING: the hello was sent */
+	/* soft_stream.c: long messages arrive; read no more than the beginning
+	 * of the next message. */
 	bool led;
 	bool indirect; /* soft_stream.c: reading into place failed once */
-	/* State UP: the QP that asked may be gone; only its bytes will tell. */
+	/* State UP: the QP that asked may be gone; only its next bytes will
+	 * show. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
-	uint32_t cur_off; /* bytes of cur that have left */
+	uint32_t cur_off; /* bytes of cur that were sent */
 	bool singly; /* one segment per send: some source memory is gone */
 	bool has_cur, cur_stale; /* stale: its WQE will be sent again anyway */
-	uint32_t rpos, rlen; /* parsed and all bytes of in */
-	uint8_t *last; /* last bytes to send in LINGER; NULL: all sent */
+	uint32_t rpos, rlen; /* parsed bytes, and all bytes, of in */
+	uint8_t *last; /* last bytes to send in LINGER; NULL: all were sent */
 	uint32_t last_len, last_off;
 	uint64_t expires; /* in all states but UP and DEAD */
 	TAILQ_ENTRY(soft_conn) ready_link;
@@ -121,7 +121,7 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
-	/* Different threads may call run() in turn at no extra cost. */
+	/* Different threads may call run() in turn without extra cost. */
 	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
@@ -129,7 +129,7 @@ struct soft_engine {
 	int (*fd)(struct soft_ctx *ctx);
 	/*
 	 * Watch the conns on ctx->to_watch, execute ctx->ops, and collect
-	 * readiness into conn->events and ctx->accept_ready. Never waits.
+	 * readiness in conn->events and ctx->accept_ready. Never waits.
 	 */
 	void (*run)(struct soft_ctx *ctx);
 	/* Stop watching a closed conn. False: not possible now, call again. */
@@ -141,8 +141,8 @@ extern const struct soft_engine soft_engine_epoll;
 /* Execute each of ctx->ops by its own system call. */
 void soft_ops_run(struct soft_ctx *ctx);
 
-/* soft_stream.c: a socket's bytes in; send.c: out. */
-/* Before the first turn of a context; any thread. */
+/* soft_stream.c: receiving on a socket; send.c: sending. */
+/* Call before the first turn of a context; any thread. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
@@ -154,18 +154,18 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 /* soft_conn.c */
 /* Begin a turn: find out whether domains share it. */
 void soft_share_begin(struct soft_ctx *ctx);
-/* Return whether conn must wait for a later turn, because others share this
- * one. */
+/* Return whether conn must wait for a later turn, because other domains share
+ * this one. */
 bool soft_share_over(const struct soft_conn *conn);
-/* Return whether those that move much may have to wait for the next turn: not
+/* Return whether domains that move much may have to wait for the next turn: not
  * twice in a row. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
 /* A domain that moves little was served in this turn. Return whether the others
- * give way. */
+ * wait. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
 /* A socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
-/* The operations of the turn are done: account for the bytes of each domain. */
+/* The operations of the turn are complete: account for each domain's bytes. */
 void soft_share_pay(const struct soft_ctx *ctx);
 
 /* soft_conn.c: from creation to close. */
@@ -195,7 +195,7 @@ void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
 /* Before another connection from this address: if too many have sent no hello,
  * close the oldest of them, of that address or of all. So silent connections do
- * not keep out those that send their hello at once. */
+ * not block callers that send their hello immediately. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 

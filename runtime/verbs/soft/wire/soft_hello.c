@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection comes up. Of the two QPs of a pair the one with the smaller
- * address, or else the smaller QP number, connects (dials), so there is never
+ * How a connection comes up. In a pair, the QP with the smaller address or, if
+ * these are equal, the smaller QP number connects (dials), so there is never
  * more than one connection. The hello of the dialing QP names both QPs and both
- * first PSNs, and the answer says whether there is such a QP, ready to receive.
- * Each hello of a QP has its token, which its peer knows. If the wanted QP does
- * not exist, the accepting side answers and keeps no state. The dialing QP asks
- * again until it does, even with nothing to send, because the peer may want to
- * send. It also dials again when the connection breaks; then both QPs go on
- * where they were.
+ * first PSNs, and the answer says whether that QP exists and is ready to
+ * receive. Each hello of a QP has its token, which its peer knows. If the
+ * wanted QP does not exist, the accepting side answers and keeps no state. The
+ * dialing QP asks again until it does, even with nothing to send, because the
+ * peer may want to send. It also dials again when the connection breaks; then
+ * both QPs continue where they were.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -50,7 +50,7 @@ static bool is_local(struct in_addr own, struct in_addr peer)
  *
  * Between two addresses of one machine there is no network to share, and
  * congestion control only costs (BBR paces by timers). So use reno, which every
- * kernel has and allows to every user. A large buffer does not help there
+ * kernel has and every user may select. A large buffer does not help there
  * either: data that waits in a socket leaves the caches before the peer reads
  * it, and displaces the data of other sockets.
  */
@@ -112,7 +112,7 @@ static int open_socket(struct soft_qp *qp)
 		return -errno;
 	soft_tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-	/* The peer compares our address with the GID (comes_from()). */
+	/* The peer compares this address with the GID (comes_from()). */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
 	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 &&
 	     errno != EINPROGRESS)) {
@@ -193,7 +193,7 @@ static bool hello_send_hello(struct soft_conn *conn, const struct soft_hello *h)
 	uint8_t out[SOFT_HELLO_LEN];
 
 	soft_hello_encode(out, h);
-	/* The first bytes sent on a connection always fit its buffer. */
+	/* The first bytes sent on a connection always fit into its buffer. */
 	return send(conn->fd, out, sizeof(out), MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	       sizeof(out);
 }
@@ -232,8 +232,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h is of the life of the peer that qp was connected to, and
- * names the life of qp; an unknown life matches. */
+/* Return whether h belongs to the life of the peer that qp was connected to,
+ * and names the life of qp; an unknown life matches. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -250,7 +250,7 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
 }
 
-/* Return the QP that h asks for, if it may connect; else NULL. */
+/* Return the QP that h asks for if it may connect, else NULL. */
 static struct soft_qp *hello_wanted(struct soft_conn *conn,
 				    const struct soft_hello *h)
 {
@@ -268,8 +268,9 @@ static struct soft_qp *hello_wanted(struct soft_conn *conn,
 static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
 	struct soft_qp *qp = hello_wanted(conn, ask);
-	/* If the asking QP was connected before (peer_life), the QP it looks
-	 * for will not come back: GONE. Otherwise that QP may still come. */
+	/* If the asking QP was connected before (peer_life), the QP that
+	 * it looks for will not come back: GONE. Otherwise that QP may
+	 * still come. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };
@@ -279,7 +280,8 @@ static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 		soft_conn_close(conn);
 		return;
 	}
-	/* The peer has noticed that the old connection broke, qp has not. */
+	/* The peer has noticed that the old connection broke, but qp has
+	 * not. */
 	if (qp->conn)
 		soft_conn_lost(qp->conn);
 	h.status = SOFT_HELLO_OK;
@@ -321,8 +323,8 @@ void soft_hello_recv(struct soft_conn *conn)
 
 /* The port of a context. Every host that reaches it may connect as often as it
  * likes, and each connection costs the context's thread some 12 us. So
- * accepting is limited, per turn and over time. Beyond that limit the engine
- * does not watch the port. */
+ * accepting is limited per turn and over time. Above the limit the engine does
+ * not watch the port. */
 
 #define A_TURN SOFT_ACCEPTS_A_TURN
 #define AT_ONCE SOFT_ACCEPTS_AT_ONCE
@@ -418,7 +420,7 @@ void soft_accept(struct soft_ctx *ctx)
 			return;
 		}
 		mpib_rate_pay(&ctx->accept_paid, now, SOFT_ACCEPT_EVERY);
-		/* Else this connection ended before it was accepted. */
+		/* Otherwise this connection ended before it was accepted. */
 		if (fd >= 0)
 			accept_one(ctx, fd, peer.sin_addr);
 	}

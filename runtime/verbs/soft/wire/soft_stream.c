@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes in. They are read into a buffer and copied from there to
- * their places from low to high addresses, for readers that poll a flag behind
- * the data; a read into place writes in any order, and is only for regions that
- * allow that (soft_stream.c). Whatever a peer sends, this file writes only where
- * soft_rx_iov() allows, and allocates nothing.
+ * Receiving on a socket. Bytes are read into a buffer and copied from there to
+ * their destinations in ascending order, for readers that poll a flag after the
+ * data. A read into place writes in any order, and is only for regions that
+ * allow it. Whatever a peer sends, this file writes only where soft_rx_iov()
+ * allows, and allocates nothing.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -20,12 +20,12 @@
 #include "verbs/soft/wire/soft_wire.h"
 #include "verbs/verbs.h"
 
-#define WORD 8 /* bytes that a reader may load at once, so never torn */
+#define WORD 8 /* bytes that a reader may load at once and must not see torn */
 
 /* The read buffers belong to the thread that makes turns, because they are
  * empty between two turns. A thread reads for all its contexts into the same
  * memory, which stays in the processor's cache. libc's free() releases it when
- * the thread ends, so that an unloaded library is not called. */
+ * the thread ends, so that no code of an unloaded library is called. */
 static pthread_key_t ahead_key;
 static pthread_once_t ahead_once = PTHREAD_ONCE_INIT;
 static int ahead_rc;
@@ -42,8 +42,8 @@ int soft_stream_init(void)
 }
 
 /* Return SOFT_AHEAD bytes for the n-th read of a turn, few of which are ever
- * touched; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. A
- * thread's first read, of a hello or of what follows it, allocates. */
+ * used; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. A
+ * thread's first read allocates. */
 static uint8_t *stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
@@ -58,8 +58,8 @@ static uint8_t *stream_ahead(unsigned n)
 	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
 }
 
-/* Return how many bytes to copy to to: all if they fill room, else only as many
- * as end on a word. */
+/* Return how many bytes to copy to `to`: all if they fill room, otherwise only
+ * as many as end on a word. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
 	size_t over = ((uintptr_t)to + have) % WORD;
@@ -69,8 +69,8 @@ static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 	return over < have ? have - over : 0;
 }
 
-/* Copy payload to its place, to the end of the segment. False: more bytes must
- * come, or the request was refused. */
+/* Copy payload to its destination, up to the end of the segment. False: more
+ * bytes must come, or the request was refused. */
 static bool place_segment(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -172,7 +172,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	case SOFT_OP_READ:
 		break;
 	}
-	/* A new message may cut off the current one only if that is dropped. */
+	/* A new message may cut off the current one only if the current one is
+	 * dropped. */
 	if (wants_more(qp) && qp->place != SOFT_PLACE_DROP)
 		return false;
 	if (h->op == SOFT_OP_READ_RESP) {
@@ -186,7 +187,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	return true;
 }
 
-/* Parse a header or place a segment. False: the buffer holds no more, or qp has
+/* Parse a header or place a segment. False: the buffer has no more, or qp has
  * left conn, or qp is dying and reads no more. */
 static bool stream_parse_one(struct soft_conn *conn)
 {
@@ -236,7 +237,7 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 	conn->rlen = len;
 	if (conn->state != SOFT_CONN_UP)
 		soft_hello_recv(conn);
-	/* Requests may follow right behind the answer to the hello. */
+	/* Requests may directly follow the answer to the hello. */
 	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
 		;
 	stream_keep(conn);
@@ -248,10 +249,10 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
  * before the completion (MPIB_ACCESS_ANY_ORDER) use this.
  *
  * One read takes as much of the message as possible. It is scattered as if the
- * header between two segments were always a MORE. If an ACK, for example, comes
- * in between, the bytes after it are out of place: they are reassembled for the
- * parser, and their places are written again. No byte is written outside the
- * message's range meanwhile.
+ * header between two segments were always a MORE. If for example an ACK comes
+ * in between, the bytes after it are misplaced: they are reassembled for the
+ * parser, and their destinations are written again. Meanwhile no byte is
+ * written outside the message's range.
  */
 
 #define LONG SOFT_SEGMENT /* shorter messages are copied as fast as this */
@@ -264,8 +265,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Return the place of the first byte of the arriving WRITE; NULL: not a WRITE,
- * or not one to read into place. */
+/* Return the destination of the first byte of the arriving WRITE; NULL: not a
+ * WRITE, or not one to read into place. */
 static uint8_t *place_of(const struct soft_conn *conn)
 {
 	const struct soft_qp *qp = conn->qp;
@@ -279,7 +280,7 @@ static uint8_t *place_of(const struct soft_conn *conn)
 			      IBV_ACCESS_REMOTE_WRITE | MPIB_ACCESS_ANY_ORDER);
 }
 
-/* Make op read into place. Returns its iovecs; 0: conn expects no payload for
+/* Make op read into place. Return its iovecs; 0: conn expects no payload for
  * that. */
 static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 {
@@ -310,7 +311,7 @@ static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 		off += some;
 		left -= some;
 	}
-	/* The next message's beginning, or the next segment's. */
+	/* The beginning of the next message, or of the next segment. */
 	if (off == segment) {
 		op->iov[n++] = (struct iovec){ aside, SOFT_LEAD };
 		op->asked += SOFT_LEAD;
@@ -373,7 +374,7 @@ static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 		}
 		if (conn->state != SOFT_CONN_UP || conn->qp != qp || qp->dying)
 			return;
-		/* Behind a header comes payload, behind payload a header. */
+		/* After a header comes payload, after payload a header. */
 		if (n && op->iov[i].iov_len == SOFT_HDR_LEN &&
 		    !is_next(conn, op, i + 1)) {
 			put_together(conn, op, i + 1, n);
@@ -439,9 +440,9 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		return;
 	}
 	/* The socket is empty: wait until the engine reports it readable. The
-	 * engine reports the peer's end only once (ended), so read on then.
-	 * Read on also after a direct read: a page may be missing, which only
-	 * the next read reports. */
+	 * engine reports the peer's end only once (ended), so continue reading
+	 * in that case. Also continue after a direct read: a page may be
+	 * missing, which only the next read reports. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)

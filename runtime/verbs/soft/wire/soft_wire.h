@@ -6,8 +6,8 @@
  * bytes and, for some, payload. All integers are big-endian; imm is copied
  * unchanged.
  *
- * The payload of a long message comes in segments. Each segment but the first
- * has a header of its own, MORE; between two segments an ACK, NAK, RNR or BYE
+ * The payload of a long message comes in segments. Each segment except the
+ * first has its own header, MORE; between two segments an ACK, NAK, RNR or BYE
  * may be sent.
  *
  * msn numbers the requests of one direction from 0. ack, in every header, is
@@ -15,13 +15,13 @@
  * and their completions are made. So an ACK is a header without payload, and
  * any other message carries an ack for free.
  *
- * A connection that breaks is made anew, and the hellos say how many requests
- * each side has done. Requests that the peer has not done are sent again from
- * their beginning, and READs whose answers were lost are repeated. life differs
- * for each use of a QP between two resets, so that a connection never continues
- * with a QP that was reset meanwhile. token is the sender's number, which only
+ * A broken connection is made again, and the hellos say how many requests each
+ * side has done. Requests that the peer has not done are sent again from their
+ * beginning, and READs whose answers were lost are repeated. life differs for
+ * each use of a QP between two resets, so that a connection never continues
+ * with a QP that was reset meanwhile. token is a number of the sender that only
  * the peer's owner received, by other means (soft_set_ece()): a host that can
- * reach the port but does not know it can neither join a QP nor cut its
+ * reach the port but does not know the token can neither join a QP nor cut its
  * connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
@@ -88,7 +88,8 @@ struct soft_hello {
 	uint32_t qpn, dest_qpn;
 	uint32_t sq_psn, rq_psn;
 	uint32_t life, peer_life; /* 0: not known yet */
-	uint32_t ack; /* requests of the peer that the sender has done */
+	/* number of the peer's requests that the sender has done */
+	uint32_t ack;
 	uint8_t gid[16], dest_gid[16];
 	uint64_t token;
 };
@@ -135,8 +136,8 @@ static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
 	memcpy(p + 28, &h->imm, 4);
 }
 
-/* False: a correct peer cannot have sent this header. The caller checks that
- * msn and ack fit the state of the QP. */
+/* Decode a header. False: a correct peer cannot have sent it. The caller checks
+ * that msn and ack fit the state of the QP. */
 static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 {
 	bool payload;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requester: which WQE is sent next, what the peer's answers mean for the
- * WQEs, and when to give up. The send queue has three free-running indices:
+ * The requester: which WQE is sent next, the effect of the peer's answers on
+ * the WQEs, and when to give up. The send queue has three free-running indices:
  * sq_una <= sq_next <= sq_tail.
  */
 #include "verbs/soft/wire/rc.h"
@@ -15,12 +15,12 @@
 
 /*
  * While the TCP connection is up, silence of the peer may only mean that the
- * peer's thread makes no turns at the moment; a real HCA answers without any
+ * peer's thread makes no turns at the moment; a real HCA answers without a
  * thread. So the ack timeout of a live connection is at least this long.
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
-/* The least ack timeout without a TCP connection, which may be about to come
+/* The shortest ack timeout without a TCP connection, which may be about to come
  * up; a real HCA needs none. */
 #define CONNECT_NS (500 * SOFT_MS)
 
@@ -48,8 +48,8 @@ static void tx_arm(struct soft_qp *qp)
 }
 
 /* An HCA does not learn that its peer is gone: it retries as the QP's
- * attributes say. So start the ack timer instead of failing the WQEs at
- * once. */
+ * attributes say. So start the ack timer instead of failing the WQEs
+ * immediately. */
 void soft_tx_unanswered(struct soft_qp *qp)
 {
 	if (qp->sq_una != soft_tx_end(qp))
@@ -191,7 +191,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack)
 	qp->reads_out = 0;
 	qp->rd_idx = qp->sq_una;
 	soft_tx_complete(qp);
-	/* Go back to READs whose answers got lost. */
+	/* Go back to READs whose answers were lost. */
 	qp->sq_next = skip_done(qp, qp->sq_una);
 }
 
@@ -281,7 +281,8 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	if (qp->attr.rnr_retry != 7)
 		qp->rnr_tries++;
 	qp->progress++;
-	/* The peer drops all that follows: send again from idx on, later. */
+	/* The peer drops everything that follows: later, send again from idx
+	 * on. */
 	qp->sq_next = idx;
 	qp->sq_off = 0;
 	qp->rd_idx = idx;
@@ -345,8 +346,8 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 		qp->ack_at = least;
 		return;
 	}
-	/* Time without turns of this context does not count: the answer may be
-	 * there, unread. */
+	/* Time without turns of this context does not count: the answer may
+	 * have arrived but not been read. */
 	if (qp->ctx->turn < qp->ack_turn + PATIENCE_TURNS) {
 		qp->ack_at = now + SOFT_MS;
 		return;

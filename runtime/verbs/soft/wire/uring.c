@@ -2,9 +2,10 @@
 /*
  * The io_uring engine. Sockets are watched by multishot polls, which live in
  * the ring and cost nothing while idle. Sends and receives never wait
- * (MSG_DONTWAIT), so they are done when the io_uring_enter() that submits them
- * returns: one system call serves every ready QP and leaves none in the kernel.
- * A turn that finds sockets readable makes a second call, to read them.
+ * (MSG_DONTWAIT), so they are complete when the io_uring_enter() that submits
+ * them returns: one system call serves every ready QP and leaves no operation
+ * in the kernel. A turn that finds sockets readable makes a second call, to
+ * read them.
  *
  * Sleepers wait on an eventfd of the ring, as deferred task work does not wake
  * the ring's own fd. The eventfd is off while there are no sleepers.
@@ -140,7 +141,7 @@ static void uring_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
-	/* One shot: while nothing listens to the port, it must not wake
+	/* One shot: while the port is not listened to, it must not wake
 	 * threads. */
 	if (soft_must_listen(ctx))
 		ctx->listen_watched =
@@ -168,8 +169,8 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* Give up the ring. Operations it has not started keep -EINTR, and are tried
- * again. */
+/* Give up the ring. Operations that it has not started keep -EINTR, and are
+ * tried again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
@@ -274,7 +275,7 @@ static unsigned prep_ops(struct soft_ctx *ctx)
 		struct soft_op *op = &ctx->ops[i];
 		struct io_uring_sqe *sqe = NULL;
 
-		/* The result until the operation is done: try again. */
+		/* The result until the operation has completed: try again. */
 		op->res = -EINTR;
 		if (op->conn->state != SOFT_CONN_DEAD)
 			sqe = get_sqe(ctx);
@@ -319,8 +320,8 @@ static int uring_enter(struct soft_uring *u)
 	return io_uring_submit_and_get_events(&u->ring);
 }
 
-/* Switch the eventfd on if there are sleepers. Called before must_enter() looks
- * at the flags: task work added after that look signals the eventfd. */
+/* Switch the eventfd on if there are sleepers. Call this before must_enter()
+ * reads the flags: task work that is added after that signals the eventfd. */
 static void listen_for_sleep(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -340,7 +341,8 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 	__sync_synchronize();
 }
 
-/* Submit ctx->ops and complete them. False: none was, the ring is useless. */
+/* Submit ctx->ops and complete them. False: none was submitted, and the ring is
+ * useless. */
 static bool uring_turn(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -357,9 +359,10 @@ static bool uring_turn(struct soft_ctx *ctx)
 			return false;
 	}
 	got += uring_reap(ctx);
-	/* Sends and receives do not wait, so all that were submitted are done.
-	 * Submit again what was refused because memory or room for completions
-	 * was short: no operation may use the iovecs after this turn. */
+	/* Sends and receives do not wait, so all submitted ones have completed.
+	 * Submit again those that were refused because memory or room for
+	 * completions was short: no operation may use the iovecs after this
+	 * turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
 		got += uring_reap(ctx);
@@ -369,7 +372,7 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
-/* If a ring submits nothing, discard what was prepared in it, too. */
+/* If a ring submits nothing, also discard the operations prepared in it. */
 static void uring_run(struct soft_ctx *ctx)
 {
 	if (!ctx->uring->lost)
