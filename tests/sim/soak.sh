@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A soak goes on where its file ends, adds up all of it, and names what failed: here
-# what --suspect has fail. What is broken off adds nothing.
+# A soak continues where its file ends, adds up all of it, and names the seeds that
+# failed; here --suspect makes them fail. An interrupted stretch adds nothing.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage.sh SOURCE: what people run finds its own folder by the name that documents
-# have for it, also for somebody who exports CDPATH, where cd prints where it went;
-# and its figures have a point for somebody whose language has a comma.
+# usage.sh SOURCE: scripts for users find their own folder when called as documented,
+# even if CDPATH is exported, with which cd prints the directory; and they print
+# numbers with a decimal point in any locale.
 . "$(dirname "$0")/../../support/lines.sh"
 cd "$1" || exit 1
 said=$(LC_ALL=de_DE.UTF-8 bash -c '. cmake/usage.sh && echo "$LC_ALL"' 2>/dev/null)

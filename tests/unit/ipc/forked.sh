@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# forked.sh CLIENT_H TEST_ATTACH_C: the test of a forked child makes each call
-# that there is, so that one which is added cannot be forgotten.
+# forked.sh CLIENT_H TEST_ATTACH_C: the test of a forked child makes every
+# call, so that a new call cannot be forgotten.
 set -eu
 . "$(dirname "$0")/../../support/lines.sh"
 

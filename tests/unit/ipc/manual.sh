@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # manual.sh HEADERS... PAGES...: each function of the headers is named by one page of
-# section 3, no page names another, and each error of the headers is there.
+# section 3, no page names another, and each error of the headers is documented.
 set -eu
 header=()
 while [[ $1 == *.h ]]; do

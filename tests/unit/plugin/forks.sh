@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# forks.sh DIR: each static mutex of the plugin is made anew in a forked child,
-# where the thread that held it is not.
+# forks.sh DIR: each static mutex of the plugin is initialized again in a forked
+# child, which does not have the thread that held it.
 set -eu
 
 bad=0
