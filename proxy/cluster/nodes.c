@@ -425,7 +425,7 @@ static int agents_by_sout(const void *a, const void *b)
 	return (x->sout > y->sout) - (x->sout < y->sout);
 }
 
-/* Keep one claim per SOUT. */
+/* Keep one entry per SOUT. */
 static void agents_settle(struct agents_view *x)
 {
 	size_t kept = 0;

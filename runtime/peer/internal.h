@@ -359,8 +359,8 @@ void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
 /* Return whether a caller that claims to be the peer was welcomed and has not
  * proved it yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* This node's own call was first: drop the callers that claim to be the
- * peer. */
+/* This node's own call was first: drop the callers that say that they are
+ * the peer. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
 /* Listen on this node's addresses. -errno and why: the first address failed. If
