@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Sourced: sets $net, the first three bytes of addresses that no other test or bench uses. Tests run at the same time, and a proxy
-# listens at the address of its rail. The whole ${net%.*} is claimed, so other
-# third bytes are free, too: by a lock on a file that ends with this shell and
-# what it started. addr.h does the same for programs.
+# Sourced: sets $net, the first three bytes of addresses that no other test or
+# bench uses. Tests run at the same time, and a proxy listens at the address of
+# its rail. The whole ${net%.*} is claimed, so other third bytes are free, too: by
+# a lock on a file that ends with this shell and what it started. addr.h does the
+# same for programs.
 net_files=()
 
 # net_claim: claim another network, in addition to those of this shell.
