@@ -299,14 +299,15 @@ CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
 }
 
 static unsigned waits; /* waits of the test's thread for the proxy */
-static pthread_t tester;
+static _Atomic pthread_t tester;
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 {
-	waits += timeout > 0 && pthread_equal(pthread_self(), tester);
+	if (timeout > 0 && pthread_equal(pthread_self(), tester))
+		waits++;
 	return __real_poll(p, n, timeout);
 }
 
