@@ -313,13 +313,16 @@ static bool is_same(int fd, int dir, const char *name)
 	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
-bool mpib_rundir_is_whole(const struct mpib_rundir *rd)
+/* Return whether the directory and its lock file are still at their paths. */
+static bool rundir_is_whole(const struct mpib_rundir *rd)
 {
 	return is_same(rd->dir, AT_FDCWD, rd->path) &&
 	       is_same(rd->lock, rd->dir, LOCK);
 }
 
-int mpib_rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
+/* If not, make and lock them again. On failure rd stays as it is. -EBUSY:
+ * another proxy serves there now. -errno. */
+static int rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
 {
 	struct mpib_rundir again;
 	int rc = mpib_rundir_open(&again, rd->path, group, why);
@@ -338,7 +341,7 @@ bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name)
 	return fstatat(rd->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool mpib_rundir_has_admin(const struct mpib_rundir *rd)
+static bool rundir_has_admin(const struct mpib_rundir *rd)
 {
 	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
 
@@ -417,7 +420,7 @@ static void socket_check(struct mpib_proxy *p, const struct proxy_socket *s)
 	char why[MPIB_WHY_MAX];
 	int rc;
 
-	if (!s->acceptor || (s->admin ? mpib_rundir_has_admin(&p->rundir)
+	if (!s->acceptor || (s->admin ? rundir_has_admin(&p->rundir)
 				      : mpib_rundir_has(&p->rundir, s->name)))
 		return;
 	rc = socket_renew(p, s, why);
@@ -437,9 +440,9 @@ static bool check_directory(struct mpib_proxy *p)
 	char why[MPIB_WHY_MAX];
 	int rc;
 
-	if (mpib_rundir_is_whole(&p->rundir))
+	if (rundir_is_whole(&p->rundir))
 		return true;
-	rc = mpib_rundir_renew(&p->rundir, p->cfg.run_group, why);
+	rc = rundir_renew(&p->rundir, p->cfg.run_group, why);
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
 	if (rc < 0)

@@ -34,15 +34,9 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
 /* Write the pid of the serving process into proxy.pid. -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
-/* Return whether the directory and its lock file are still at their paths. */
-bool mpib_rundir_is_whole(const struct mpib_rundir *rd);
-/* If not, make and lock them again. On failure rd stays as it is. -EBUSY:
- * another proxy serves there now. -errno. */
-int mpib_rundir_renew(struct mpib_rundir *rd, const char *group, char *why);
 /* Return whether the socket of that name still exists; the same for the admin
  * socket. */
 bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name);
-bool mpib_rundir_has_admin(const struct mpib_rundir *rd);
 /* Make a listening socket of type SOCK_SEQPACKET or SOCK_STREAM with mode 0660,
  * replacing the one that a dead proxy left. fd, or -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,

@@ -215,9 +215,6 @@ void proxy_clients_serve(struct proxy_clients *all);
 /* Hang up on a client that ended or must go; why is logged. s is freed in a
  * later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);
-/* Free the client arg, for which no callback may be pending. The type is that
- * of a timer's function. */
-void proxy_client_free(void *arg);
 /* Take the next step of closing a client, if it is due. */
 void proxy_client_advance(struct proxy_client *s);
 /* Loop callback: the socket of the client arg is readable. */

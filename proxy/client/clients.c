@@ -27,7 +27,9 @@
  * death. */
 #define LET_GO (50 * MPIB_MSEC)
 
-void proxy_client_free(void *arg)
+/* Free the client arg, for which no callback may be pending. The type is that
+ * of a timer's function. */
+static void proxy_client_free(void *arg)
 {
 	struct proxy_client *s = arg;
 	struct proxy_clients *all = s->all;

@@ -84,7 +84,6 @@ unsigned mpib_cluster_alike(const struct mpib_setting **list);
 bool mpib_cluster_text_make(struct mpib_cluster *c);
 /* Return the last text that was made; NULL: memory was short. */
 const char *mpib_cluster_text(const struct mpib_cluster *c);
-void mpib_cluster_text_drop(struct mpib_cluster *c);
 
 /* nodes.c: return the last words of the peers' agents as a new reference, or
  * NULL. Excludes nodes whose SOUT a node at another address claims, too. */

@@ -308,7 +308,7 @@ static void view_own(struct cluster_view *x)
 	view_told(x, &t);
 }
 
-void mpib_cluster_text_drop(struct mpib_cluster *c)
+static void cluster_text_drop(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
 
@@ -325,7 +325,7 @@ static bool text_begin(struct mpib_cluster *c)
 	char *before = t->whole;
 
 	t->whole = NULL;
-	mpib_cluster_text_drop(c);
+	cluster_text_drop(c);
 	if (!mpib_view_part_begin(&t->part)) {
 		free(before);
 		return false;

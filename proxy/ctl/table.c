@@ -302,7 +302,8 @@ static double field_number(json_t *v)
 			       : (double)(uint64_t)field_sum(v);
 }
 
-bool mpib_says(json_t *value)
+/* Return whether the field exists and is neither 0, false nor empty. */
+static bool says(json_t *value)
 {
 	if (json_is_string(value))
 		return *json_string_value(value);
@@ -428,7 +429,7 @@ static bool put_field(char *buf, size_t len, const char *text, size_t size,
 	if (names < size)
 		snprintf(form, sizeof(form), "%.*s", (int)(size - names - 1),
 			 text + names + 1);
-	for (; at < names && !mpib_says(f.value); at += n + 1) {
+	for (; at < names && !says(f.value); at += n + 1) {
 		n = strcspn(text + at, "|:}");
 		if (text[at] == '=') {
 			snprintf(buf, len, "%.*s", (int)n - 1, text + at + 1);
@@ -438,7 +439,7 @@ static bool put_field(char *buf, size_t len, const char *text, size_t size,
 	}
 	if (!quiet)
 		put_json(buf, len, &f, form);
-	return mpib_says(f.value);
+	return says(f.value);
 }
 
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row)
@@ -507,7 +508,7 @@ static void add_rows(struct table *t, const struct mpib_column *columns,
 
 	json_array_foreach(rows, i, row)
 	{
-		if (!but || mpib_says(json_object_get(row, but)))
+		if (!but || says(json_object_get(row, but)))
 			add_row(t, columns, row);
 	}
 }

@@ -73,8 +73,6 @@ void mpib_columns_show(bool wide, bool rates);
 
 /* Write the template with the fields of row into buf, truncated to its size. */
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
-/* Return whether the field exists and is neither 0, false nor empty. */
-bool mpib_says(json_t *value);
 
 /* Print a table with one line per row of the lists, without the rows whose
  * field `but` is 0. more and but may be NULL. Exits the process if memory is

@@ -94,7 +94,9 @@ uint16_t mpib_address_take(const void *sa, struct in6_addr *addr)
 	return ntohs(v4->sin_port);
 }
 
-bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr)
+/* Get an interface's address. False: it has none, or its family is neither IPv4
+ * nor IPv6. */
+static bool address_of_interface(const struct ifaddrs *i, struct in6_addr *addr)
 {
 	int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
 
@@ -114,7 +116,7 @@ void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE])
 	for (const struct ifaddrs *i = all; i && !*name; i = i->ifa_next) {
 		struct in6_addr addr;
 
-		if (mpib_address_of_interface(i, &addr) &&
+		if (address_of_interface(i, &addr) &&
 		    mpib_address_same(&addr, own))
 			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
 	}
@@ -244,7 +246,7 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 		struct in6_addr addr;
 		unsigned bits;
 
-		if (!i->ifa_netmask || !mpib_address_of_interface(i, &addr))
+		if (!i->ifa_netmask || !address_of_interface(i, &addr))
 			continue;
 		bits = bits_of(i->ifa_netmask);
 		/* All of 127.0.0.0/8 belongs to this machine. */

@@ -35,9 +35,6 @@ socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 			      struct sockaddr_storage *sa);
 /* Read a struct sockaddr of either family. Return the port in host order. */
 uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
-/* Get an interface's address. False: it has none, or its family is neither IPv4
- * nor IPv6. */
-bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr);
 /* Write the name of the interface that has exactly this address, or "". */
 void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
 /* Find this machine's source address on its default route, without sending

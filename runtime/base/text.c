@@ -165,7 +165,9 @@ static unsigned suggest_min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
-unsigned mpib_edit_distance(const char *a, const char *b)
+/* Return the number of insertions, removals and replacements that turn a into
+ * b; 63 if either is longer than 63 bytes. Any thread. */
+static unsigned edit_distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b);
 	unsigned row[WORD_MAX + 1];
@@ -192,7 +194,7 @@ unsigned mpib_edit_distance(const char *a, const char *b)
 
 void mpib_suggest_try(struct mpib_suggest *s, const char *candidate)
 {
-	unsigned d = mpib_edit_distance(s->typed, candidate);
+	unsigned d = edit_distance(s->typed, candidate);
 
 	if (!s->best || d < s->distance) {
 		s->best = candidate;

@@ -52,10 +52,6 @@ void mpib_utf8_make(char *text);
 /* Replace each byte that is not printable ASCII by "?". */
 void mpib_ascii_make(char *text);
 
-/* Return the number of insertions, removals and replacements that turn a into
- * b; 63 if either is longer than 63 bytes. Any thread. */
-unsigned mpib_edit_distance(const char *a, const char *b);
-
 /* Find the name that a mistyped word was meant to be: set typed, try every
  * candidate, then get the best one. Any thread. */
 struct mpib_suggest {

@@ -135,7 +135,9 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 	r->over = r->slow = true;
 }
 
-bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r)
+/* The same with the result of the completion word. False: r has not completed,
+ * or is not wholly pushed. */
+static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
 
@@ -164,8 +166,7 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 	for (unsigned i = first; i < end; i++) {
 		struct mpib_request *other = conn->placed[i];
 
-		if (!has_next_gen(conn, other) &&
-		    mpib_request_note(conn, other)) {
+		if (!has_next_gen(conn, other) && request_note(conn, other)) {
 			move_place(conn, r, other);
 			return true;
 		}

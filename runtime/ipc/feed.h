@@ -115,9 +115,6 @@ void mpib_feed(struct mpib_conn *conn);
  * request can have the place of r. */
 void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 		      int32_t result);
-/* The same with the result of the completion word. False: r has not completed,
- * or is not wholly pushed. */
-bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r);
 /* r is unused: give it the generation of the word at its place, an earlier
  * request's. */
 void mpib_place_rest(struct mpib_request *r);

@@ -204,10 +204,6 @@ int soft_listen(struct soft_ctx *ctx);
 /* The port is readable: accept a few, or set accept_at. */
 void soft_accept(struct soft_ctx *ctx);
 
-/* soft_hello.c: how a connection comes up. */
-struct sockaddr_in soft_address(struct in_addr addr, unsigned port);
-/* Set the options of a socket between two addresses. */
-void soft_tune(int fd, struct in_addr own, struct in_addr peer);
 /* Handle qp's timer conn_at: connect, or end a QP that is dying. */
 void soft_dial(struct soft_qp *qp, uint64_t now);
 void soft_dial_later(struct soft_qp *qp);

@@ -28,7 +28,8 @@
 #define BACKOFF_MAX (64 * SOFT_MS)
 #define LOCAL_SNDBUF 524288 /* the kernel doubles it, for its own overhead */
 
-struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
+/* soft_hello.c: how a connection comes up. */
+static struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
 {
 	return (struct sockaddr_in){
 		.sin_family = AF_INET,
@@ -54,7 +55,7 @@ static bool is_local(struct in_addr own, struct in_addr peer)
  * either: data that waits in a socket leaves the caches before the peer reads
  * it, and displaces the data of other sockets.
  */
-void soft_tune(int fd, struct in_addr own, struct in_addr peer)
+static void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
 	static const char reno[] = "reno";
 	int one = 1, waits = LOCAL_SNDBUF;
