@@ -63,14 +63,15 @@ static void release(const struct ibv_context *ctx, bool place)
 
 void placement_set(struct ibv_context *ctx, enum placement how)
 {
-	unsigned i = 0;
-
 	if (placement_of(ctx) == LATE && how == PLACED)
 		release(ctx, true);
-	while (i < DEVICES && devices[i].ctx && devices[i].ctx != ctx)
-		i++;
-	assert_true(i < DEVICES);
-	devices[i] = (struct device){ ctx, how };
+	for (unsigned i = 0; i < DEVICES; i++) {
+		if (devices[i].ctx && devices[i].ctx != ctx)
+			continue;
+		devices[i] = (struct device){ ctx, how };
+		return;
+	}
+	fail_msg("more than %u devices", DEVICES);
 }
 
 bool placement_waits(const struct ibv_context *ctx)
