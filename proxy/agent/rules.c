@@ -51,10 +51,10 @@ bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 		return rule->drains = true;
 	}
 	return mpib_agent_bad(why,
-			      "\"%.48s %.48s\" is no rule (give static and "
-			      "SUP's share of 1024, drain and sout or sup, or "
+			      "%.48s%s%.48s: not a rule (give static and SUP's "
+			      "share of 1024, drain and sout or sup, or "
 			      "adaptive)",
-			      word, arg);
+			      *word ? word : "rule", *arg ? " " : "", arg);
 }
 
 static bool for_peer(struct mpib_agent_rule *rule, const char *text)

@@ -605,7 +605,6 @@ static void hello_probe(struct proxy_client *s,
 }
 
 /* False: the HELLO was refused. */
-/* False: the HELLO was refused. */
 static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device, uint32_t wish)
 {

@@ -67,9 +67,13 @@ static void add_label(struct labels *l, const char *name, const char *value)
 	l->len += (size_t)sprintf(l->text + l->len, "%s%s=\"",
 				  l->len ? "," : "", name);
 	for (; value < end; value++) {
-		if (strchr("\\\"\n", *value))
+		char c = *value;
+
+		if (strchr("\\\"\n", c))
 			l->text[l->len++] = '\\';
-		l->text[l->len++] = *value == '\n' ? 'n' : *value;
+		if (c == '\n')
+			c = 'n';
+		l->text[l->len++] = c;
 	}
 	l->text[l->len++] = '"';
 	l->text[l->len] = '\0';

@@ -152,10 +152,3 @@ void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait)
 	wait->waiting = false;
 	TAILQ_REMOVE(&g->waits, wait, link);
 }
-
-void mpib_gather_stop(struct mpib_gather *g)
-{
-	mpib_timer_disarm(g->loop, &g->again);
-	while (!TAILQ_EMPTY(&g->waits))
-		mpib_gather_forget(g, TAILQ_FIRST(&g->waits));
-}

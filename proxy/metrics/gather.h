@@ -63,10 +63,6 @@ void mpib_gather_keep(struct mpib_gather *g);
 void mpib_gather_release(struct mpib_gather *g);
 /* Cancel: fn will not be called. Does nothing if wait is not waiting. */
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
-/* Cancel all waits. All snapshots must be released. *g must stay valid until
- * mpib_engine_close() returns, since a snapshot in progress may still call
- * back. */
-void mpib_gather_stop(struct mpib_gather *g);
 
 /* The limit on one user's readers, for all sockets that show statistics. */
 

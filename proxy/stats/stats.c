@@ -252,6 +252,19 @@ static int open_door(struct mpib_stats *st, enum mpib_stats_door which, int fd)
 	return mpib_acceptor_open(&door->acceptor);
 }
 
+/* Hang up on all readers and free stats. */
+static void stats_close(struct mpib_stats *stats)
+{
+	for (unsigned i = 0; i < MPIB_STATS_DOORS; i++)
+		mpib_acceptor_close(&stats->door[i].acceptor);
+	while (!TAILQ_EMPTY(&stats->readers))
+		stats_reader_drop(TAILQ_FIRST(&stats->readers));
+	if (stats->cluster.waiting)
+		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
+	mpib_timer_disarm(stats->loop, &stats->work);
+	free(stats);
+}
+
 int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats)
@@ -275,7 +288,7 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 	if (rc == 0)
 		*stats = st;
 	else
-		mpib_stats_close(st);
+		stats_close(st);
 	return rc;
 }
 
@@ -284,16 +297,4 @@ struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
 {
 	return stats && stats->door[which].stats ? &stats->door[which].acceptor
 						 : NULL;
-}
-
-void mpib_stats_close(struct mpib_stats *stats)
-{
-	for (unsigned i = 0; i < MPIB_STATS_DOORS; i++)
-		mpib_acceptor_close(&stats->door[i].acceptor);
-	while (!TAILQ_EMPTY(&stats->readers))
-		stats_reader_drop(TAILQ_FIRST(&stats->readers));
-	if (stats->cluster.waiting)
-		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
-	mpib_timer_disarm(stats->loop, &stats->work);
-	free(stats);
 }

@@ -38,7 +38,5 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
  * absent. */
 struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
 					  enum mpib_stats_door which);
-/* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
-void mpib_stats_close(struct mpib_stats *stats);
 
 #endif

@@ -17,16 +17,11 @@ int mpib_history_init(struct mpib_history *h, unsigned rails)
 	h->rail = calloc((size_t)MPIB_HISTORY_KEPT * rails, sizeof(*h->rail));
 	if (h->sample && h->rail)
 		return 0;
-	mpib_history_fini(h);
-	return -ENOMEM;
-}
-
-void mpib_history_fini(struct mpib_history *h)
-{
 	free(h->sample);
 	free(h->rail);
 	h->sample = NULL;
 	h->rail = NULL;
+	return -ENOMEM;
 }
 
 void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,

@@ -36,7 +36,6 @@ struct mpib_view;
 
 /* Allocate for the given number of rails. Returns 0 or -ENOMEM. */
 int mpib_history_init(struct mpib_history *h, unsigned rails);
-void mpib_history_fini(struct mpib_history *h);
 /* Add a sample of v's snapshot. */
 void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 		      uint64_t time_ns);

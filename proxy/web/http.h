@@ -24,7 +24,7 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 const char *mpib_http_scheme(const struct mpib_http *http);
 /* Return the address with the actual port: "127.0.0.1:9495". */
 const char *mpib_http_address(const struct mpib_http *http);
-/* Close all connections. Call before mpib_gather_stop(). */
+/* Close all connections. */
 void mpib_http_close(struct mpib_http *http);
 
 /* The listening socket of HTTP. Private to web/. */

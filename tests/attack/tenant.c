@@ -138,8 +138,10 @@ pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready)
 	struct pollfd told = { .fd = ready, .events = POLLIN };
 	char byte;
 
-	while (poll(&told, 1, 100) == 0)
+	for (unsigned i = 0; poll(&told, 1, 100) == 0; i++) {
 		attacker_check(pid);
+		assert_in_range(i, 0, 600);
+	}
 	assert_int_equal(read(ready, &byte, 1), 1);
 	return pid;
 }

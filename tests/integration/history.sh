@@ -30,7 +30,7 @@ ctl history 61 2>/dev/null
 [ $? -eq 1 ] || fail "more than an hour"
 
 grows() {
-	[ "$(ctl counters -o counter,value | awk '$1 == "tx_bytes" { n += $2 } END { print n > 0 }')" = 1 ]
+	[ "$(ctl counters -o counter,value | awk '$1 == "tx_bytes" { n += $2 } END { print (n > 0) }')" = 1 ]
 }
 await grows || fail "no counter grows"
 

@@ -47,7 +47,7 @@ TEST(the_stats_socket_returns_metrics)
 	dprintf(fd, "metrics\nconfig\n");
 	shutdown(fd, SHUT_WR);
 	text = drain(fd);
-	assert_non_null(strstr(text, "\\n# TYPE mpib_build_info gauge\\n"));
+	assert_non_null(strstr(text, "\"# TYPE mpib_build_info gauge\\n"));
 	assert_non_null(
 		strstr(text, "\\nmpib_rail_up{rail=\\\"SOUT\\\"} 1\\n"));
 	assert_non_null(strstr(text, "\\nmpib_rail_up{rail=\\\"SUP\\\"} 1\\n"));

@@ -59,8 +59,8 @@ fixture_test(what_is_wrong_is_named_with_its_line)
 		const char *text, *says;
 	} row[] = {
 		{ "\n# x\nrul static 1\n", "conf:3: unknown word \"rul\"" },
-		{ "rule\n", "conf:1: \" \" is no rule" },
-		{ "rule static 1025\n", "\"static 1025\" is no rule" },
+		{ "rule\n", "conf:1: rule: not a rule" },
+		{ "rule static 1025\n", "static 1025: not a rule" },
 		{ "rule peer 10.0.0 static 1\n", "peer 10.0.0: it takes" },
 		{ "rule peer\n", "peer : it takes" },
 		{ "rule network 10.0.0.1/8 static 1\n", "network 10.0.0.1/8" },

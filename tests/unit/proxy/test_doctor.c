@@ -130,9 +130,10 @@ static void assert_found(const struct mpib_doctor *d, const char *want)
 	OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400", "active")                 \
 	"," OF("a.SUP", "SUP", "rdma:mlx5_1:1", "400", "active") ","
 #define B_SUP "," OF("b.SUP", "SUP", "rdma:mlx5_0:1", "400", "active") "]"
-#define STAT(nice)                                                             \
-	"1/stat", "1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 " nice   \
-		  " 3 0 64 0 0\n"
+#define NICE_OF_MINUS_5                                                        \
+	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 -5 3 0 64 0 0\n"
+#define NICE_OF_19                                                             \
+	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 19 3 0 64 0 0\n"
 
 static const struct patient {
 	const char *name;
@@ -219,13 +220,13 @@ static const struct patient {
 	{ .name = "enough CPU",
 	  .rails = "[]",
 	  .check = { mpib_check_cpu },
-	  .file = { STAT("-5"), "1/cgroup", "0::/system/mpib\n",
+	  .file = { "1/stat", NICE_OF_MINUS_5, "1/cgroup", "0::/system/mpib\n",
 		    "fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n" },
 	  .found = { "OK|cpu|nice -5, never throttled" } },
 	{ .name = "throttled, as a container of the pod",
 	  .rails = "[]",
 	  .check = { mpib_check_cpu },
-	  .file = { STAT("19"), "1/cgroup", "0::/pods/pod/mpib\n",
+	  .file = { "1/stat", NICE_OF_19, "1/cgroup", "0::/pods/pod/mpib\n",
 		    "fs/cgroup/pods/pod/cpu.stat",
 		    "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
 		    "throttled_usec 2500000\n" },

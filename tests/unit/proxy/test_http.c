@@ -90,7 +90,7 @@ static int teardown(void **state)
 	for (unsigned i = 0; i < VISITORS; i++)
 		close(fd[i]);
 	mpib_http_close(http);
-	mpib_gather_stop(&gather);
+	mpib_timer_disarm(&loop, &gather.again);
 	mpib_loop_fini(&loop);
 	return 0;
 }
