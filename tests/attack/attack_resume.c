@@ -41,120 +41,6 @@ static uint64_t random64(void)
 	return getrandom(&v, sizeof(v), 0) == sizeof(v) ? v : 1;
 }
 
-/* Choose an address that has, may have, or never has a proxy. */
-static void some_address(uint8_t addr[16], uint16_t *port)
-{
-	memset(addr, 0, 16);
-	addr[10] = addr[11] = 0xff;
-	addr[12] = 127;
-	addr[13] = (uint8_t)random64();
-	addr[15] = (uint8_t)random64();
-	*port = (uint16_t)random64();
-}
-
-/* Send the i-th wrong RESUME, as plausible as possible. */
-static void ask_wrongly(int sock, unsigned i)
-{
-	struct mpib_ctl_resume resume = {
-		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
-		.conn = i % (MPIB_INDEXES_MAX + 8),
-		.key = i % 7 ? random64() : i % 2,
-		.number = i % 5 ? random64() : i % 3,
-		.base = random64(),
-	};
-	struct mpib_ctl_connect connect = {
-		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(connect) },
-		.conn = resume.conn,
-		.traffic_class = -1,
-		.key = resume.key,
-		.number = resume.number,
-		.peer_number = random64(),
-		.handle = { .magic = MPIB_HANDLE_MAGIC,
-			    .shard = (uint16_t)(i % 3),
-			    .nonce = random64() },
-	};
-	struct mpib_ctl_listen listen = {
-		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
-		.nonce = i % 4 ? random64() : UINT64_MAX,
-	};
-	struct mpib_ctl_id close = {
-		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
-		.id = (uint32_t)random64() % MPIB_INDEXES_MAX,
-	};
-	struct mpib_ctl_header *which[] = { &resume.h, &connect.h, &listen.h,
-					    &resume.h, &close.h };
-
-	some_address(resume.addr, &resume.port);
-	some_address(connect.handle.addr6, &connect.handle.port);
-	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
-}
-
-/* Read the answers that have arrived, without waiting. */
-static void drain(int sock)
-{
-	static char answer[MPIB_CTL_MAX];
-
-	while (recv(sock, answer, sizeof(answer), MSG_DONTWAIT) > 0)
-		;
-}
-
-static int ask_without_end(void *arg)
-{
-	const unsigned *dies_after = arg;
-	bool begun = false;
-
-	for (;;) {
-		int sock = tenant_hello(node[0].dir);
-
-		if (sock < 0) { /* the proxy is down, or hung up */
-			poll(NULL, 0, 20);
-			continue;
-		}
-		for (unsigned i = 0; i < *dies_after; i++) {
-			struct pollfd p = { .fd = sock, .events = POLLOUT };
-
-			if (poll(&p, 1, 100) < 0 || p.revents & POLLHUP)
-				break;
-			ask_wrongly(sock, i);
-			drain(sock);
-		}
-		close(sock);
-		if (!begun && write(ready[1], "x", 1) != 1)
-			return 1;
-		begun = true;
-	}
-}
-
-/* Kill the victim's proxies one by one meanwhile. */
-static void the_victim_resumes_beside(unsigned dies_after)
-{
-	pid_t pid[CLIENTS];
-
-	attack_needs_root();
-	for (unsigned i = 0; i < CLIENTS; i++)
-		pid[i] = attacker_begin(ask_without_end, &dies_after, ready[0]);
-	victim_goes_on(victim, 64);
-	atomic_store(&victim->killed, true);
-	for (unsigned i = 0; i < 4; i++) {
-		node_kill(&node[i % 2]);
-		node_again(&node[i % 2]);
-		victim_goes_on(victim, 64);
-	}
-	atomic_store(&victim->killed, false);
-	for (unsigned i = 0; i < CLIENTS; i++)
-		child_kill(pid[i]);
-}
-
-TEST(strangers_resume_nothing)
-{
-	the_victim_resumes_beside(3000);
-}
-
-TEST(dying_clients_do_not_delay_others_resumes)
-{
-	the_victim_resumes_beside(50);
-}
-
 /* Resume its own connections with wrong completion states. */
 static int lie_about_its_own(void *arg)
 {
@@ -268,6 +154,120 @@ TEST(resuming_a_closed_connection_cuts_no_link)
 	assert_int_equal(tenant_run(ATTACKER, ask_again_for_the_closed, NULL),
 			 0);
 	victim_goes_on(victim, 64);
+}
+
+/* Choose an address that has, may have, or never has a proxy. */
+static void some_address(uint8_t addr[16], uint16_t *port)
+{
+	memset(addr, 0, 16);
+	addr[10] = addr[11] = 0xff;
+	addr[12] = 127;
+	addr[13] = (uint8_t)random64();
+	addr[15] = (uint8_t)random64();
+	*port = (uint16_t)random64();
+}
+
+/* Send the i-th wrong RESUME, as plausible as possible. */
+static void ask_wrongly(int sock, unsigned i)
+{
+	struct mpib_ctl_resume resume = {
+		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
+		.conn = i % (MPIB_INDEXES_MAX + 8),
+		.key = i % 7 ? random64() : i % 2,
+		.number = i % 5 ? random64() : i % 3,
+		.base = random64(),
+	};
+	struct mpib_ctl_connect connect = {
+		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(connect) },
+		.conn = resume.conn,
+		.traffic_class = -1,
+		.key = resume.key,
+		.number = resume.number,
+		.peer_number = random64(),
+		.handle = { .magic = MPIB_HANDLE_MAGIC,
+			    .shard = (uint16_t)(i % 3),
+			    .nonce = random64() },
+	};
+	struct mpib_ctl_listen listen = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
+		.nonce = i % 4 ? random64() : UINT64_MAX,
+	};
+	struct mpib_ctl_id close = {
+		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
+		.id = (uint32_t)random64() % MPIB_INDEXES_MAX,
+	};
+	struct mpib_ctl_header *which[] = { &resume.h, &connect.h, &listen.h,
+					    &resume.h, &close.h };
+
+	some_address(resume.addr, &resume.port);
+	some_address(connect.handle.addr6, &connect.handle.port);
+	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
+}
+
+/* Read the answers that have arrived, without waiting. */
+static void drain(int sock)
+{
+	static char answer[MPIB_CTL_MAX];
+
+	while (recv(sock, answer, sizeof(answer), MSG_DONTWAIT) > 0)
+		;
+}
+
+static int ask_without_end(void *arg)
+{
+	const unsigned *dies_after = arg;
+	bool begun = false;
+
+	for (;;) {
+		int sock = tenant_hello(node[0].dir);
+
+		if (sock < 0) { /* the proxy is down, or hung up */
+			poll(NULL, 0, 20);
+			continue;
+		}
+		for (unsigned i = 0; i < *dies_after; i++) {
+			struct pollfd p = { .fd = sock, .events = POLLOUT };
+
+			if (poll(&p, 1, 100) < 0 || p.revents & POLLHUP)
+				break;
+			ask_wrongly(sock, i);
+			drain(sock);
+		}
+		close(sock);
+		if (!begun && write(ready[1], "x", 1) != 1)
+			return 1;
+		begun = true;
+	}
+}
+
+/* Kill the victim's proxies one by one meanwhile. */
+static void the_victim_resumes_beside(unsigned dies_after)
+{
+	pid_t pid[CLIENTS];
+
+	attack_needs_root();
+	for (unsigned i = 0; i < CLIENTS; i++)
+		pid[i] = attacker_begin(ask_without_end, &dies_after, ready[0]);
+	victim_goes_on(victim, 64);
+	atomic_store(&victim->killed, true);
+	for (unsigned i = 0; i < 4; i++) {
+		node_kill(&node[i % 2]);
+		node_again(&node[i % 2]);
+		victim_goes_on(victim, 64);
+	}
+	atomic_store(&victim->killed, false);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		child_kill(pid[i]);
+}
+
+TEST(strangers_resume_nothing)
+{
+	the_victim_resumes_beside(3000);
+}
+
+TEST(dying_clients_do_not_delay_others_resumes)
+{
+	the_victim_resumes_beside(50);
 }
 
 /* Replace a proxy that is down: its socket, its lock, its list of processes. */
