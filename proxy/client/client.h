@@ -67,6 +67,7 @@ struct proxy_client_region {
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* for the registration afterwards */
 	size_t filled; /* bytes whose pages are allocated */
+	size_t step; /* bytes of its piece in the filler's step; 0: none */
 	bool must_be_there; /* the client must have allocated the pages */
 };
 
@@ -120,6 +121,10 @@ struct proxy_client {
 	bool share_said; /* share was set by an operator, not by rules */
 };
 
+/* The most pieces in a step. After a restart each rank registers hundreds of
+ * small regions again, and a step costs two switches of threads. */
+#define MPIB_FILL_PIECES 32
+
 /*
  * The thread that makes the kernel allocate pages, so that the control thread
  * never blocks on that: a GiB takes about a second. One step at a time.
@@ -129,10 +134,16 @@ struct mpib_filler {
 	struct mpib_bell bell; /* to the control thread: a step has ended */
 	pthread_mutex_t lock; /* of all fields below */
 	pthread_cond_t changed;
-	void *at;
-	size_t len;
-	int fd; /* -1: the pages need not exist */
-	bool asked, over;
+	struct mpib_fill_piece {
+		void *at;
+		size_t len;
+		int fd; /* -1: the pages need not exist */
+	} piece[MPIB_FILL_PIECES];
+	unsigned asked; /* pieces of the step; 0: none is in progress */
+	/* The result: the step has ended after this many pieces, with an error
+	 * of the next one, or 0. */
+	bool over;
+	unsigned done;
 	int rc;
 };
 
@@ -168,8 +179,9 @@ struct proxy_clients {
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
 	TAILQ_HEAD(, proxy_client) filling; /* round robin, next one first */
 	struct mpib_filler filler;
-	struct proxy_client_region *stepping; /* used by filler; or NULL */
-	size_t step; /* bytes of the filler's step */
+	/* The regions whose pieces are in the filler's step. */
+	struct proxy_client_region *stepping[MPIB_FILL_PIECES];
+	unsigned pieces;
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
@@ -277,9 +289,10 @@ int mpib_filler_start(struct proxy_clients *all);
 /*
  * Allocating the pages of a region before the rails register it. Page
  * allocation is most of the cost of registering, so the filler's thread does it
- * in steps. Clients take turns, and so do the regions of one client. However
- * large or many the regions of another client are, a client waits for one step
- * of others per step of its own.
+ * in steps. A step has pieces of several regions and takes about 2 ms. Clients
+ * take turns, and so do the regions of one client. However large or many the
+ * regions of another client are, a client waits for one step of others per
+ * piece of its own.
  *
  * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
  * the client's quotas from the start. When the client leaves, the region is
@@ -288,9 +301,9 @@ int mpib_filler_start(struct proxy_clients *all);
  * s per GiB. Control thread only.
  */
 
-/* The size of one huge page, so that a step makes a whole one. With 4 KiB pages
- * a step takes about 2 ms. */
-#define MPIB_FILL_STEP ((size_t)2 << 20)
+/* The most bytes of a piece: one huge page, so that a step makes a whole one.
+ * With 4 KiB pages that takes about 2 ms. */
+#define MPIB_FILL_PIECE ((size_t)2 << 20)
 
 /* Fill r, which is mapped, then register it with attr. On failure, refuse the
  * client's request and free r. */
@@ -298,7 +311,7 @@ void mpib_fill_begin(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Take r off the queue; the caller then frees or registers it. */
 void mpib_fill_end(struct proxy_client_region *r);
-/* The client leaves: free its FILLING regions, except one that the filler
+/* The client leaves: free its FILLING regions, except those that the filler
  * uses. */
 void mpib_fill_stop(struct proxy_client *s);
 /* Refuse ask, a request for a region of size bytes in fd: the kernel allocated

@@ -9,7 +9,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/client.h"
+
+/* A step begins no piece after this time. */
+#define STEP_NS 2000000u
 
 /*
  * Check whether the client has allocated all pages of the memory. 0: it has.
@@ -60,18 +64,35 @@ static int filler_there(int fd, void *at, size_t len)
 	return told && mincore_tells(fd) ? rc : -EACCES;
 }
 
-static int filler_populate(const struct mpib_filler *f)
+static int filler_populate(const struct mpib_fill_piece *p)
 {
-	int rc = f->fd >= 0 ? filler_there(f->fd, f->at, f->len) : 0;
+	int rc = p->fd >= 0 ? filler_there(p->fd, p->at, p->len) : 0;
 
 	if (rc < 0)
 		return rc;
 	/* A write to the pages would raise SIGBUS if there are none. */
-	while (madvise(f->at, f->len, MADV_POPULATE_WRITE) < 0) {
+	while (madvise(p->at, p->len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
 			return -errno;
 	}
 	return 0;
+}
+
+/* Fill at least one piece, and more until the step's time is over. *done: how
+ * many. Returns 0, or the error of the next one. */
+static int filler_step(const struct mpib_filler *f, unsigned *done)
+{
+	uint64_t until = mpib_now_ns() + STEP_NS;
+	int rc = 0;
+
+	for (*done = 0; *done < f->asked; ++*done) {
+		if (*done && mpib_now_ns() > until)
+			break;
+		rc = filler_populate(&f->piece[*done]);
+		if (rc < 0)
+			break;
+	}
+	return rc;
 }
 
 static void *filler_run(void *arg)
@@ -80,33 +101,34 @@ static void *filler_run(void *arg)
 
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
+		unsigned done;
 		int rc;
 
 		while (!f->asked)
 			pthread_cond_wait(&f->changed, &f->lock);
 		pthread_mutex_unlock(&f->lock);
-		rc = filler_populate(f);
+		rc = filler_step(f, &done);
 		pthread_mutex_lock(&f->lock);
-		f->asked = false;
+		f->asked = 0;
 		f->over = true;
+		f->done = done;
 		f->rc = rc;
 		mpib_bell_ring(&f->bell);
 	}
 	return NULL;
 }
 
-/* Make the pages from at to at + len, which stay mapped until fill_stepped().
- * No other step may be in progress. With fd -1, missing pages are allocated.
- * Otherwise they are pages of the open file fd and must exist already: rc is
- * -ENODATA if some do not, or -EACCES if the file's mode or a filter of system
- * calls prevents the check. */
-static void filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
+/* Fill these pieces, which stay mapped until fill_stepped(). No other step may
+ * be in progress. With fd -1, missing pages are allocated. Otherwise they are
+ * pages of the open file fd and must exist already: the error is -ENODATA if
+ * some do not, or -EACCES if the file's mode or a filter of system calls
+ * prevents the check. */
+static void filler_ask(struct mpib_filler *f,
+		       const struct mpib_fill_piece *piece, unsigned n)
 {
 	pthread_mutex_lock(&f->lock);
-	f->at = at;
-	f->len = len;
-	f->fd = fd;
-	f->asked = true;
+	memcpy(f->piece, piece, n * sizeof(*piece));
+	f->asked = n;
 	f->over = false;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
@@ -114,26 +136,52 @@ static void filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
 
 /* Fill regions round robin, step by step. */
 
-/* Start the thread's next step. It ends at a multiple of MPIB_FILL_STEP, where
- * huge pages end, if the region has them. */
+/* Return the region's next piece. It ends at a multiple of MPIB_FILL_PIECE,
+ * where huge pages end, if the region has them. */
+static struct mpib_fill_piece next_piece(struct proxy_client_region *r)
+{
+	uintptr_t at = (uintptr_t)r->attr.addr + r->filled;
+	uintptr_t skip = at & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+
+	r->step = (at | (MPIB_FILL_PIECE - 1)) + 1 - at;
+	if (r->step > r->attr.len - r->filled)
+		r->step = r->attr.len - r->filled;
+	return (struct mpib_fill_piece){ .at = (void *)(at - skip),
+					 .len = r->step + skip,
+					 .fd = r->must_be_there ? r->fd : -1 };
+}
+
+/* Move r and its client to the end of their queues. */
+static void to_the_end(struct proxy_client_region *r)
+{
+	struct proxy_client *s = r->client;
+	struct proxy_clients *all = s->all;
+
+	TAILQ_REMOVE(&s->filling, r, fill_link);
+	TAILQ_INSERT_TAIL(&s->filling, r, fill_link);
+	TAILQ_REMOVE(&all->filling, s, fill_link);
+	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
+}
+
+/* Start the thread's next step: one piece of each region in turn, until a
+ * client has no more. */
 static void next_step(struct proxy_clients *all)
 {
-	struct proxy_client *s = TAILQ_FIRST(&all->filling);
-	struct proxy_client_region *r;
-	uintptr_t at, end, skip;
+	struct mpib_fill_piece piece[MPIB_FILL_PIECES];
 
-	if (all->stepping || !s)
+	if (all->pieces || TAILQ_EMPTY(&all->filling))
 		return;
-	r = TAILQ_FIRST(&s->filling);
-	at = (uintptr_t)r->attr.addr + r->filled;
-	skip = at & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-	end = (at | (MPIB_FILL_STEP - 1)) + 1;
-	all->step = end - at;
-	if (all->step > r->attr.len - r->filled)
-		all->step = r->attr.len - r->filled;
-	all->stepping = r;
-	filler_ask(&all->filler, (void *)(at - skip), all->step + skip,
-		   r->must_be_there ? r->fd : -1);
+	while (all->pieces < MPIB_FILL_PIECES) {
+		struct proxy_client *s = TAILQ_FIRST(&all->filling);
+		struct proxy_client_region *r = TAILQ_FIRST(&s->filling);
+
+		if (r->step)
+			break;
+		piece[all->pieces] = next_piece(r);
+		all->stepping[all->pieces++] = r;
+		to_the_end(r);
+	}
+	filler_ask(&all->filler, piece, all->pieces);
 }
 
 void mpib_fill_begin(struct proxy_client_region *r,
@@ -167,7 +215,7 @@ void mpib_fill_stop(struct proxy_client *s)
 
 	for (r = TAILQ_FIRST(&s->filling); r; r = next) {
 		next = TAILQ_NEXT(r, fill_link);
-		if (r != s->all->stepping)
+		if (!r->step)
 			mpib_region_free(r);
 	}
 }
@@ -219,28 +267,13 @@ static void give_up(struct proxy_client_region *r, int rc)
 	proxy_client_advance(s);
 }
 
-/* After a step of r, move r and its client to the end of their queues. */
-static void to_the_end(struct proxy_client_region *r)
+/* Handle the end of r's piece. -EINVAL: the kernel is older than 5.14. */
+static void fill_stepped(struct proxy_client_region *r, size_t filled, int rc)
 {
 	struct proxy_client *s = r->client;
-	struct proxy_clients *all = s->all;
 
-	TAILQ_REMOVE(&s->filling, r, fill_link);
-	TAILQ_INSERT_TAIL(&s->filling, r, fill_link);
-	TAILQ_REMOVE(&all->filling, s, fill_link);
-	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
-}
-
-/* Handle the end of a step. -EINVAL: the kernel is older than 5.14. */
-static void fill_stepped(struct proxy_clients *all, int rc)
-{
-	struct proxy_client_region *r = all->stepping;
-	struct proxy_client *s = r->client;
-
-	all->stepping = NULL;
-	if (rc == 0)
-		r->filled += all->step;
-	to_the_end(r);
+	r->step = 0;
+	r->filled += filled;
 	if (s->state > PROXY_CLIENT_LIVE) {
 		mpib_region_free(r);
 		proxy_client_advance(s);
@@ -251,6 +284,18 @@ static void fill_stepped(struct proxy_clients *all, int rc)
 		r->attr.present = rc == 0;
 		mpib_region_add(r, &r->attr);
 	}
+}
+
+/* Handle the end of a step that filled this many pieces; rc: of the next one.
+ * Those behind it are left for another step. */
+static void step_ended(struct proxy_clients *all, unsigned done, int rc)
+{
+	for (unsigned i = 0; i < all->pieces; i++) {
+		struct proxy_client_region *r = all->stepping[i];
+
+		fill_stepped(r, i < done ? r->step : 0, i == done ? rc : 0);
+	}
+	all->pieces = 0;
 	next_step(all);
 }
 
@@ -258,6 +303,7 @@ static void filler_on_bell(void *arg, uint32_t events)
 {
 	struct proxy_clients *all = arg;
 	struct mpib_filler *f = &all->filler;
+	unsigned done;
 	bool over;
 	int rc;
 
@@ -265,11 +311,12 @@ static void filler_on_bell(void *arg, uint32_t events)
 	mpib_bell_heard(&f->bell);
 	pthread_mutex_lock(&f->lock);
 	over = f->over;
+	done = f->done;
 	rc = f->rc;
 	f->over = false;
 	pthread_mutex_unlock(&f->lock);
 	if (over)
-		fill_stepped(all, rc);
+		step_ended(all, done, rc);
 }
 
 int mpib_filler_start(struct proxy_clients *all)

@@ -38,6 +38,7 @@ static int socks[8];
 
 /* The filler's threads read these while a test changes them. */
 static atomic_bool huge_pages; /* the kernel reports them for all memory */
+static atomic_bool stalled; /* the filler waits */
 static atomic_int error;
 static atomic_uint pass;
 
@@ -61,6 +62,8 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 	bool populates =
 		advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ;
 
+	while (populates && stalled)
+		usleep(100);
 	if (populates && error && pass-- == 0) {
 		pass = 0;
 		errno = error;
@@ -284,7 +287,7 @@ static int filled_nothing_is_left(void **state)
 		usleep(1000);
 	assert_int_equal(open_fds(), fds_before);
 	assert_true(TAILQ_EMPTY(&filled.clients.filling));
-	assert_null(filled.clients.stepping);
+	assert_int_equal(filled.clients.pieces, 0);
 	return 0;
 }
 
@@ -316,7 +319,7 @@ FILL_TEST(other_clients_are_answered_between_two_steps)
 		ask_why(b);
 		turn();
 		assert_int_equal(mpib_message_recv(b, &m), 1);
-		assert_true(filling(s)->filled <= had + MPIB_FILL_STEP);
+		assert_true(filling(s)->filled <= had + MPIB_FILL_PIECE);
 	}
 	assert_int_equal(hear_status(a), 0);
 }
@@ -345,14 +348,35 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* It waits for the current step and for one of its own. */
+	/* It waits for the current step, which has a piece of each region, and
+	 * for one with a piece of its own and at most two of client a. */
 	had = filled_of(s);
 	while (filling(other))
 		turn();
-	assert_true(filled_of(s) <= had + MPIB_FILL_STEP);
+	assert_true(filled_of(s) <= had + 6 * MPIB_FILL_PIECE);
 	assert_int_equal(other->region_count, 1);
 	assert_int_equal(hear_status(b), 0);
 	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(hear_status(a), 0);
+}
+
+FILL_TEST(small_regions_share_a_step)
+{
+	const unsigned n = 9;
+	int a = attach();
+	const struct proxy_client *s = newest();
+
+	stalled = true;
+	for (unsigned i = 0; i < n; i++)
+		ask_pool(a, 4096);
+	while (s->region_count < n)
+		turn();
+	assert_int_equal(filled.clients.pieces, 1);
+	stalled = false;
+	while (filled.clients.pieces == 1)
+		turn();
+	assert_int_equal(filled.clients.pieces, n - 1);
+	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(hear_status(a), 0);
 }
 
@@ -361,18 +385,22 @@ FILL_TEST(the_regions_of_a_client_end_with_it)
 	int a = attach();
 	const struct proxy_client *s = newest();
 
+	stalled = true;
 	ask_reg(a, 0, LARGE);
 	ask_pool(a, LARGE);
-	until_it_fills(s);
+	while (s->region_count < 2)
+		turn();
 	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
 	leave(a);
-	/* Not before the end of the current step. */
-	turn();
-	assert_in_range(filled.clients.usage.regions, 0, 1);
+	/* The one in the current step is freed after the step. */
+	while (filled.clients.usage.regions > 1)
+		turn();
+	assert_int_equal(filled.clients.pieces, 1);
+	stalled = false;
 	while (filled.clients.usage.regions)
 		turn();
 	assert_int_equal(filled.clients.usage.registered, 0);
-	assert_null(filled.clients.stepping);
+	assert_int_equal(filled.clients.pieces, 0);
 }
 
 FILL_TEST(a_lack_of_pages_is_reported)
@@ -390,7 +418,7 @@ FILL_TEST(a_lack_of_pages_is_reported)
 	assert_int_equal(m.h.status, -ENOMEM);
 	assert_int_equal(
 		sscanf(e->why, "there are pages for %zu of %zu", &had, &of), 2);
-	assert_in_range(had, MPIB_FILL_STEP + 1, 2 * MPIB_FILL_STEP);
+	assert_in_range(had, MPIB_FILL_PIECE + 1, 2 * MPIB_FILL_PIECE);
 	assert_int_equal(of, LARGE);
 	assert_non_null(strstr(e->why, "register less"));
 	assert_int_equal(s->region_count, 0);
