@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Raised when any shared structure or control message changes its layout. */
-#define MPIB_ABI_VERSION 7u
+#define MPIB_ABI_VERSION 8u
 
 #define MPIB_CACHELINE 64
 

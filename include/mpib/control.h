@@ -62,8 +62,10 @@ enum mpib_control_type {
 	 * client: how that ended. From the successor: it serves. Before that it
 	 * takes HELLO, POOL, REG_FD and DEREG alone. */
 	MPIB_CTL_NEXT,
-	MPIB_CTL_RESUMED, /* without an answer: the client of an earlier proxy has
-			     asked for all of its connections and listeners */
+	/* Without an answer, struct mpib_ctl_id, id: the client's thread that will
+	 * attach to the next proxy if this one ends. From the client of an earlier
+	 * proxy also: it has asked for all of its connections and listeners. */
+	MPIB_CTL_RESUMED,
 };
 
 struct mpib_ctl_header {
@@ -95,7 +97,7 @@ struct mpib_ctl_hello {
 	/* For a process that had an earlier proxy: 1 more than the shard of
 	 * that WELCOME, which handles of its listeners name; 0: any. */
 	uint32_t shard;
-	uint32_t rsvd;
+	uint32_t thread; /* the one of MPIB_CTL_RESUMED, or 0 */
 };
 
 struct mpib_ctl_rail {
@@ -165,7 +167,7 @@ struct mpib_ctl_reg_fd {
  * fence: neither the proxy nor a peer touches the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
-	uint32_t id; /* of the region or listener, or the index of the
+	uint32_t id; /* of the region, listener or thread, or the index of the
 			connection or device */
 	uint32_t rsvd;
 };

@@ -436,12 +436,7 @@ static void hello_no_device(struct proxy_client *s,
 
 void proxy_client_served(struct proxy_client *s)
 {
-	const struct proxy_clients *all = s->all;
-	unsigned device = s->peer_client.shard / all->cfg->engine.shards;
-	struct mpib_process process =
-		mpib_process_of(s->uid, s->pid, s->pidfd, device);
-
-	s->record = mpib_survivors_take(&s->all->survivors, &process, s->id);
+	s->record = mpib_survivors_take(&s->all->survivors, &s->process, s->id);
 	mpib_event(MPIB_LOG_INFO, "client_attaches",
 		   &(struct mpib_event_about){
 			   .client = s->id, .of_user = true, .uid = s->uid },
@@ -544,8 +539,7 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
  * first, and processes for which the proxy crashed are refused. False: the
  * HELLO was refused. */
 static bool hello_in_turn(struct proxy_client *s,
-			  const struct mpib_ctl_header *ask,
-			  const struct mpib_process *process, uint32_t wish)
+			  const struct mpib_ctl_header *ask, uint32_t wish)
 {
 	struct mpib_survivors *v = &s->all->survivors;
 	unsigned others, ms;
@@ -559,7 +553,7 @@ static bool hello_in_turn(struct proxy_client *s,
 				    "(wait)");
 		return false;
 	}
-	rc = mpib_survivors_admit(v, process, &others, &ms);
+	rc = mpib_survivors_admit(v, &s->process, &others, &ms);
 
 	if (rc == -EPERM)
 		proxy_client_refuse(
@@ -627,7 +621,6 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
-	struct mpib_process process;
 	uint32_t device;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
@@ -657,8 +650,9 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_drop(s, "it only tested whether it can attach");
 		return;
 	}
-	process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
-	if (!hello_in_turn(s, &m->h, &process, hello->shard)) {
+	s->process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
+	mpib_process_thread(&s->process, hello->thread);
+	if (!hello_in_turn(s, &m->h, hello->shard)) {
 		proxy_client_drop(s, "its HELLO was refused");
 		return;
 	}

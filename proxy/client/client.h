@@ -114,6 +114,7 @@ struct proxy_client {
 	struct mpib_quota_user *user;
 	/* The current shares of the client and of its user. */
 	struct mpib_share share, of_user;
+	struct mpib_process process;
 	struct mpib_survivor *record; /* for the next proxy; or NULL */
 	/* Numbers of upgrades: the last one announced to the client, and the
 	 * last one for which it has attached to the successor. */

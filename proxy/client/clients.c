@@ -177,7 +177,7 @@ static const struct {
 			      proxy_client_device },
 	[MPIB_CTL_NEXT] = { sizeof(struct mpib_ctl_next), 0,
 			    proxy_client_next },
-	[MPIB_CTL_RESUMED] = { sizeof(struct mpib_ctl_header), 0,
+	[MPIB_CTL_RESUMED] = { sizeof(struct mpib_ctl_id), 0,
 			       proxy_client_resumed },
 	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
 };
@@ -622,8 +622,9 @@ void proxy_clients_stay(struct proxy_clients *all)
 
 void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
 {
-	(void)m;
-	mpib_survivors_resumed(s->record);
+	const struct mpib_ctl_id *of = (const void *)m->bytes;
+
+	mpib_survivors_resumed(s->record, of->id);
 }
 
 /* After the last proxy's clients are back, peers need not wait for others. */

@@ -27,10 +27,25 @@ static uint64_t boot_ns(void)
 	return mpib_clock_ns(CLOCK_BOOTTIME);
 }
 
+/* Return whether it is the process and device of the record, with any thread. */
 static bool is_process(const struct mpib_survivor *r,
 		       const struct mpib_process *p)
 {
-	return memcmp(&r->process, p, sizeof(*p)) == 0;
+	const struct mpib_process *of = &r->process;
+
+	return of->uid == p->uid && of->pid == p->pid &&
+	       of->device == p->device && of->inode == p->inode;
+}
+
+/* In another pid namespace the thread has another id, or none. */
+static bool has_thread(uint32_t pid, uint32_t thread)
+{
+	return syscall(SYS_tgkill, pid, thread, 0) == 0 || errno != ESRCH;
+}
+
+void mpib_process_thread(struct mpib_process *p, uint32_t thread)
+{
+	p->thread = thread && p->pid && has_thread(p->pid, thread) ? thread : 0;
 }
 
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
@@ -47,8 +62,8 @@ struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 	return p;
 }
 
-/* Return whether the process may be alive; unknown for another pid
- * namespace. */
+/* Return whether the client may come back: its process and thread may be alive.
+ * Unknown for another pid namespace. */
 static bool is_alive(const struct mpib_survivor *r)
 {
 	const struct mpib_process *p = &r->process;
@@ -64,7 +79,8 @@ static bool is_alive(const struct mpib_survivor *r)
 	if (poll(&gone, 1, 0) > 0)
 		there.pid = 0;
 	close(gone.fd);
-	return is_process(r, &there);
+	return is_process(r, &there) &&
+	       (!p->thread || has_thread(p->pid, p->thread));
 }
 
 /* Async-signal-safe. */
@@ -209,11 +225,11 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 	return -EINPROGRESS;
 }
 
-/* Return the record of this client, else a free one. */
+/* Return the record of this client, else one of its process, else a free one. */
 static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 					const struct mpib_process *p)
 {
-	struct mpib_survivor *none = NULL;
+	struct mpib_survivor *none = NULL, *same = NULL;
 
 	for (unsigned i = 0; i < RECORDS; i++) {
 		struct mpib_survivor *r = &v->record[i];
@@ -221,12 +237,16 @@ static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 		if (r->state == MPIB_SURVIVOR_ATTACHED ||
 		    r->state == MPIB_SURVIVOR_RESUMING)
 			continue;
-		if (is_process(r, p))
+		if (is_process(r, p) && r->process.thread == p->thread)
 			return r;
+		/* The record of another client that will come back is left. */
+		if (is_process(r, p) &&
+		    (r->state == MPIB_SURVIVOR_FREE || !r->process.thread))
+			same = r;
 		if (!none && r->state == MPIB_SURVIVOR_FREE && !r->crashed[0])
 			none = r;
 	}
-	return none;
+	return same ? same : none;
 }
 
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
@@ -249,10 +269,12 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 	return r;
 }
 
-void mpib_survivors_resumed(struct mpib_survivor *r)
+void mpib_survivors_resumed(struct mpib_survivor *r, uint32_t thread)
 {
-	if (r)
-		r->state = MPIB_SURVIVOR_ATTACHED;
+	if (!r)
+		return;
+	r->state = MPIB_SURVIVOR_ATTACHED;
+	mpib_process_thread(&r->process, thread);
 }
 
 void mpib_survivors_leave(struct mpib_survivor *r)

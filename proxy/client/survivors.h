@@ -22,7 +22,9 @@ struct mpib_process {
 	uint32_t uid;
 	uint32_t pid; /* 0: of another pid namespace */
 	uint32_t device;
-	uint32_t rsvd;
+	/* The thread that attaches to the next proxy. While a process lives
+	 * without it, the client has detached. 0: unknown. */
+	uint32_t thread;
 	uint64_t inode; /* of its pidfd if that is unique (Linux 6.9), else 0 */
 };
 
@@ -53,9 +55,11 @@ struct mpib_survivors {
  * proxy's clients. -errno: the file cannot be used, and no client is
  * expected. */
 int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns);
-/* Return the process of a pidfd, which may be -1. */
+/* Return the process of a pidfd, which may be -1, without a thread. */
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 				    uint32_t device);
+/* Note the thread that the client names, if it has it. */
+void mpib_process_thread(struct mpib_process *p, uint32_t thread);
 /* Return 0 if the process may attach now. -EPERM: the proxy crashed twice
  * within a minute while working for it. -EINPROGRESS: *others come first, for
  * *ms at most. */
@@ -66,9 +70,9 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client);
-/* The client has resumed all its connections. record may be NULL, also
- * below. */
-void mpib_survivors_resumed(struct mpib_survivor *record);
+/* The client has resumed all its connections, and this thread will attach to
+ * the next proxy. record may be NULL, also below. */
+void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread);
 /* Return whether each client of the last proxy has resumed, or has ended. */
 bool mpib_survivors_are_back(struct mpib_survivors *v);
 /* The client leaves. If it has not resumed, it is expected again. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
@@ -497,14 +498,21 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
+/* Tell the proxy which thread will attach to the next one. */
+static void thread_tell(struct mpib_client *c)
+{
+	const struct mpib_ctl_id resumed = {
+		.h = { .type = MPIB_CTL_RESUMED, .len = sizeof(resumed) },
+		.id = c->hello.thread,
+	};
+
+	(void)mpib_message_send(c->at->sock, &resumed.h, NULL, 0);
+}
+
 /* Tell the proxy that nothing more will be asked for. If it does not hear that, or
  * a connection waits for an index, peers wait until their grace ends. */
 static void resumed_tell(struct mpib_client *c)
 {
-	static const struct mpib_ctl_header resumed = {
-		.type = MPIB_CTL_RESUMED,
-		.len = sizeof(resumed),
-	};
 	struct mpib_conn *conn;
 
 	LIST_FOREACH(conn, &c->conns, link)
@@ -513,7 +521,7 @@ static void resumed_tell(struct mpib_client *c)
 		    !atomic_load_explicit(&conn->lost, memory_order_relaxed))
 			return;
 	}
-	(void)mpib_message_send(c->at->sock, &resumed, NULL, 0);
+	thread_tell(c);
 }
 
 /* Continue at the proxy that serves now. 0; -errno, with the text: call again,
@@ -652,6 +660,10 @@ static void *helper_run(void *arg)
 	uint64_t wakes;
 	int ms = -1, rc;
 
+	mpib_client_hold(c);
+	c->hello.thread = (uint32_t)syscall(SYS_gettid);
+	thread_tell(c);
+	mpib_client_unlock(c);
 	for (;;) {
 		bool resumes = atomic_load(&helper->resumes);
 		bool lives = mpib_client_ok(c);

@@ -174,6 +174,28 @@ TEST(a_close_without_a_proxy_reaches_the_peer)
 		node_stop(&node[i]);
 }
 
+/* The process lives on, but no client of it attaches to the next proxy. */
+TEST(a_detach_without_a_proxy_reaches_the_peer)
+{
+	struct mover m;
+
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 5 + i, "--log-level", "error",
+			   "--resume-grace", "600", NULL);
+	mover_must(mover_begin(&m, node[0].dir, node[1].dir, 10000, 0, 0));
+	mover_must(mover_move(&m, 3));
+	node_kill(&node[0]);
+	mpib_close(m.tx);
+	mpib_detach(m.from);
+	m.tx = NULL;
+	m.from = NULL;
+	node_again(&node[0]);
+	assert_int_equal(conn_end(&m, m.rx, false), -ECONNRESET);
+	mover_close(&m);
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(&node[i]);
+}
+
 static pid_t started(const char *dir)
 {
 	char path[120];

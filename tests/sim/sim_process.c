@@ -163,6 +163,28 @@ static int real_fd(int fd, const char *what)
 	return sim_fd_real(fd);
 }
 
+static long sim_gettid(void)
+{
+	return (long)sim_task_self()->number + 1;
+}
+
+/* tgkill(2) without a signal: return 0 if the process has the thread. */
+static long sim_has_thread(pid_t pid, long thread)
+{
+	const struct sim_proc *proc = sim_proc_find(pid);
+	const struct sim_task *t;
+
+	if (proc && !proc->over) {
+		TAILQ_FOREACH(t, &proc->tasks, link)
+		{
+			if ((long)t->number + 1 == thread)
+				return 0;
+		}
+	}
+	errno = ESRCH;
+	return -1;
+}
+
 /* The real kernel handles memory and real files. */
 long __wrap_syscall(long number, ...)
 {
@@ -176,6 +198,10 @@ long __wrap_syscall(long number, ...)
 	switch (number) {
 	case SYS_pidfd_open:
 		return sim_pidfd((pid_t)a[0]);
+	case SYS_gettid:
+		return sim_gettid();
+	case SYS_tgkill:
+		return sim_has_thread((pid_t)a[0], a[1]);
 	case SYS_getrandom:
 		return __wrap_getrandom((void *)a[0], (size_t)a[1],
 					(unsigned)a[2]);

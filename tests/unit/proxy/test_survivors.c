@@ -3,6 +3,7 @@
 #include "client/survivors.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -66,7 +67,7 @@ CASE(one_that_lives_is_back_when_it_has_asked_for_all)
 	mpib_survivors_leave(record);
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 3);
-	mpib_survivors_resumed(record);
+	mpib_survivors_resumed(record, 0);
 	assert_true(mpib_survivors_are_back(&v));
 	mpib_survivors_leave(record);
 	assert_true(mpib_survivors_are_back(&v));
@@ -89,6 +90,48 @@ CASE(one_that_ended_is_not_waited_for)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_true(mpib_survivors_are_back(&v));
+}
+
+static uint32_t of_this_thread(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+static void *detach(void *arg)
+{
+	struct mpib_survivor *record = arg;
+
+	mpib_survivors_resumed(record, of_this_thread());
+	assert_int_equal(record->process.thread, of_this_thread());
+	return NULL;
+}
+
+/* The process has two clients; one detaches while there is no proxy. */
+CASE(one_that_detached_is_not_waited_for_although_its_process_lives)
+{
+	struct mpib_process self = process_of(getpid());
+	struct mpib_survivors v = begin();
+	struct mpib_survivor *stays = mpib_survivors_take(&v, &self, 1);
+	pthread_t thread;
+
+	mpib_survivors_resumed(stays, of_this_thread());
+	pthread_create(&thread, NULL, detach,
+		       mpib_survivors_take(&v, &self, 2));
+	pthread_join(thread, NULL);
+	v = begin();
+	assert_false(mpib_survivors_are_back(&v));
+	mpib_process_thread(&self, of_this_thread());
+	mpib_survivors_resumed(mpib_survivors_take(&v, &self, 3), self.thread);
+	assert_true(mpib_survivors_are_back(&v));
+}
+
+/* As in another pid namespace. */
+CASE(a_thread_that_the_process_does_not_have_is_not_noted)
+{
+	struct mpib_process self = process_of(getpid());
+
+	mpib_process_thread(&self, 1);
+	assert_int_equal(self.thread, 0);
 }
 
 CASE(one_that_has_no_record_may_come_back)
