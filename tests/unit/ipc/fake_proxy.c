@@ -253,10 +253,11 @@ static void hear(struct fake_proxy *f)
 	if (f->sock < 0) {
 		f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
 	} else if (mpib_message_recv(f->sock, &m) == 1) {
+		/* Before the answer: tests count descriptors after it. */
+		mpib_message_close_fds(&m);
 		pthread_mutex_lock(&f->lock);
 		serve(f, &m);
 		pthread_mutex_unlock(&f->lock);
-		mpib_message_close_fds(&m);
 	} else {
 		atomic_store(&f->reply->ended, 1);
 		close(f->sock);
