@@ -174,7 +174,7 @@ void soft_kick(struct soft_ctx *ctx);
 /* qp was posted to: the next turn must process it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
-/* Call after a change of qp's conn_at, rnr_at, ack_at or send_at. */
+/* Call after a change of one of qp's times, conn_at to die_at. */
 void soft_timer_update(struct soft_qp *qp);
 /* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);

@@ -230,6 +230,7 @@ int soft_destroy_qp(struct ibv_qp *q)
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
 	qp->send_at = 0;
+	qp->die_at = 0;
 	soft_timer_update(qp);
 	soft_cq_forget(qp);
 	ctx->qps[qp->idx].qp = NULL;
@@ -320,12 +321,12 @@ static void forget_traffic(struct soft_qp *qp, uint32_t from)
 	qp->rnr_tries = 0;
 	qp->rnr_wait = false;
 	soft_rx_unplug(qp);
-	qp->nak = 0;
-	qp->dying = false;
+	qp->refusal = 0;
 	qp->conn_at = 0;
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
 	qp->send_at = 0;
+	qp->die_at = 0;
 	soft_timer_update(qp);
 }
 

@@ -143,7 +143,12 @@ struct soft_qp {
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
-	bool dying; /* goes to ERR as soon as the NAK was sent */
+	/* reads no more, and goes to ERR as soon as the NAK was sent */
+	bool dying;
+	/* msn of the refused request, and its NAK, also for another connection;
+	 * refusal 0: none was refused */
+	uint8_t refusal;
+	uint32_t refused;
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
 	uint32_t resp_off; /* bytes of the first answer that were sent */
@@ -165,8 +170,9 @@ struct soft_qp {
 	uint64_t hold_until; /* turn, or ns with fault.delay_ns */
 	uint64_t conn_backoff;
 
-	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. */
-	uint64_t conn_at, rnr_at, ack_at, send_at;
+	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. At
+	 * die_at it goes to ERR. */
+	uint64_t conn_at, rnr_at, ack_at, send_at, die_at;
 	bool timed;
 	TAILQ_ENTRY(soft_qp) timer_link;
 

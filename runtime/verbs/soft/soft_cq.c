@@ -130,7 +130,7 @@ static void cqe_lost(struct soft_qp *qp)
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
 	/* Due immediately: see soft_dial(). */
-	qp->conn_at = 1;
+	qp->die_at = 1;
 	soft_timer_update(qp);
 }
 

@@ -87,7 +87,7 @@ void soft_timer_update(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
 	const uint64_t at[] = { qp->conn_at, qp->rnr_at, qp->ack_at,
-				qp->send_at };
+				qp->send_at, qp->die_at };
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {

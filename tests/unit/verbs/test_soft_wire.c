@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs/soft/soft.h"
+
 static int64_t ahead_ms; /* of the real time */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
@@ -185,6 +187,133 @@ vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 	close(fd[0]);
 	close(fd[1]);
 	close(listener);
+}
+
+static void say(int fd, const struct soft_hdr *h)
+{
+	uint8_t buf[SOFT_HDR_LEN];
+
+	soft_hdr_encode(buf, h);
+	assert_int_equal(send(fd, buf, sizeof(buf), MSG_NOSIGNAL), sizeof(buf));
+}
+
+/* Do not read the answer to a READ, then send a request with a wrong key: its
+ * NAK waits behind that answer. reset: break the connection while the answer
+ * is delayed and the request is not read yet. */
+static struct soft_hdr be_refused(struct vt *t, int fd, bool reset)
+{
+	struct vt_mem m = vt_mem(t, &t->a, 16 << 20, VT_ALL);
+	struct soft_hdr read = { .op = SOFT_OP_READ,
+				 .len = (uint32_t)m.len,
+				 .rkey = m.mr->rkey,
+				 .addr = vt_addr(&m) };
+	struct mpib_soft_fault none = { 0 }, slow = { .delay_ns = 1000000000 };
+	struct linger abort = { .l_onoff = 1 };
+	struct soft_hdr bad = read;
+
+	bad.op = SOFT_OP_WRITE;
+	bad.msn = 1;
+	bad.rkey ^= 0x77001;
+	if (reset)
+		mpib_soft_set_fault(t->a.ctx, &slow);
+	say(fd, &read);
+	assert_true(vt_no_event(t, &t->a));
+	say(fd, &bad);
+	if (reset) {
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort));
+		close(fd);
+		mpib_soft_set_fault(t->a.ctx, &none);
+	}
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_QP_ACCESS_ERR);
+	return bad;
+}
+
+/* Send the request that was refused again, and read its NAK. */
+static void be_refused_again(struct vt *t, int fd, const struct soft_hdr *bad)
+{
+	uint8_t buf[SOFT_HDR_LEN];
+	struct soft_hdr h;
+
+	say(fd, bad);
+	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) < 0) {
+		assert_int_equal(errno, EAGAIN);
+		vt_turn(t);
+	}
+	assert_true(soft_hdr_decode(buf, &h));
+	assert_int_equal(h.op, SOFT_OP_NAK);
+	assert_int_equal(h.status, SOFT_NAK_ACCESS);
+	assert_int_equal(h.msn, bad->msn);
+	assert_true(vt_no_event(t, &t->a));
+	close(fd);
+}
+
+vt_test(a_caller_that_lost_its_connection_still_gets_its_nak)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct soft_hello h = liar_greeting(t, qp);
+	int first = liar_dial(t, qp->qp_num), second;
+	struct soft_hdr bad;
+
+	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
+	bad = be_refused(t, first, false);
+	assert_int_equal(vt_state(t, qp), IBV_QPS_RTS);
+	second = liar_dial(t, qp->qp_num);
+	assert_int_equal(liar_greet(t, second, &h), SOFT_HELLO_OK);
+	be_refused_again(t, second, &bad);
+	assert_int_equal(vt_state(t, qp), IBV_QPS_ERR);
+	close(first);
+}
+
+/* Accept the call of qp, which is end a's, as peer_qpn of end b. */
+static int answer_as_b(struct vt *t, int listener, const struct ibv_qp *qp,
+		       uint32_t peer_qpn)
+{
+	struct soft_hello h = { .status = SOFT_HELLO_OK,
+				.qpn = peer_qpn,
+				.dest_qpn = qp->qp_num,
+				.sq_psn = 3,
+				.rq_psn = 4,
+				.life = 7 };
+	int fd = accepted_by(t, listener);
+	uint8_t buf[SOFT_HELLO_LEN];
+
+	while (recv(fd, buf, sizeof(buf), 0) < 0) {
+		assert_int_equal(errno, EAGAIN);
+		vt_turn(t);
+	}
+	memcpy(h.gid, t->b.info.gid.raw, 16);
+	memcpy(h.dest_gid, t->a.info.gid.raw, 16);
+	soft_hello_encode(buf, &h);
+	assert_int_equal(send(fd, buf, sizeof(buf), MSG_NOSIGNAL), sizeof(buf));
+	return fd;
+}
+
+static void be_called_for_a_nak(struct vt *t, bool reset)
+{
+	const uint32_t peer_qpn = 255u << 16 | 7;
+	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
+	int listener = listen_as_b(t, peer_qpn), fd;
+	struct soft_hdr bad;
+
+	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
+	assert_int_equal(vt_to_rtr(t, qp, &t->b, peer_qpn, 3, &vt_usual), 0);
+	assert_int_equal(vt_to_rts(t, qp, 4, &vt_usual), 0);
+	fd = answer_as_b(t, listener, qp, peer_qpn);
+	bad = be_refused(t, fd, reset);
+	assert_int_equal(vt_state(t, qp), IBV_QPS_RTS);
+	if (!reset)
+		close(fd);
+	fd = answer_as_b(t, listener, qp, peer_qpn);
+	be_refused_again(t, fd, &bad);
+	assert_int_equal(vt_state(t, qp), IBV_QPS_ERR);
+	close(listener);
+}
+
+vt_test(a_peer_whose_connection_broke_is_called_for_its_nak)
+{
+	be_called_for_a_nak(*state, false);
+	be_called_for_a_nak(*state, true);
 }
 
 vt_test(noise_instead_of_a_greeting_is_cut_off)

@@ -42,10 +42,16 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
-	/* If the NAK cannot be sent, soft_dial() moves qp to ERR at this
-	 * time. */
-	qp->conn_at = mpib_now_ns() + 2000 * SOFT_MS;
+	/* If the NAK cannot be sent, also on another connection, soft_dial()
+	 * moves qp to ERR at this time. */
+	if (!qp->refusal)
+		qp->die_at = mpib_now_ns() + 2000 * SOFT_MS;
 	soft_timer_update(qp);
+	qp->refusal = qp->nak;
+	qp->refused = qp->rx.msn;
+	/* qp reads no more, so only a send shows that the connection broke. */
+	if (qp->conn)
+		qp->conn->tx_blocked = false;
 	soft_conn_work(qp);
 }
 
@@ -151,6 +157,11 @@ void soft_rx_begin(struct soft_qp *qp)
 {
 	qp->rx_off = 0;
 	qp->place = SOFT_PLACE_DROP;
+	if (qp->refusal && qp->rx.msn == qp->refused) {
+		/* The connection broke before the NAK was sent. */
+		rx_die(qp, (enum soft_nak)qp->refusal);
+		return;
+	}
 	if (qp->rx.msn != qp->rx_msn || qp->rnr || qp->dying) {
 		begin_other(qp);
 		return;
@@ -250,6 +261,8 @@ void soft_rx_unplug(struct soft_qp *qp)
 {
 	qp->place = SOFT_PLACE_NONE;
 	qp->rnr = false;
+	qp->nak = 0;
+	qp->dying = false;
 	qp->resp_head = qp->resp_tail;
 	qp->resp_off = 0;
 }

@@ -443,6 +443,18 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
+/* The connection broke. First read what the peer has sent: after its last bytes
+ * recvmsg() reports the error, too. But a QP that is dying reads no more. */
+static void send_broke(struct soft_conn *conn)
+{
+	if (conn->qp->dying) {
+		soft_conn_lost(conn);
+		return;
+	}
+	conn->tx_blocked = true;
+	conn->rx_ready = true;
+}
+
 /* Return whether all acks and answers of qp were sent to the peer. */
 static bool has_told_all(const struct soft_qp *qp)
 {
@@ -493,10 +505,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 	} else if (op->res == -EFAULT) {
 		source_faulted(conn, op);
 	} else if (op->res < 0 && op->res != -EINTR) {
-		/* First read what the peer has sent: after its last bytes
-		 * recvmsg() reports the error, too. */
-		conn->tx_blocked = true;
-		conn->rx_ready = true;
+		send_broke(conn);
 	} else if (op->res > 0) {
 		if ((size_t)op->res < op->asked)
 			send_stopped(conn);

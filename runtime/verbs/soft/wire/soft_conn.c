@@ -201,6 +201,10 @@ void soft_conn_lost(struct soft_conn *conn)
 	if (!qp)
 		return;
 	qp->conn = NULL;
+	if (qp->refusal && qp->peer_gone) {
+		soft_qp_error(qp);
+		return;
+	}
 	if (!was_up) {
 		soft_dial_later(qp);
 		return;
@@ -209,10 +213,6 @@ void soft_conn_lost(struct soft_conn *conn)
 	if (conn->unsure)
 		qp->peer_life = 0;
 	soft_rx_unplug(qp);
-	if (qp->dying) {
-		soft_qp_error(qp);
-		return;
-	}
 	soft_tx_unanswered(qp);
 	soft_dial_again(qp);
 }

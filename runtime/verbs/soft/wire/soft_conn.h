@@ -204,7 +204,7 @@ int soft_listen(struct soft_ctx *ctx);
 /* The port is readable: accept a few, or set accept_at. */
 void soft_accept(struct soft_ctx *ctx);
 
-/* Handle qp's timer conn_at: connect, or end a QP that is dying. */
+/* Handle qp's timers die_at and conn_at: end qp, or connect. */
 void soft_dial(struct soft_qp *qp, uint64_t now);
 void soft_dial_later(struct soft_qp *qp);
 /* The connection of qp broke: dial again if qp is the side that dials. */

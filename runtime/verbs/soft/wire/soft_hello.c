@@ -129,13 +129,13 @@ void soft_dial(struct soft_qp *qp, uint64_t now)
 	struct soft_conn *conn;
 	int fd;
 
-	if (!qp->conn_at || now < qp->conn_at)
-		return;
-	qp->conn_at = 0;
-	if (qp->dying) {
+	if (qp->die_at && now >= qp->die_at) {
 		soft_qp_error(qp);
 		return;
 	}
+	if (!qp->conn_at || now < qp->conn_at)
+		return;
+	qp->conn_at = 0;
 	if (qp->loop) {
 		soft_conn_work(qp);
 		return;
@@ -258,7 +258,7 @@ static struct soft_qp *hello_wanted(struct soft_conn *conn,
 	struct soft_qp *qp = soft_qp_find(conn->ctx, h->dest_qpn);
 
 	if (!qp || !comes_from(conn, h) || qp->loop || hello_dials(qp) ||
-	    qp->dying || qp->peer_gone)
+	    qp->peer_gone)
 		return NULL;
 	return soft_peer_matches(qp, h) && same_lives(qp, h) &&
 			       soft_tx_may_resume(qp, h->ack)

@@ -17,7 +17,8 @@
  *
  * A broken connection is made again, and the hellos say how many requests each
  * side has done. Requests that the peer has not done are sent again from their
- * beginning, and READs whose answers were lost are repeated. life differs for
+ * beginning, and READs whose answers were lost are repeated. A request whose
+ * NAK was not sent yet is refused again, with the same NAK. life differs for
  * each use of a QP between two resets, so that a connection never continues
  * with a QP that was reset meanwhile. token is a number of the sender that only
  * the peer's owner received, by other means (soft_set_ece()): a host that can
