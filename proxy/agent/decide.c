@@ -83,7 +83,7 @@ static uint32_t own_share(const struct mpib_agent_slot *s)
 	return s->adaptive ? MPIB_HINT_OWN : 0;
 }
 
-/* Set the share, and the reason: the rule, or something else. */
+/* Set the share of the slot's connections, and the reason for it. */
 static void settle(struct mpib_agent_policy *p, unsigned slot, uint32_t share,
 		   const char *why)
 {
@@ -159,14 +159,14 @@ bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 	return true;
 }
 
-/* Copy text of an operator's file, which may contain any byte. */
+/* Copy text that an operator wrote: it may contain any byte. */
 static void tell_text(char *to, size_t len, const char *text)
 {
 	snprintf(to, len, "%s", text);
 	mpib_ascii_make(to);
 }
 
-/* Tell the peers which rail is drained for a limited time. */
+/* Add to the summary which rail is drained for a limited time. */
 static void tell_window(struct mpib_agent_summary *s,
 			const struct mpib_agent_rule *rule, uint64_t now_s)
 {

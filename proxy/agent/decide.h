@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decision on connections to a peer. They get the share of their rule,
- * unless there is an objection to a rail. A rail gets no traffic while a rule
- * drains it for a limited time, or while it is sick: according to this agent or
- * to the peer's. Maintenance is the graver objection; if both rails have
- * objections, the rail with the graver one gets no traffic. A congested rail
- * carries a quarter at most.
+ * Decide SUP's share for the connections to a peer. They get the share of their
+ * rule, unless there is an objection to a rail. A rail gets no traffic while a
+ * rule drains it for a limited time (maintenance). A rail also gets no traffic
+ * while this agent or the peer's agent finds it sick. If both rails have
+ * objections, the rail with the graver one gets no traffic; maintenance is
+ * graver than sickness. A congested rail carries a quarter at most.
  *
- * If a rail fails, the proxy still uses the other one: an agent can keep
- * traffic off a rail, but not off the last one.
+ * If a rail fails, the proxy uses the other one, whatever its agent decided: an
+ * agent can keep traffic off a rail, but not off the last one.
  */
 #ifndef MPIB_AGENT_DECIDE_H
 #define MPIB_AGENT_DECIDE_H
@@ -17,8 +17,8 @@
 
 #include "agent/rules.h"
 
-/* Seconds between two queries for the words of other nodes' agents, and the age
- * after which a word is ignored. */
+/* Seconds between two queries for the summaries of other nodes' agents. A
+ * summary that is older than this is ignored. */
 #define MPIB_AGENT_PEERS_S 5u
 #define MPIB_AGENT_PEERS_MAX_S 30u
 
@@ -29,8 +29,8 @@ struct mpib_agent_objection {
 	char why[MPIB_AGENT_REASON];
 };
 
-/* The words of other nodes' agents about their rails, which the proxies
- * exchange over the peer links. An agent does not repeat the words of others,
+/* What other nodes' agents report about their rails. The proxies exchange these
+ * reports over the peer links. An agent reports only what it observed itself,
  * so that two agents cannot avoid a rail because of each other. */
 struct mpib_agent_peers {
 	unsigned n;
@@ -49,7 +49,7 @@ struct mpib_agent_policy {
 	json_t *rails; /* its last answer; NULL: none yet */
 	uint64_t rails_ns; /* time of that answer */
 	struct mpib_agent_objection sick[MPIB_RAILS], congested[MPIB_RAILS];
-	bool missing[MPIB_AGENT_LIMITS]; /* no rail has the counter: logged */
+	bool missing[MPIB_AGENT_LIMITS]; /* logged: no rail has the counter */
 	struct mpib_agent_peers peers;
 	uint64_t peers_s; /* time of the last query about peers */
 	/* Seconds of the epoch, and monotonic nanoseconds. */
@@ -60,11 +60,11 @@ struct mpib_agent_policy {
 	char fault[MPIB_AGENT_WHY]; /* why the last reload failed, or "" */
 };
 
-/* Ask the proxy about its rails and about the words of other nodes' agents.
- * Blocks as long as mpib_dial does. */
+/* Ask the proxy for the state of its rails and for the summaries of other
+ * nodes' agents. Blocks as long as mpib_dial does. */
 void mpib_agent_look(struct mpib_agent_policy *p);
-/* Process answers: the rows of "rails", after which objections that are too old
- * are removed; and the rows of "agents". */
+/* Process the rows of the answer "rails", then remove objections that are too
+ * old. mpib_agent_take_peers() processes the rows of the answer "agents". */
 void mpib_agent_take_rails(struct mpib_agent_policy *p, json_t *rows);
 void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows);
 
@@ -72,8 +72,8 @@ void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows);
 void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot);
 /* Decide for all slots. */
 void mpib_agent_decide_all(struct mpib_agent_policy *p);
-/* Read the configuration at path and apply it. False, with why: the previous
- * one stays in use. */
+/* Read the configuration at path and apply it. If it is wrong, return false
+ * with the reason in why; the previous one then stays in use. */
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path,
 		       char *why);
 /* Write the summary of this node for the proxies. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Process the answers of this node's proxy: the state of its rails, and the
- * words of other nodes' agents. */
+ * summaries of other nodes' agents. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ static const json_t *rail_counter(const json_t *rail, const char *name)
 	return n ? n : json_object_get(json_object_get(rail, "hw"), name);
 }
 
-/* Compare a counter with the previous answer. There is no result without a
- * previous answer, or if the counter went back. */
+/* Compare a counter with its value in the previous answer. Without a previous
+ * answer, or if the counter became smaller, there is no result. */
 static void rail_limit(struct mpib_agent_policy *p, unsigned k, unsigned rail,
 		       const json_t *row, const json_t *before)
 {

@@ -32,7 +32,7 @@ struct agent_run {
 	int signals;
 };
 
-/* Once a second: look, decide, and tell the proxies. */
+/* Once a second: query the proxy, decide, and send summaries to all proxies. */
 static void agent_on_time(void *arg)
 {
 	struct agent_run *r = arg;
@@ -47,7 +47,7 @@ static void agent_on_time(void *arg)
 	mpib_timer_arm(&r->agent.loop, &r->timer, LOOK, agent_on_time, r);
 }
 
-/* A proxy is about to get the answer with its slot. */
+/* Decide for a new slot, before the proxy gets the answer with it. */
 static void agent_on_taken(void *ctx, unsigned slot)
 {
 	struct agent_run *r = ctx;
@@ -124,15 +124,15 @@ static void agent_help(void)
 {
 	printf("usage: mpib-agent [OPTIONS] RULE\n"
 	       "       mpib-agent [OPTIONS] --config FILE [--check-config]\n"
-	       "Give mpib-proxy, in mode advanced or adaptive, the share of each\n"
+	       "Tell mpib-proxy, in mode advanced or adaptive, the share of each\n"
 	       "connection on SUP. mpibctl agent and mpibctl why show it.\n\n"
 	       "  static N           N of 1024\n"
-	       "  adaptive           as the proxy measures\n"
+	       "  adaptive           the share that the proxy measures\n"
 	       "  drain RAIL         nothing on sout, or on sup\n\n"
 	       "  --config FILE      rules and limits: mpib-agent(8); read "
 	       "again by SIGHUP\n"
-	       "  --check-config     read it, and say what is wrong\n"
-	       "  --dry-run          tell what would be done, and do nothing\n"
+	       "  --check-config     check the file, print its errors, exit\n"
+	       "  --dry-run          report decisions without applying them\n"
 	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
 	       "else " MPIB_AGENT_DIR "\n"
 	       "  --run-dir DIR      of the proxy that is asked\n"
@@ -142,7 +142,7 @@ static void agent_help(void)
 	       "  --help, --version\n");
 }
 
-/* False: the option cannot be used like this. */
+/* Apply an option. Return false if its value is wrong. */
 static bool take_option(struct agent_run *r, int c)
 {
 	switch (c) {
@@ -185,8 +185,8 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
 
-/* Return a negative number to continue; else the exit status, with why unless
- * it is empty. */
+/* Return a negative number if the program must run; else its exit status. why
+ * is then the error, or empty. */
 static int take_command_line(struct agent_run *r, int argc, char **argv,
 			     char *why)
 {

@@ -93,10 +93,10 @@ static const struct {
 	{ "peer", "the address of a node's SOUT", for_peer },
 	{ "network", "a network, as 10.1.0.0/16", for_peer },
 	{ "from", "UTC, as 2030-01-31T20:00:00Z", for_from },
-	{ "to", "UTC, as 2030-01-31T20:00:00Z, behind from", for_to },
+	{ "to", "UTC, as 2030-01-31T20:00:00Z, later than from", for_to },
 };
 
-/* Parse a rule of the file, which begins with its conditions. */
+/* Parse a rule of the file. It begins with its conditions. */
 static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 			   int count, char *why)
 {
@@ -109,7 +109,7 @@ static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 		}
 		if (count < 2 || !whom[i].parse(rule, words[1]))
 			return mpib_agent_bad(
-				why, "%s %.48s: it takes %s (mpib-agent(8))",
+				why, "%s %.48s: expected %s (mpib-agent(8))",
 				whom[i].word, count < 2 ? "" : words[1],
 				whom[i].wants);
 		words += 2;
@@ -119,7 +119,7 @@ static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 	return mpib_agent_rule_parse(rule, words, count, why);
 }
 
-/* A line of the file: the words after its first word. */
+/* The words of a line of the file, without the first word. */
 struct conf_line {
 	const char *word;
 	char **words;
@@ -150,7 +150,7 @@ static bool take_speed(struct mpib_agent_conf *c, const struct conf_line *l)
 	if (l->count == 2 && is_rail(l->words[0], &rail) &&
 	    mpib_number(l->words[1], 1, 1000000, &c->speed[rail]))
 		return true;
-	return mpib_agent_bad(l->why, "speed: it takes sout or sup and Gb/s "
+	return mpib_agent_bad(l->why, "speed: expected sout or sup and Gb/s "
 				      "(as speed sup 400)");
 }
 
@@ -178,8 +178,8 @@ static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 	    !mpib_number(words[1], 0, UINT64_MAX, &limit->per_s))
 		return mpib_agent_bad(
 			l->why,
-			"%s: it takes a counter of mpibctl counters and a "
-			"number a second (as symbol_error 10), behind sout or "
+			"%s: expected a counter of mpibctl counters and a "
+			"number a second (as symbol_error 10), after sout or "
 			"sup if it is for one rail",
 			l->word);
 	snprintf(limit->counter, sizeof(limit->counter), "%s", words[0]);
@@ -194,14 +194,14 @@ static bool take_hold(struct mpib_agent_conf *c, const struct conf_line *l)
 	if (mpib_number(text, 1, 1000000, &c->hold_s))
 		return true;
 	return mpib_agent_bad(
-		l->why, "hold %.48s: it takes seconds (1 to 1000000)", text);
+		l->why, "hold %.48s: expected seconds (1 to 1000000)", text);
 }
 
 static bool take_island(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	if (l->count != 1 || strlen(l->words[0]) >= sizeof(c->island))
 		return mpib_agent_bad(l->why,
-				      "island: it takes one name (of at most "
+				      "island: expected one name (of at most "
 				      "%u bytes)",
 				      MPIB_AGENT_TOLD_ISLAND - 1);
 	snprintf(c->island, sizeof(c->island), "%s", l->words[0]);

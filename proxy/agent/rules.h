@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's instructions: its configuration file, or the one rule of its
- * command line. A rule gives SUP's share for the connections that it applies
- * to, always or for a limited time. mpib-agent(8) describes the syntax.
+ * The agent's configuration: its file, or the single rule of its command line.
+ * A rule applies to some connections, always or for a limited time, and gives
+ * SUP's share for them. mpib-agent(8) describes the syntax.
  */
 #ifndef MPIB_AGENT_RULES_H
 #define MPIB_AGENT_RULES_H
@@ -16,7 +16,7 @@
 #define MPIB_AGENT_PATH 128u /* of a file, including the final 0 */
 
 struct mpib_agent_rule {
-	/* SUP's parts per 1024; MPIB_HINT_OWN: as the proxy decides. */
+	/* SUP's parts per 1024; MPIB_HINT_OWN: the proxy decides. */
 	uint32_t share;
 	unsigned line; /* of the configuration; 0: the command line's */
 	struct mpib_network net; /* of the peer; 0 bits: any */
@@ -24,8 +24,8 @@ struct mpib_agent_rule {
 	bool drains; /* the rule is "drain RAIL" */
 };
 
-/* A counter that grows by more than per_s a second is an objection to its
- * rail. */
+/* A limit on the growth of a counter. If the counter grows by more than per_s a
+ * second, its rail counts as sick or congested. */
 struct mpib_agent_limit {
 	char counter[48];
 	uint64_t per_s;
@@ -40,12 +40,12 @@ struct mpib_agent_conf {
 	struct mpib_agent_rule rule[MPIB_AGENT_RULES];
 	struct mpib_agent_limit limit[MPIB_AGENT_LIMITS];
 	uint64_t speed[MPIB_RAILS]; /* Gb/s; a slower rail is sick; 0: any */
-	uint64_t hold_s; /* seconds without fault until a rail is used again */
+	uint64_t hold_s; /* a rail must be well for so long before it is used */
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* of this node, "": none */
 };
 
-/* Write "what: why (remedy)" into why, of MPIB_AGENT_WHY bytes. Returns
- * false. */
+/* Write the error "what: why (remedy)" into the buffer why of MPIB_AGENT_WHY
+ * bytes, and return false. */
 bool mpib_agent_bad(char *why, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -61,8 +61,8 @@ bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 			  char *why);
 /* Return whether the rule applies at this time. */
 bool mpib_agent_rule_holds(const struct mpib_agent_rule *rule, uint64_t now_s);
-/* Return the first rule that matches the peer and applies now; if there is
- * none, the proxy's own rule: adaptive. peer is in network order. */
+/* Return the first rule that matches the peer and applies now. If there is
+ * none, return the rule "adaptive". peer is in network order. */
 const struct mpib_agent_rule *
 mpib_agent_conf_rule(const struct mpib_agent_conf *c, uint32_t peer,
 		     uint64_t now_s);

@@ -21,14 +21,15 @@
 #include "base/log.h"
 #include "base/run_dir.h"
 
-/* Calls accepted per turn: programs other than proxies may call endlessly. */
+/* Connections accepted per turn. The limit matters if a program other than a
+ * proxy connects endlessly. */
 #define CALLS 256u
 
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
 	struct mpib_io watch;
-	bool hears, told; /* it reads summaries; `last` was sent */
+	bool hears, told; /* the proxy reads summaries; `last` was sent */
 	struct mpib_agent_summary last;
 	unsigned reason[MPIB_HINT_SLOTS_MAX]; /* number of the last one sent */
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
@@ -84,8 +85,8 @@ slots_find(struct mpib_agent *a, struct mpib_agent_proxy *p, uint64_t id)
 	return c;
 }
 
-/* Return whether a connection can share the slot: the same decision applies to
- * it. */
+/* Return whether a connection can share the slot, that is, whether the same
+ * decision applies to it. */
 static bool slots_alike(const struct mpib_agent_slot *s,
 			const struct mpib_agent_request *r)
 {
@@ -187,7 +188,7 @@ static void tell_reason(struct mpib_agent_proxy *p, uint32_t slot)
 		p->reason[slot] = c->number;
 }
 
-/* If a proxy has no room for a message, it is sent again a second later. */
+/* If a proxy's socket is full, the message is sent again a second later. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
 {
 	struct mpib_agent_proxy *p;
@@ -220,7 +221,8 @@ static void on_proxy(void *arg, uint32_t events)
 		slots_drop(p);
 }
 
-/* Refuse callers that are no proxies, as slots are few. */
+/* Return whether the uid may be that of a proxy. Other callers are refused, as
+ * there are few slots. */
 static bool slots_welcome(const struct mpib_agent *a, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || uid == a->user;
@@ -286,8 +288,8 @@ static int make_hints(struct mpib_agent *a)
 	return rc;
 }
 
-/* A user with write access could make the agent change files of the user's
- * choice. */
+/* Refuse a directory in which another user may write: that user could make the
+ * agent change other files. */
 static int slots_check_dir(const struct mpib_agent *a)
 {
 	struct stat st;
@@ -300,7 +302,7 @@ static int slots_check_dir(const struct mpib_agent *a)
 		       : -EPERM;
 }
 
-/* The lock is a file, as any user can lock the directory. */
+/* Lock a file and not the directory, since any user can lock the directory. */
 static int hold_lock(struct mpib_agent *a)
 {
 	int rc;
@@ -313,11 +315,12 @@ static int hold_lock(struct mpib_agent *a)
 	return rc == -EBUSY ? -EADDRINUSE : rc;
 }
 
-/* Allow that user's proxies to connect, through their group. Other members of
- * the group can connect, too; on_call() hangs up on them. */
+/* Let the group of a->user connect, so that this user's proxies can. Other
+ * members of the group can connect, too; on_call() hangs up on them. */
 static int admit(const struct mpib_agent *a, gid_t group)
 {
-	/* An agent that may not set that group serves only root and itself. */
+	/* An agent that may not set that group serves only its own user and
+	 * root. */
 	if (a->user == geteuid() || group == (gid_t)-1 ||
 	    (getegid() != group &&
 	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
@@ -397,7 +400,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 					      O_CLOEXEC);
 		rc = a->dir_fd < 0 ? -errno : slots_check_dir(a);
 	}
-	/* First the socket: bind_in() fails if another agent is running. */
+	/* Make the socket first: this fails if another agent is running. */
 	if (rc == 0)
 		rc = bind_in(a, pw ? pw->pw_gid : (gid_t)-1);
 	if (rc == 0)

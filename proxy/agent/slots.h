@@ -31,15 +31,15 @@ struct mpib_agent_held {
 	UT_hash_handle hh;
 };
 
-/* An entry of the hint file. All connections to a peer share it if they have
- * the same mode, and all have SUP or none has. */
+/* An entry of the hint file. Connections share an entry if they have the same
+ * peer and the same mode, and if all or none of them have SUP. */
 struct mpib_agent_slot {
 	uint32_t users; /* connections; 0: the slot is free */
 	uint32_t dst_ip; /* as in the hint file */
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
 	bool alone; /* the connections have no SUP */
 	bool adaptive; /* with MPIB_HINT_OWN, their proxy decides the split */
-	/* decide.h: the decision for them, its reason and its time. */
+	/* The decision of decide.h for these connections. */
 	struct mpib_agent_choice {
 		uint32_t sup_bw;
 		uint64_t since; /* seconds of the epoch */
@@ -58,8 +58,9 @@ struct mpib_agent {
 	struct mpib_agent_held *held;
 	unsigned reasons; /* number of reasons so far */
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
-	uid_t user; /* whose proxies are served, besides root's and ours */
-	/* If set: called with a new slot, before the proxy gets the answer. */
+	/* Proxies of this user, of root and of the agent's user are served. */
+	uid_t user;
+	/* Called with a new slot, before the proxy gets the answer; or NULL. */
 	void (*taken)(void *ctx, unsigned slot);
 	void *ctx;
 };
@@ -74,8 +75,8 @@ void mpib_agent_stop(struct mpib_agent *a);
 /* Write sup_bw into the hint file's entry of a slot in use, unless the entry
  * has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Send each proxy that reads summaries this one, if it differs from the last,
- * and the reasons of new hints. */
+/* Send the reasons of new hints and, if it changed, the summary s to each proxy
+ * that reads summaries. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * New clients: accept them on the control socket, get their identity from the
- * kernel, watch for their end, and answer their HELLO, which gives them their
- * segments. Control thread.
+ * kernel, and watch for their end. The answer to a client's HELLO has the
+ * client's segments. Control thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -89,9 +89,9 @@ static int accept_watch(struct proxy_client *s)
 	return 0;
 }
 
-/* Return whether the user has too many connections without HELLO. They
- * would use up descriptors, while clients over quota.fds are refused at
- * their HELLO. */
+/* Return whether the user has too many connections without HELLO, which use up
+ * descriptors. Clients that exceed quota.fds are refused only at their
+ * HELLO. */
 static bool accept_crowded(const struct proxy_client *s)
 {
 	uint64_t limit = s->all->most[MPIB_QUOTA_FDS];
@@ -134,8 +134,9 @@ static unsigned clients_most(const struct proxy_clients *all, uid_t uid)
 	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
-/* Return whether the connection of s gets a place. Silent connections of one
- * user must not take the places of others, and some are reserved for root. */
+/* Return whether there is a place for the connection of s. Silent connections
+ * of one user must not use up the places of others. Some places are reserved
+ * for root. */
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
@@ -209,8 +210,8 @@ err_close:
 	free(s);
 }
 
-/* No descriptor is left: accept the next client with the spare descriptor, to
- * send it the reason. False: even that failed. */
+/* After all descriptors are used up: accept the next client with the spare one,
+ * and send it the reason. Return false if that failed, too. */
 static bool refuse_next(void *arg)
 {
 	struct proxy_clients *all = arg;
@@ -299,10 +300,10 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
 	return s && s->state == PROXY_CLIENT_LIVE ? s : NULL;
 }
 
-/* HELLO: a connected process becomes a client and gets its segments. */
+/* The HELLO: it turns a connected process into a client with segments. */
 
-/* Copy a client's text of 64 bytes, which may reach terminals and logs: replace
- * all but printable ASCII from least on. */
+/* Copy a client's text of 64 bytes. Replace all but printable ASCII characters
+ * from `least` on, as the text may be written to terminals and logs. */
 static void take_text(char to[64], const char from[64], char least)
 {
 	size_t i;
@@ -313,7 +314,8 @@ static void take_text(char to[64], const char from[64], char least)
 	to[i] = '\0';
 }
 
-/* wish: 1 + the shard that the client had, or 0. */
+/* Return the shard for a new client. wish: 1 + the shard that the client had at
+ * the last proxy, or 0. */
 static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
 			  unsigned device, uint32_t wish)
 {
@@ -361,8 +363,8 @@ static int make_segments(struct proxy_client *s)
 	return 0;
 }
 
-/* Make s a client of the shard, counted as attached. On -errno, the segments
- * that were made stay until s is dropped. */
+/* Make s a client of the shard, and count it as attached. After a failure
+ * (-errno), the segments that were made stay until s is dropped. */
 static int hello_join(struct proxy_client *s, unsigned shard)
 {
 	struct proxy_clients *all = s->all;
@@ -389,7 +391,8 @@ static int hello_join(struct proxy_client *s, unsigned shard)
 	return 0;
 }
 
-/* On failure s stays NEW, and proxy_client_drop() undoes all steps. */
+/* Attach s. On failure s stays NEW, and proxy_client_drop() undoes all
+ * steps. */
 static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 {
 	struct proxy_clients *all = s->all;
@@ -409,7 +412,7 @@ static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 	return 0;
 }
 
-/* i: the rail's number, counted over all devices. */
+/* Describe a rail to the client. i is its number, counted over all devices. */
 static void describe_rail(struct proxy_clients *all, unsigned i,
 			  struct mpib_ctl_rail *rail)
 {
@@ -468,14 +471,15 @@ static void hello_welcome(struct proxy_client *s,
 		s->submit.fd,
 		s->reply.fd,
 		s->doorbell,
-		/* Opened by the proxy: in the client's pid namespace the proxy
-		 * may have no pid. */
+		/* The client could not open it: in the client's pid namespace
+		 * the proxy may have no pid. */
 		(int)syscall(SYS_pidfd_open, getpid(), 0),
 	};
 	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
 						  : MPIB_CTL_FDS_MAX;
 
-	/* Before the answer: the proxy may end right after it. */
+	/* Record the process before the answer, as the proxy may end right
+	 * after it. */
 	if (!all->awaits)
 		proxy_client_served(s);
 	proxy_client_send(s, &w.h, fd, fds);
@@ -535,9 +539,9 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
 }
 
-/* Return whether the process may attach now. Clients of the last proxy come
- * first, and processes for which the proxy crashed are refused. False: the
- * HELLO was refused. */
+/* Return whether the process may attach now; if not, refuse its HELLO. Clients
+ * of the last proxy come first. Processes for which the proxy crashed twice are
+ * refused. */
 static bool hello_in_turn(struct proxy_client *s,
 			  const struct mpib_ctl_header *ask, uint32_t wish)
 {
@@ -578,8 +582,8 @@ static bool hello_in_turn(struct proxy_client *s,
 	return false;
 }
 
-/* Answer a process that asks whether it could attach. The client's objects are
- * made, and freed by proxy_client_drop(); nothing is left in the engine. */
+/* Answer a process that asks whether it could attach: make the client's
+ * objects. proxy_client_drop() frees them, and nothing stays in the engine. */
 static void hello_probe(struct proxy_client *s,
 			const struct mpib_ctl_header *ask)
 {
@@ -598,7 +602,7 @@ static void hello_probe(struct proxy_client *s,
 		proxy_client_send(s, &answer, NULL, 0);
 }
 
-/* False: the HELLO was refused. */
+/* Attach the client and answer its HELLO. Return false if it was refused. */
 static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device, uint32_t wish)
 {
@@ -608,7 +612,7 @@ static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 	if (rc == 0)
 		return true;
 	why = mpib_engine_last_error(s->all->engine, rc);
-	/* If the engine knows a remedy, its text has it. */
+	/* If the engine knows a remedy, the remedy is part of its text. */
 	proxy_client_refuse(s, &m->h, rc,
 			    "the proxy cannot serve another client: %s%s", why,
 			    strchr(why, '(') ? ""

@@ -5,9 +5,9 @@
  *
  * A client may send anything and die at any time. The proxy checks every
  * message before using it, and drops a client that does not read its answers.
- * When a client's process ends or hangs up, the proxy takes down the client's
- * connections first, then fences and drops its regions, then its segments; only
- * then is the client's memory unmapped.
+ * When a client's process ends or hangs up, the proxy closes the client's
+ * connections first. Then it fences and drops the client's regions, then its
+ * segments. Only then does it unmap the client's memory.
  */
 #ifndef MPIB_PROXY_CLIENT_H
 #define MPIB_PROXY_CLIENT_H
@@ -35,7 +35,7 @@ struct proxy_client;
 
 enum mpib_region_state {
 	MPIB_REGION_ADDING, /* being registered with the rails and the shard */
-	MPIB_REGION_FILLING, /* before ADDING: its pages are being allocated */
+	MPIB_REGION_FILLING, /* its pages are being allocated; then ADDING */
 	MPIB_REGION_LIVE,
 	MPIB_REGION_DELETING, /* being fenced: HCAs may still write to it */
 };
@@ -44,7 +44,7 @@ enum mpib_region_state {
 enum mpib_region_kind {
 	MPIB_REGION_MEMFD, /* the client's memory */
 	MPIB_REGION_POOL, /* allocated by the proxy for the client */
-	MPIB_REGION_DMABUF, /* a device's memory; counts in no quota */
+	MPIB_REGION_DMABUF, /* memory of a device; does not count in quotas */
 	MPIB_REGION_KINDS,
 };
 
@@ -63,7 +63,7 @@ struct proxy_client_region {
 	 * deregistered. */
 	int fd;
 
-	/* For filler.c, while FILLING. */
+	/* State of filler.c, valid while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* for the registration afterwards */
 	size_t filled; /* bytes whose pages are allocated */
@@ -92,16 +92,18 @@ struct proxy_client {
 	char name[64]; /* printable */
 	char label[MPIB_JOB_LABEL]; /* of its job, printable; "": none */
 	uint32_t job_at; /* index in all->jobs, from 1; 0: no job */
-	struct engine_client_moved moved; /* set when it is closed */
+	struct engine_client_moved moved; /* set when the client is closed */
 
 	int sock, pidfd; /* -1: closed, or no pidfd is available */
 	struct mpib_io sock_watch, pid_watch;
-	struct mpib_timer hello_timer; /* later: until devices are released */
+	/* The time limit for the HELLO; after the client's end, the time until
+	 * memory of devices is released. */
+	struct mpib_timer hello_timer;
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
-	uint64_t segments; /* bytes of both; 0 until they count */
-	int doorbell; /* eventfd with which it wakes its shard, or -1 */
+	uint64_t segments; /* bytes of both; 0 until they are counted */
+	int doorbell; /* eventfd for the client to wake its shard, or -1 */
 
 	LIST_HEAD(, proxy_client_region) regions;
 	/* Regions to fill, the next one first. While not empty, the client is
@@ -119,16 +121,16 @@ struct proxy_client {
 	/* Numbers of upgrades: the last one announced to the client, and the
 	 * last one for which it has attached to the successor. */
 	uint32_t told, prepared;
-	bool share_said; /* share was set by an operator, not by rules */
+	bool share_said; /* an operator set the share, not a rule */
 };
 
-/* The most pieces in a step. After a restart each rank registers hundreds of
- * small regions again, and a step costs two switches of threads. */
+/* The most pieces of a step. A step costs two switches between threads, and
+ * after a restart each rank registers hundreds of small regions again. */
 #define MPIB_FILL_PIECES 32
 
 /*
- * The thread that makes the kernel allocate pages, so that the control thread
- * never blocks on that: a GiB takes about a second. One step at a time.
+ * The thread that makes the kernel allocate pages, one step at a time. A GiB
+ * takes about a second, which would block the control thread.
  */
 struct mpib_filler {
 	struct mpib_io watch;
@@ -173,8 +175,8 @@ struct proxy_clients {
 	uint64_t max_memory; /* of one client, in bytes */
 	uint64_t most[MPIB_QUOTAS]; /* current quotas; 0: no limit */
 
-	/* A descriptor in reserve, or -1. If no other is left, it is closed for
-	 * a moment, to accept a connecting client and send it the reason. */
+	/* A descriptor in reserve, or -1. If all others are in use, it is
+	 * closed for a moment, to accept a client and send it the reason. */
 	int spare;
 	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
@@ -195,16 +197,16 @@ struct proxy_clients {
 	 * can only attach and register memory. */
 	bool awaits;
 	/* The first client that cannot attach to the successor, and the
-	 * reason */
+	 * reason. */
 	char next_why[400];
 };
 
-/* Serve the listening socket fd, which the caller keeps and closes. 0 or
+/* Serve the listening socket fd, which the caller still owns. Returns 0 or
  * -errno. */
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
-/* Apply limits that changed in the configuration. */
+/* Apply changed limits of the configuration. */
 void proxy_clients_tune(struct proxy_clients *all);
 /* Return the attached client with that id, even if it is leaving; or NULL. */
 struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
@@ -213,14 +215,14 @@ struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
 /* Tell each client to attach to the successor of upgrade `number`, counted
- * from 1. Returns how many have not yet: call it again until this is 0.
- * why then has the name of one of them, or the reason why one cannot
- * attach: all->next_why. */
+ * from 1. Returns how many have not attached yet: call it again until this
+ * is 0. why then names one of them, or is all->next_why: the reason why one
+ * cannot attach. */
 unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
 			       char *why, size_t len);
 /* The upgrade failed: tell the clients to forget the successor. */
 void proxy_clients_stay(struct proxy_clients *all);
-/* Called when the successor begins to serve. */
+/* Let new clients attach: this proxy, a successor, begins to serve. */
 void proxy_clients_serve(struct proxy_clients *all);
 
 /* The rest is for the files of this folder. */
@@ -260,12 +262,12 @@ proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_resume, proxy_client_why, proxy_client_device,
 	proxy_client_next, proxy_client_resumed;
 
-/* The client is now served: tell it, and record its process for the next
+/* Tell the client that it is served now, and record its process for the next
  * proxy. */
 void proxy_client_served(struct proxy_client *s);
 
-/* Set the shares of the user's clients again, and each shard's part of the
- * user's limit, after clients of the user attached or left. */
+/* After clients of the user attached or left: set the shares of the user's
+ * clients and each shard's part of the user's limit. */
 void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
 /* The same for all users, after the rules changed. */
 void mpib_shares_apply(struct proxy_clients *all);
@@ -279,35 +281,35 @@ void mpib_region_add(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
-/* Deregister and close memory of devices although peers may still use it,
- * unless that would break connections of others. arg is a client that has
- * left. */
+/* Deregister and close the device memory of arg, a client that has left,
+ * although peers may still use it. Memory whose removal would break other
+ * connections stays. */
 void proxy_client_let_go(void *arg);
 
 /* Start the thread. Returns 0 or -errno. */
 int mpib_filler_start(struct proxy_clients *all);
 
 /*
- * Allocating the pages of a region before the rails register it. Page
- * allocation is most of the cost of registering, so the filler's thread does it
- * in steps. A step has pieces of several regions and takes about 2 ms. Clients
- * take turns, and so do the regions of one client. However large or many the
- * regions of another client are, a client waits for one step of others per
- * piece of its own.
+ * The filler: it allocates the pages of a region before the rails register it.
+ * Page allocation is most of the cost of registering, so the filler's thread
+ * does it in steps. A step fills pieces of several regions and takes about 2
+ * ms. Clients take turns, and so do the regions of one client. Between two
+ * pieces of its own, a client waits for at most one step, however large and many
+ * the regions of others are.
  *
  * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
  * the client's quotas from the start. When the client leaves, the region is
- * freed after the current step. That step may be slow, and other clients wait
- * for it: if the client punches a hole into the memory meanwhile, it takes 0.2
- * s per GiB. Control thread only.
+ * freed after the current step. Other clients wait for that step. It takes 0.2
+ * s per GiB if the client punches a hole into the memory meanwhile. Control
+ * thread only.
  */
 
-/* The most bytes of a piece: one huge page, so that a step makes a whole one.
- * With 4 KiB pages that takes about 2 ms. */
+/* The most bytes of a piece: one huge page. With 4 KiB pages a piece takes about
+ * 2 ms. */
 #define MPIB_FILL_PIECE ((size_t)2 << 20)
 
-/* Fill r, which is mapped, then register it with attr. On failure, refuse the
- * client's request and free r. */
+/* Allocate the pages of the mapped region r, then register it with attr. On
+ * failure, refuse the client's request and free r. */
 void mpib_fill_begin(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Take r off the queue; the caller then frees or registers it. */

@@ -22,8 +22,8 @@
 #include "base/thread.h"
 #include "client/client.h"
 
-/* Regions of this size or more are not freed on the control thread: it takes 5
- * ms. */
+/* Regions of this size or more are not freed on the control thread, as that
+ * takes 5 ms. */
 #define LARGE ((size_t)32 << 20)
 
 static void region_let_go(const struct proxy_client_region *r)
@@ -59,8 +59,8 @@ void mpib_region_free(struct proxy_client_region *r)
 	free(r);
 }
 
-/* Make a region of s for the request m, and count it in the usage. NULL: no
- * memory, and m was refused. */
+/* Make a region of s for the request m, and count it in the usage. If there is
+ * no memory, refuse m and return NULL. */
 static struct proxy_client_region *region_new(struct proxy_client *s,
 					      const struct mpib_message *m,
 					      uint64_t size,
@@ -87,8 +87,8 @@ static struct proxy_client_region *region_new(struct proxy_client *s,
 	return r;
 }
 
-/* Return whether the client may register size bytes more. False: ask was
- * refused. */
+/* Return whether the client may register size bytes more; if not, refuse
+ * ask. */
 static bool region_allowed(struct proxy_client *s,
 			   const struct mpib_ctl_header *ask, uint64_t size,
 			   enum mpib_region_kind kind)
@@ -318,11 +318,11 @@ static bool sealed_against_writing(int seals)
 }
 
 /*
- * A client's memfd must be sealed against shrinking, or the proxy's accesses
- * could raise SIGBUS. The proxy only reads the seals. Adding a seal would wait
- * for the file's lock, which the client can hold by writing. F_GET_SEALS on
- * another kind of descriptor does not call its file system. Return NULL, or why
- * the memfd is not accepted.
+ * Return NULL, or why the memfd is not accepted. A client's memfd must be
+ * sealed against shrinking, or the proxy's accesses could raise SIGBUS. The
+ * proxy only reads the seals: adding a seal would wait for the file's lock,
+ * which the client can hold by writing. If fd is no memfd, F_GET_SEALS fails
+ * without a call to the descriptor's file system.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 {
@@ -341,8 +341,8 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 	return NULL;
 }
 
-/* Return its page size. st_blksize may be the size of a huge page for ordinary
- * memory, too (shmem_enabled). */
+/* Return the page size of a file. Its st_blksize is no substitute: that may be
+ * the size of a huge page for ordinary memory, too (shmem_enabled). */
 static uint64_t page_of(int fd)
 {
 	struct statfs fs;
@@ -372,28 +372,28 @@ static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 }
 
 /*
- * Mapping a file, or touching its pages, waits for the file's locks and for
- * holes that are being punched. The file's owner can hold these locks without
- * limit, for instance by a process that hardly gets any CPU time. So the proxy
- * only maps files that it made itself, and files of users that could trace it
- * anyway.
+ * Return whether the proxy may map files of the client's user. Mapping a file,
+ * or touching its pages, waits for the file's locks and for holes that are
+ * being punched. The file's owner can hold these locks without limit, for
+ * instance by a process that hardly gets any CPU time. So the proxy only maps
+ * files that it made itself, and files of users that could trace it anyway.
  */
 static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
 {
 	const uint32_t who = s->all->cfg->own_memory;
 	struct stat st;
 
-	/* Made by an earlier proxy: no other user can make files of this
-	 * uid. */
+	/* An earlier proxy made this file, as no other user can make files of
+	 * this uid. */
 	if (fstat(m->fd[0], &st) == 0 && st.st_uid == geteuid())
 		return true;
 	if (who == MPIB_OWN_MEMORY_ALL ||
 	    (who == MPIB_OWN_MEMORY_SELF && s->uid == geteuid()))
 		return true;
 	proxy_client_refuse(s, &m->h, -EPERM,
-			    "this user may register no memfds here (take "
-			    "memory from mpib_mem_alloc(), or the operator "
-			    "permits it: client.own_memory)");
+			    "this user may not register memfds (allocate with "
+			    "mpib_mem_alloc(), or have the operator set "
+			    "client.own_memory)");
 	return false;
 }
 
@@ -433,7 +433,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	region_mapped(r, map, len);
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
-	/* Huge pages were reserved by the client: the proxy may allocate
+	/* The proxy may allocate huge pages, as the client has reserved
 	 * them. */
 	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
@@ -460,8 +460,8 @@ static bool is_dmabuf(int fd)
 	       fs.f_type == DMA_BUF_MAGIC;
 }
 
-/* Accept a dma-buf or, for the software HCA, which maps it, a sealed memfd: in
- * both cases the file cannot shrink. */
+/* Accept a dma-buf or, for the software HCA, a sealed memfd. Neither file can
+ * shrink, and the software HCA maps it. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	return is_dmabuf(fd) || !check_memfd(fd, ask)
@@ -490,8 +490,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	r = region_new(s, m, ask->size, MPIB_REGION_DMABUF);
 	if (!r)
 		return;
-	/* The message gave the proxy its own descriptor: the client may close
-	 * its copy before it gets the answer. */
+	/* The proxy keeps its own descriptor, as the client may close the other
+	 * one before it gets the answer. */
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
 	mpib_region_add(r,

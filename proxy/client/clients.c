@@ -21,14 +21,14 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 
-/* How long memory of devices is kept after its client ended, for peers that may
- * still write to it. It is short, as the next job needs the memory and a GPU
- * cannot be reset while it is in use. The memory is free 100 ms after a rank's
- * death. */
+/* Time for which memory of devices stays registered after its client ended, as
+ * peers may still write to it. The time is short: the next job needs the
+ * memory, and a GPU in use cannot be reset. The memory is free 100 ms after a
+ * rank's death. */
 #define LET_GO (50 * MPIB_MSEC)
 
-/* Free the client arg, for which no callback may be pending. The type is that
- * of a timer's function. */
+/* Free the client arg, for which no callback may be pending. Also a timer's
+ * function. */
 static void proxy_client_free(void *arg)
 {
 	struct proxy_client *s = arg;
@@ -126,8 +126,8 @@ static void client_on_closed(void *arg, int status)
 
 void proxy_client_advance(struct proxy_client *s)
 {
-	/* Wait for the filler to release its region, and for regions in ADDING:
-	 * these can be fenced only when the shard knows them. */
+	/* Wait until the filler has released its region. Wait for regions in
+	 * ADDING, too: they can be fenced only when the shard knows them. */
 	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0 ||
 	    !TAILQ_EMPTY(&s->filling))
 		return;
@@ -304,18 +304,18 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
-/* Return whether messages of the type release a resource. The sender no longer
- * uses it and asks only once. */
+/* Return whether messages of the type release a resource. A client sends such a
+ * message only once. */
 static bool gives_back(uint32_t type)
 {
 	return type == MPIB_CTL_DEREG || type == MPIB_CTL_CLOSE_LISTEN ||
 	       type == MPIB_CTL_CLOSE;
 }
 
-/* Check the rate of messages. False if s has sent too many: m was refused, or s
- * dropped. Messages that release a resource count, but are not refused: the
- * resource would leak, and a peer could wait for a connection that no process
- * has any more. */
+/* Check the rate of messages. If s has sent too many, refuse m or drop s, and
+ * return false. Messages that release a resource count, but are not refused:
+ * the resource would leak, and a peer could wait for a connection that no
+ * process has any more. */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {
@@ -369,16 +369,16 @@ void proxy_client_on_message(void *arg, uint32_t events)
 	mpib_works_for = 0;
 }
 
-/* A client's requests for listeners and connections, passed to the broker of
- * the peer link. */
+/* Pass a client's requests for listeners and connections to the broker of the
+ * peer link. */
 
 static const char *listen_error(int rc)
 {
 	switch (rc) {
 	case -ENOSPC:
-		return "this node's processes have all there are (close some)";
+		return "all listeners of this node are in use (close some)";
 	case -EEXIST:
-		return "another has its nonce";
+		return "another listener has its nonce";
 	default:
 		return strerror(-rc);
 	}
@@ -432,19 +432,19 @@ static const char *conn_error(int rc)
 {
 	switch (rc) {
 	case -EINVAL:
-		return "no such index, or in use, or the handle, key or "
-		       "number is none";
+		return "the index is invalid or in use, or the handle, key or "
+		       "number is invalid";
 	case -EEXIST:
 		return "another connection of this user has its key";
 	case -EACCES:
 		return "the peer's address is in none of the networks of the "
 		       "proxies (the operator gives them: peer.networks)";
 	case -EDQUOT:
-		return "too many peers that this user wants do not answer "
-		       "(close what waits for them)";
+		return "too many peers of this user do not answer (close the "
+		       "connections that wait for them)";
 	case -ENOSPC:
-		return "the proxy has too many peers (close what waits for "
-		       "some)";
+		return "the proxy has too many peers (close connections that "
+		       "wait for one)";
 	default:
 		return strerror(-rc);
 	}
@@ -508,7 +508,7 @@ void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
 					       ask));
 }
 
-/* If the client does not read this, it finds the loss by polling. */
+/* A client that does not read this message finds the loss by polling. */
 void proxy_client_conns_lost(struct peer_client *client)
 {
 	struct proxy_client *s =
@@ -553,11 +553,12 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
 }
 
 /*
- * Clients in an upgrade: each client attaches to the successor and registers
- * its memory there, while the running proxy still serves it (MPIB_CTL_NEXT).
+ * Clients during an upgrade (MPIB_CTL_NEXT): each client attaches to the
+ * successor and registers its memory there. The running proxy still serves it.
  */
 
-/* Announce the upgrade. It fails if a client never reads this. */
+/* Announce the upgrade to a client. If a client never reads this, the upgrade
+ * fails. */
 static bool next_tell(const struct proxy_client *s, uint32_t number)
 {
 	const struct mpib_ctl_next next = {
@@ -627,7 +628,8 @@ void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
 	mpib_survivors_resumed(s->record, of->id);
 }
 
-/* After the last proxy's clients are back, peers need not wait for others. */
+/* Tell the peers not to wait any more when all clients of the last proxy are
+ * back. */
 static void clients_on_look(void *arg)
 {
 	struct proxy_clients *all = arg;

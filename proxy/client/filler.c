@@ -16,12 +16,12 @@
 #define STEP_NS 2000000u
 
 /*
- * Check whether the client has allocated all pages of the memory. 0: it has.
- * -ENODATA: it has not. -EACCES: the kernel does not tell, or a filter forbids
- * the call. -EAGAIN: memory for the result was short. Pages that the proxy
- * allocated instead would count as the proxy's memory, and a client could so
- * provoke the kernel's OOM killer. This does not use lseek(SEEK_HOLE), which
- * waits for the file's lock during the client's fallocate(2).
+ * Return 0 if the client has allocated all pages of the memory, -ENODATA if it
+ * has not. -EACCES: the kernel does not tell, or a filter forbids the call.
+ * -EAGAIN: there was no memory for the result. If the proxy allocated the pages
+ * instead, they would count as its memory, and a client could provoke the
+ * kernel's OOM killer. lseek(SEEK_HOLE) would not do: it waits for the file's
+ * lock during the client's fallocate(2).
  */
 static int all_there(char *from, size_t len)
 {
@@ -44,8 +44,8 @@ static int all_there(char *from, size_t len)
 	return 0;
 }
 
-/* Without write permission for the file, mincore(2) reports all pages as
- * present. */
+/* Return whether mincore(2) tells the truth. Without write permission for the
+ * file, it reports all pages as present. */
 static bool mincore_tells(int fd)
 {
 	struct stat st;
@@ -70,7 +70,8 @@ static int filler_populate(const struct mpib_fill_piece *p)
 
 	if (rc < 0)
 		return rc;
-	/* A write to the pages would raise SIGBUS if there are none. */
+	/* Use madvise(2): if no pages can be allocated, a write would raise
+	 * SIGBUS. */
 	while (madvise(p->at, p->len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
 			return -errno;
@@ -118,11 +119,11 @@ static void *filler_run(void *arg)
 	return NULL;
 }
 
-/* Fill these pieces, which stay mapped until fill_stepped(). No other step may
- * be in progress. With fd -1, missing pages are allocated. Otherwise they are
- * pages of the open file fd and must exist already: the error is -ENODATA if
- * some do not, or -EACCES if the file's mode or a filter of system calls
- * prevents the check. */
+/* Begin a step with these pieces, which stay mapped until fill_stepped(). No
+ * other step may be in progress. With fd -1, the step allocates missing pages.
+ * Otherwise it checks that all pages of the open file fd exist: the error is
+ * -ENODATA if some do not, or -EACCES if the file's mode or a filter of system
+ * calls prevents the check. */
 static void filler_ask(struct mpib_filler *f,
 		       const struct mpib_fill_piece *piece, unsigned n)
 {
@@ -136,8 +137,8 @@ static void filler_ask(struct mpib_filler *f,
 
 /* Fill regions round robin, step by step. */
 
-/* Return the region's next piece. It ends at a multiple of MPIB_FILL_PIECE,
- * where huge pages end, if the region has them. */
+/* Return the region's next piece. It ends at a multiple of MPIB_FILL_PIECE, as
+ * huge pages do. */
 static struct mpib_fill_piece next_piece(struct proxy_client_region *r)
 {
 	uintptr_t at = (uintptr_t)r->attr.addr + r->filled;
@@ -233,7 +234,7 @@ static const char *fill_remedy(int fd)
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size)
 {
-	/* madvise(2): an access would raise SIGBUS as pages are missing. */
+	/* madvise(2) fails like this if pages could not be allocated. */
 	if (rc == -EFAULT)
 		rc = -ENOMEM;
 	proxy_client_refuse(s, ask, rc,
@@ -262,8 +263,8 @@ static void give_up(struct proxy_client_region *r, int rc)
 	else
 		mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);
-	/* If the client did not read the refusal, it was dropped meanwhile, and
-	 * its removal waited for r. */
+	/* A client that did not read the refusal was dropped. Its removal
+	 * waited until r was freed. */
 	proxy_client_advance(s);
 }
 

@@ -16,7 +16,8 @@
 #include "base/text.h"
 #include "client/client.h"
 
-/* Descriptors that every user may have, even if the proxy has few. */
+/* Every user may hold this number of descriptors, even if the proxy's own limit
+ * is low. */
 #define FDS_LEAST 256u
 #define LANES_LEAST 64u
 #define CONNECTIONS_LEAST 1024u
@@ -100,14 +101,14 @@ static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 	return n;
 }
 
-/* Return how many connections of a user take a sixteenth of memory. */
+/* Return how many connections use up a sixteenth of memory, at most `most`. */
 static uint64_t connections_part(uint64_t most, uint64_t memory)
 {
 	return least_part(most, memory / 16 / MPIB_CONNECTION_BYTES,
 			  CONNECTIONS_LEAST);
 }
 
-/* Return a quarter of memory, less what the user's connections may take. */
+/* Return a quarter of memory, less the part of the user's connections. */
 static uint64_t memory_part(const struct mpib_config *cfg, uint64_t memory)
 {
 	const uint64_t taken =
@@ -241,7 +242,7 @@ static uint64_t least_of(const char *path, uint64_t most)
 	uint64_t n;
 
 	mpib_read_line(text, sizeof(text), "%s", path);
-	n = strtoull(text, &end, 10); /* UINT64_MAX, if it is too large */
+	n = strtoull(text, &end, 10); /* UINT64_MAX if the number is larger */
 	return end == text || n > most ? most : n; /* "max" is no number */
 }
 
@@ -338,7 +339,7 @@ static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
 	return n ? n : 1;
 }
 
-/* Give a client that attaches again its share from the last proxy. */
+/* Restore the share that a client had at the last proxy. */
 static void share_restore(struct proxy_clients *all, struct proxy_client *s)
 {
 	for (unsigned i = 0; s->pid && i < all->kept_count; i++) {
@@ -394,8 +395,8 @@ static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 	       (s->label[0] || j->number == s->job);
 }
 
-/* Return whether the user has the maximum number of jobs. Root has no limit, as
- * it starts jobs for others. */
+/* Return whether the user has the maximum number of jobs. Root has no maximum,
+ * as it starts jobs for others. */
 static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 {
 	unsigned n = 0;
@@ -405,8 +406,9 @@ static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
 }
 
-/* Return a free place, else that of the job that ended first. A user at its
- * maximum replaces one of its own jobs. NULL: all jobs run. */
+/* Return a free place, else that of the job that ended first. For a user with
+ * the maximum number of jobs, return the place of one of these. NULL: no job
+ * has ended. */
 static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
 {
 	bool own = job_share_is_full(jobs, uid);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas: limits of what one user (a uid) may hold of a shared proxy. Usage is
- * summed over the user's clients when it is needed, so that no counter can
- * leak. Clients that are leaving count until their last region is gone. Control
- * thread only.
+ * Quotas: they limit the resources of a shared proxy that one user (a uid) may
+ * hold. Usage is summed over the user's clients when it is needed, so that no
+ * counter can leak. A client that is leaving counts until its last region is
+ * freed. Control thread only.
  */
 #ifndef MPIB_PROXY_QUOTA_H
 #define MPIB_PROXY_QUOTA_H
@@ -18,24 +18,24 @@
 struct proxy_client;
 struct proxy_clients;
 
-/* Most memory of the proxy that one end of a connection uses. */
+/* The maximum memory that one end of a connection uses in the proxy. */
 #define MPIB_CONNECTION_BYTES (32u << 10)
 
-/* The name of q in the setting quota.NAME, such as "clients". */
+/* Return the NAME of q in the setting quota.NAME, such as "clients". */
 const char *mpib_quota_name(enum mpib_quota q);
 
-/* Check whether the user of s may hold `more` of q. 0, or -EDQUOT with a
- * sentence in why that names user, quota and remedy. */
+/* Check whether the user of s may hold `more` of q. Returns 0 or -EDQUOT. The
+ * sentence in why then names the user, the quota and the remedy. */
 int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len);
 
 /*
- * Return what each user may hold of q, given cfg, the bytes of memory and the
- * number of descriptors; 0: no limit. The defaults leave half of everything to
- * others, whatever two users do. By default a user gets a quarter.
- * Exceptions: an eighth of the descriptors, and another eighth for the user's
- * lanes on software rails; a quarter of the memory less what the user's
- * connections may take, which is at most a sixteenth.
+ * Return how much of q each user may hold, given cfg, the bytes of memory and
+ * the number of descriptors; 0: no limit. By default a user may hold a quarter,
+ * so that two users leave half to others. There are two exceptions. A user may
+ * hold an eighth of the descriptors, and another eighth for its lanes on
+ * software rails. Of the memory, a user's connections may hold a sixteenth, and
+ * its other objects the rest of a quarter.
  */
 uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 			 uint64_t memory, uint64_t descriptors);
@@ -48,8 +48,8 @@ unsigned mpib_quota_silent_most(const struct proxy_clients *all);
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 			 enum mpib_quota q);
 
-/* A user, with the rate of control messages: quota.messages a second, in bursts
- * of as many. */
+/* A user, with the rate of its control messages. quota.messages is the limit
+ * for a second, and for a burst. */
 struct mpib_quota_user {
 	uid_t uid;
 	unsigned clients; /* connections, including those without HELLO */
@@ -60,15 +60,15 @@ struct mpib_quota_user {
 /* Bind s to its user; mpib_quota_end() undoes it. Returns 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
-/* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: a whole burst has
- * been refused already, so drop the client. */
+/* Count one more message of s. Returns 0; -EDQUOT: refuse the message; -EPIPE:
+ * drop the client, as a whole burst has been refused already. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);
 
 /* Return the machine's memory in bytes or, if that is less, the lowest limit of
  * the memory cgroups of this process. */
 uint64_t mpib_memory_bound(void);
-/* The same for a file like /proc/self/cgroup, cgroups mounted below root and a
- * machine with that much memory. */
+/* The same for a machine with that many bytes of memory. cgroups is a file like
+ * /proc/self/cgroup, and root is the mount point of the cgroups. */
 uint64_t mpib_memory_bound_of(const char *cgroups, const char *root,
 			      uint64_t machine);
 
@@ -84,14 +84,16 @@ uint64_t mpib_memory_bound_of(const char *cgroups, const char *root,
 enum mpib_place {
 	/* The shard with the fewest clients of the new client's user. */
 	MPIB_PLACE_ALL,
-	/* The shard of the user's clients, or else the emptiest shard: with no
-	 * more users than shards, no user waits for another one's messages. */
+	/* The shard of the user's clients, or else the emptiest shard. If there
+	 * are at most as many users as shards, no user waits for another one's
+	 * messages. */
 	MPIB_PLACE_OWN,
 };
 
-/* Return the shard of a new client. Among equal shards, it is the one with the
- * fewest clients (of_all), then the first. of_user counts the clients of the
- * new client's user. Both arrays are indexed by shard; shards is not 0. */
+/* Return the shard of a new client. Among equally good shards, it is the one
+ * with the fewest clients (of_all); if several have, the first of them. of_user
+ * counts the clients of the new client's user. Both arrays are indexed by
+ * shard; shards is not 0. */
 unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 		    const uint32_t *of_all, unsigned shards);
 
@@ -109,10 +111,10 @@ unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 
 struct mpib_job {
 	uint32_t uid;
-	uint32_t clients, attached; /* in total, and now */
-	uint64_t number; /* NCCL's commId; 0: it has a label */
+	uint32_t clients, attached; /* in total, and currently */
+	uint64_t number; /* NCCL's commId; 0: the job has a label */
 	char label[MPIB_JOB_LABEL]; /* "slurm 1234.0"; "": none */
-	uint64_t began_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it runs */
+	uint64_t began_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: running */
 	/* The traffic of clients that have left. */
 	uint64_t tx_bytes, rx_bytes, messages, replayed_bytes, stall_ns;
 };

@@ -15,11 +15,11 @@
 #include "base/crash.h"
 #include "base/log.h"
 
-/* After the records there is one more. A state other than FREE in it means that
- * a client had no record. */
+/* The file has one more record behind these. If its state is not FREE, a client
+ * had no record. */
 #define RECORDS 4096u
 #define BYTES ((RECORDS + 1) * sizeof(struct mpib_survivor))
-#define CRASHES_NS 60000000000u /* after two within this time, no service */
+#define CRASHES_NS 60000000000u /* two within this time: refuse the process */
 #define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
 static uint64_t boot_ns(void)
@@ -62,8 +62,8 @@ struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 	return p;
 }
 
-/* Return whether the client may come back: its process and thread may be alive.
- * Unknown for another pid namespace. */
+/* Return whether the client may come back: its process and its thread may be
+ * alive. Those of another pid namespace always may be. */
 static bool is_alive(const struct mpib_survivor *r)
 {
 	const struct mpib_process *p = &r->process;
@@ -83,13 +83,14 @@ static bool is_alive(const struct mpib_survivor *r)
 	       (!p->thread || has_thread(p->pid, p->thread));
 }
 
-/* Async-signal-safe. */
+/* Record a crash while the proxy worked for that client. Async-signal-safe. */
 static void note_crash(void *arg, uint32_t client)
 {
 	struct mpib_survivor *r = arg;
 
 	for (unsigned i = 0; i < RECORDS; i++) {
-		/* Relaxed: it was written before the thread's work began. */
+		/* Relaxed: the id was written before the thread began to work
+		 * for the client. */
 		if (atomic_load_explicit(&r[i].client, memory_order_relaxed) !=
 		    client)
 			continue;
@@ -105,7 +106,8 @@ static void survivor_inherit(struct mpib_survivor *r, bool expected,
 {
 	if (r->state == MPIB_SURVIVOR_FREE && !r->crashed[0])
 		return;
-	/* A record of another boot, or of a process that has ended. */
+	/* Clear the record if it is of another boot, or if its process has
+	 * ended. */
 	if (r->crashed[0] > now || !is_alive(r)) {
 		*r = (struct mpib_survivor){ 0 };
 		return;
@@ -253,8 +255,8 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client)
 {
-	/* A process that cannot be told from others of its user gets no
-	 * record. */
+	/* Without a pid or an inode, the process cannot be distinguished from
+	 * others of its user, and gets no record. */
 	struct mpib_survivor *r =
 		v->record && (p->pid || p->inode) ? record_for(v, p) : NULL;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients that outlive the proxy. The file RUNDIR/clients tells the next proxy
- * which processes were attached, so that those that come back get room before
- * new ones; and for which process the proxy was working when it crashed, so
- * that no process can crash it again and again. Processes are identified by
- * data from the kernel, so that none can pose as another. Control thread,
- * except for the note of a crash.
+ * Clients that outlive the proxy, recorded for the next proxy in the file
+ * RUNDIR/clients. The file says which processes were attached: the next proxy
+ * serves these before new ones. It also says for which process the proxy was
+ * working when it crashed, so that no process can crash it again and again.
+ * Processes are identified by data from the kernel, so that none can pose as
+ * another. Control thread, except that any thread may record a crash.
  */
 #ifndef MPIB_CLIENT_SURVIVORS_H
 #define MPIB_CLIENT_SURVIVORS_H
@@ -29,15 +29,16 @@ struct mpib_process {
 };
 
 enum mpib_survivor_state {
-	MPIB_SURVIVOR_FREE, /* but its crashes may be recorded */
+	MPIB_SURVIVOR_FREE, /* no client; crashes may be recorded, though */
 	MPIB_SURVIVOR_ATTACHED,
-	MPIB_SURVIVOR_EXPECTED, /* was attached to the last proxy */
-	/* Attached again, but has not resumed all its connections yet. */
+	/* The process was attached to the last proxy. */
+	MPIB_SURVIVOR_EXPECTED,
+	/* It has attached again, but has not resumed all its connections. */
 	MPIB_SURVIVOR_RESUMING,
 };
 
 struct mpib_survivor {
-	_Atomic uint32_t client; /* its id, while attached */
+	_Atomic uint32_t client; /* the client's id, while it is attached */
 	uint32_t state;
 	struct mpib_process process;
 	uint64_t crashed[2]; /* CLOCK_BOOTTIME, ns; the latest first */
@@ -51,9 +52,8 @@ struct mpib_survivors {
 	bool blind;
 };
 
-/* Open the file in the directory. For grace_ns the proxy expects the last
- * proxy's clients. -errno: the file cannot be used, and no client is
- * expected. */
+/* Open the file in the directory. For grace_ns, expect the clients of the last
+ * proxy. -errno: the file cannot be used, and no client is expected. */
 int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns);
 /* Return the process of a pidfd, which may be -1, without a thread. */
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
@@ -70,12 +70,12 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client);
-/* The client has resumed all its connections, and this thread will attach to
- * the next proxy. record may be NULL, also below. */
+/* Note that the client has resumed all its connections, and that this thread
+ * will attach to the next proxy. record may be NULL, also below. */
 void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread);
 /* Return whether each client of the last proxy has resumed, or has ended. */
 bool mpib_survivors_are_back(struct mpib_survivors *v);
-/* The client leaves. If it has not resumed, it is expected again. */
+/* Note that the client leaves. If it has not resumed, expect it again. */
 void mpib_survivors_leave(struct mpib_survivor *record);
 
 #endif

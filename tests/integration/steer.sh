@@ -67,7 +67,7 @@ told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
-grep -q "conf:3: peer nowhere: it takes" "$dir/refused" ||
+grep -q "conf:3: peer nowhere: expected" "$dir/refused" ||
 	fail "refused without the line: $(cat "$dir/refused")"
 told "the reload" 'not reloaded: .*conf:3: peer nowhere' ctl agent
 expect "a bad file" '$1 > 0 && $2 > 0'
