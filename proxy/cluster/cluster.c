@@ -53,7 +53,7 @@ static void cluster_on_check(void *arg)
 	bool told = c->own_ns >= c->begun_ns &&
 		    !mpib_broker_awaits(c->broker, c->begun_ns);
 
-	/* Without a round, a waiting reader gets the last round's answers. */
+	/* If no round is in progress, readers get the last round's answers. */
 	if (c->asking ? told : !TAILQ_EMPTY(&c->waits))
 		cluster_over(c);
 }
@@ -155,8 +155,8 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
 
 /* Make the report that answers a peer's question. */
 
-/* With fewer bytes there is no rate: the lane is new, or sends short messages
- * only. */
+/* Compute no rate for a lane that has sent fewer bytes: it is new, or sends
+ * short messages only. */
 #define RATED_BYTES (1u << 20)
 
 /* Sections of settings that must be equal in a cluster, and single settings. */
@@ -275,7 +275,7 @@ static void own_pairs(const struct mpib_snapshot *snap,
 	uint32_t first = 0;
 
 	if (!lane)
-		return; /* the report goes without pairs */
+		return; /* send the report without pairs */
 	for (uint32_t i = 0; i < snap->lanes; i++)
 		lane[i] = &snap->lane[i];
 	qsort(lane, snap->lanes, sizeof(const void *), own_by_peer);

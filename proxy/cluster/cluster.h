@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster's state, as reported by this node's peers. One question goes to
- * all peers; all readers that ask within a second share the answers. This node
- * also answers the questions of its peers. Control thread only; nothing blocks.
+ * The cluster's state, as reported by this node's peers. In a round, the proxy
+ * asks all peers. All readers that ask within a second share a round's answers.
+ * This node also answers the questions of its peers. Control thread only;
+ * nothing blocks.
  */
 #ifndef MPIB_CLUSTER_CLUSTER_H
 #define MPIB_CLUSTER_CLUSTER_H
@@ -13,9 +14,9 @@
 #include "peer/ask.h"
 #include "view/view.h"
 
-/* A node without an answer after this time is silent. */
+/* A node that has not answered after this time counts as silent. */
 #define MPIB_CLUSTER_BOUND_NS MPIB_SEC
-/* An older request is stuck. */
+/* A request that is older than this counts as stuck. */
 #define MPIB_CLUSTER_STUCK_NS (5 * MPIB_SEC)
 
 /* text is valid until the function returns; NULL: no memory. */
@@ -31,9 +32,9 @@ struct mpib_cluster_wait {
 
 /* view.c: the text for readers, and the state of making it. */
 struct mpib_cluster_text {
-	uint64_t of_ns; /* over_ns of its round; 0: none */
+	uint64_t of_ns; /* over_ns of the round in the text; 0: no text */
 	char *whole; /* text of the previous round, while part is begun */
-	struct mpib_view_part part; /* at: number of nodes written */
+	struct mpib_view_part part; /* part.at: number of nodes written */
 	json_int_t well, faulty;
 	/* The slowest pair, and the node that reports it. */
 	uint64_t mbps, rtt_ns;
@@ -44,28 +45,27 @@ struct mpib_cluster {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
-	const struct mpib_view *view; /* its snap is not used */
+	const struct mpib_view *view; /* view->snap is not used */
 	TAILQ_HEAD(, mpib_cluster_wait) waits;
-	struct mpib_timer check; /* for the end of the round */
+	struct mpib_timer check; /* checks whether the round has ended */
 	struct mpib_timer bound; /* ends a round with missing answers */
-	struct mpib_timer again; /* memory was short: the next snapshot */
+	struct mpib_timer again; /* retries after memory was short */
 	bool asking; /* a round is in progress */
 	uint64_t begun_ns, over_ns; /* of the last round; 0: none yet */
 	bool taking;
 	struct mpib_node_report own;
-	uint64_t own_ns; /* 0: none yet */
+	uint64_t own_ns; /* time of own; 0: none yet */
 	struct mpib_cluster_text text;
 };
 
-/* view is read from the first turn of the loop on. */
+/* Set up *c. It first reads *view in the first turn of the loop. */
 void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_view *view);
 
-/* Call fn(arg, text) once with the JSON of mpib-protocol(7), from answers of
- * the last second. The call comes in a later turn of the loop: at the latest
- * after the time limit of the round, when the text is made. wait must not be
- * waiting. */
+/* Call fn(arg, text) once, in a later turn of the loop. text is the JSON of
+ * mpib-protocol(7), from answers of the last second. If answers are missing,
+ * fn is called after the time limit of the round. wait must not be waiting. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
 /* Ask the peers unless they were asked within a second. Does not wait. */
@@ -78,15 +78,15 @@ void mpib_cluster_forget(struct mpib_cluster *c,
  * room for MPIB_REPORT_SETTINGS. Returns their number. */
 unsigned mpib_cluster_alike(const struct mpib_setting **list);
 
-/* view.c: make the text of the last round, once for all its readers. Each call
- * makes a part, so that a thousand nodes do not delay other work. True: call it
- * again. */
+/* view.c: make the next part of the text of the last round, which all its
+ * readers share. The text is made in parts, so that a thousand nodes do not
+ * delay other work. Returns true if parts are left. */
 bool mpib_cluster_text_make(struct mpib_cluster *c);
 /* Return the last text that was made; NULL: memory was short. */
 const char *mpib_cluster_text(const struct mpib_cluster *c);
 
-/* nodes.c: return the last words of the peers' agents as a new reference, or
- * NULL. Excludes nodes whose SOUT a node at another address claims, too. */
+/* nodes.c: return the last reports of the peers' agents as a new reference, or
+ * NULL. If nodes at two addresses claim the same SOUT, both are left out. */
 json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

@@ -146,7 +146,7 @@ static json_t *view_waiting(const struct mpib_node_report *r)
 	return list;
 }
 
-/* Return the agent's word; null if the node has no agent. */
+/* Return the report of a node's agent; null if the node has no agent. */
 static json_t *agent_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
@@ -335,7 +335,7 @@ static bool text_begin(struct mpib_cluster *c)
 	return true;
 }
 
-/* All nodes are written: insert the sums before them. */
+/* End the text: insert the sums before the nodes. */
 static void text_end(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
@@ -388,7 +388,7 @@ const char *mpib_cluster_text(const struct mpib_cluster *c)
 	return c->text.whole;
 }
 
-/* The words of the peers' agents, for this node's agent. */
+/* The reports of the peers' agents, for this node's agent. */
 
 /* The node that claims a SOUT as its own. */
 struct agents_sout {

@@ -162,7 +162,7 @@ static int check_srq(struct mpib_config *cfg, char *why)
 		e->srq_high);
 }
 
-/* Each part begins at a multiple of 128 bytes in a window. */
+/* Check that parts begin at a multiple of 128 bytes in a window. */
 static int check_aligned(struct mpib_config *cfg, const char *key,
 			 uint32_t value, char *why)
 {
@@ -192,7 +192,8 @@ static int check_part(struct mpib_config *cfg, char *why)
 		cfg->window);
 }
 
-/* The built-in interval adapts to a short send queue by itself. */
+/* Check a given cts.signal_interval. The built-in one adapts to a short send
+ * queue by itself. */
 static int check_signals(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
@@ -204,13 +205,12 @@ static int check_signals(struct mpib_config *cfg, char *why)
 	return mpib_why_fail(
 		why, -EINVAL,
 		"%s: cts.signal_interval = %u is more than the %u that "
-		"qp.sq_depth = %u leaves room for (lower it, or raise "
-		"qp.sq_depth)",
+		"qp.sq_depth = %u allows (lower it, or raise qp.sq_depth)",
 		mpib_config_origin(cfg, "cts", "signal_interval"),
 		e->cts_signal, most, e->sq_depth);
 }
 
-/* With a quota below the need of one connection every connect would fail. */
+/* Check that a quota allows at least one process with one connection. */
 static int check_quota(const struct mpib_config *cfg, const char *key,
 		       uint64_t quota, uint64_t least, const char *who,
 		       char *why)
@@ -220,7 +220,7 @@ static int check_quota(const struct mpib_config *cfg, const char *key,
 	return mpib_why_fail(
 		why, -EINVAL,
 		"%s: quota.%s = %" PRIu64 " is less than the %" PRIu64
-		" that %s takes of it (raise it, or 0)",
+		" that %s needs (raise it, or set 0)",
 		mpib_config_origin(cfg, "quota", key), key, quota, least, who);
 }
 
@@ -237,7 +237,7 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 			   why);
 }
 
-/* One address, or two separated by a comma. */
+/* Parse peer.addr: one address, or two separated by a comma. */
 static bool take_peer_addr(struct mpib_config *cfg)
 {
 	char text[sizeof(cfg->peer_addr)], *second;
@@ -261,15 +261,14 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: peer.addr = \"%s\" is no address that other nodes reach "
-		"(give a.b.c.d, or an IPv6 address that is not "
+		"%s: peer.addr = \"%s\" is no address that other nodes can "
+		"reach (give a.b.c.d, or an IPv6 address that is not "
 		"link-local; or two that differ, as 10.0.0.1,10.1.0.1)",
 		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
-/* Check that the key file can be used. Its owner is checked when it is read:
- * the user who checks a configuration need not be the one who starts the
- * proxy. */
+/* Check that the key file can be used. The proxy checks the file's owner when
+ * it reads the file: another user may check the configuration. */
 static int check_key(struct mpib_config *cfg, char *why)
 {
 	const char *bad;
@@ -288,12 +287,12 @@ static int check_key(struct mpib_config *cfg, char *why)
 
 typedef int check_fn(struct mpib_config *cfg, char *why);
 
-/* Check the settings that are texts, each by itself. */
+/* The checks of single settings that are texts. */
 static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
-/* Without end-to-end acks a completed send can be lost when a proxy ends, so
- * nothing can resume. */
+/* Check that connections can resume. Without end-to-end acks they cannot: a
+ * completed send can be lost when a proxy ends. */
 static int check_resume(struct mpib_config *cfg, char *why)
 {
 	(void)why;
@@ -310,7 +309,7 @@ static check_fn *const checks[] = {
 	check_quota_requests, check_quota_fds, check_resume,
 };
 
-/* Check the settings that may change while the proxy runs. */
+/* The checks of settings that may change while the proxy runs. */
 static check_fn *const running[] = { check_shares, check_quota_requests,
 				     check_quota_fds };
 
@@ -373,7 +372,8 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 	return rc ? rc : more;
 }
 
-/* [metrics]: an address that other machines reach needs TLS and a token. */
+/* [metrics]: if other machines can reach the address, it needs TLS and a
+ * token. */
 
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 {
@@ -405,8 +405,8 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 			     value, bad);
 }
 
-/* Return what is wrong with a file, or NULL. Its owner is checked when it is
- * read, as that of peer.key_file is. */
+/* Return what is wrong with a file, or NULL. As for peer.key_file, the proxy
+ * checks the owner when it reads the file. */
 static const char *file_fault(const char *path, bool secret)
 {
 	struct stat st;
@@ -461,13 +461,13 @@ int mpib_config_http(struct mpib_config *cfg, char *why)
 		return http_fault(cfg, key,
 				  cfg->metrics_cert[0] ? cfg->metrics_cert
 						       : cfg->metrics_key,
-				  "TLS wants a certificate and its key (give "
+				  "TLS needs a certificate and its key (give "
 				  "both, cert and key)",
 				  why);
 	if (ntohl(sin.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET &&
 	    (!cfg->metrics_token_file[0] || !cfg->metrics_cert[0]))
 		return http_fault(cfg, "listen", cfg->metrics_listen,
-				  "others than this machine reach it (give "
+				  "other machines can reach it (give "
 				  "token_file, cert and key, too, or "
 				  "127.0.0.1:9495)",
 				  why);

@@ -78,8 +78,8 @@ static int config_bad(char *why, const struct mpib_setting *s,
 			     s->section, s->key, value, text);
 }
 
-/* The shift for a suffix K, M, G or T (powers of 1024), with or without "B" or
- * "iB" behind it. -1: end is no such suffix. */
+/* Return the shift for a suffix K, M, G or T (powers of 1024). "B" or "iB" may
+ * follow. -1: end is no such suffix. */
 static int suffix_shift(const char *end)
 {
 	static const char units[] = "KMGT";
@@ -133,8 +133,8 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 	for (unsigned i = 0; s->choices[i]; i++) {
 		char digit[2] = { (char)('0' + i), '\0' };
 
-		/* MPIB_MODE is policy.mode in the environment and may also be a
-		 * number. */
+		/* The environment variable MPIB_MODE (policy.mode) may also be
+		 * a number. */
 		if (!strcmp(value, s->choices[i]) ||
 		    (s->env && !strcmp(value, digit))) {
 			config_store(cfg, s, i);

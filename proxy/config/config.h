@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy's settings. A table says for each of them its name in a file, in
- * the environment and on the command line, its range and its default; struct
- * mpib_config has its value and the source of that value. Later sources win:
- * built-in, variables of NCCL's transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for some
- * settings, the admin command set. Control thread.
+ * The proxy's settings. A table has, for each of them, its range, its default,
+ * and its names in a file, in the environment and on the command line. struct
+ * mpib_config has its value and the source of that value. A source overrides
+ * those before it in this list: built-in, variables of NCCL's transport,
+ * /etc/mpib/mpib.conf, conf.d, environment, flags and, for some settings, the
+ * admin command set. Control thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
  */
@@ -25,12 +26,13 @@
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 96
 #define MPIB_ORIGIN_MAX 128
-#define MPIB_DRAIN_WHY 48 /* bytes of the reason of a drain, with its end */
-#define MPIB_WHY_MAX 2048 /* several lines, where several settings are wrong */
+#define MPIB_DRAIN_WHY 48 /* bytes of the reason of a drain, with final 0 */
+#define MPIB_WHY_MAX 2048 /* bytes of an error text: a line for each fault */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
-/* A value beyond the engine's modes. mpib_config_finish() replaces it: by
- * vanilla if islands are given, static if sup.bw is given, else adaptive. */
+/* A value beyond the engine's modes. mpib_config_finish() replaces it by
+ * vanilla if islands are given, by static if sup.bw is given, else by
+ * adaptive. */
 #define MPIB_MODE_AUTO (MPIB_MODE_STATIC + 1)
 
 enum mpib_lanes_mode {
@@ -42,11 +44,11 @@ enum mpib_lanes_mode {
 enum mpib_layout {
 	MPIB_LAYOUT_AUTO, /* FUSED for two HCAs, EACH for more */
 	MPIB_LAYOUT_FUSED, /* a device for a pair of HCAs */
-	MPIB_LAYOUT_EACH, /* one for each HCA, with its neighbour as standby */
+	MPIB_LAYOUT_EACH, /* a device for each HCA; its neighbour is standby */
 };
 
-/* Which users may register memory that they made themselves. Its maker can
- * block the proxy when it maps or touches the memory. */
+/* Which users may register memory that they made themselves. The user that
+ * made the memory can block the proxy when the proxy maps or touches it. */
 enum mpib_own_memory {
 	MPIB_OWN_MEMORY_NONE,
 	MPIB_OWN_MEMORY_SELF, /* the proxy's own user */
@@ -57,8 +59,8 @@ enum mpib_own_memory {
 /* A device: one or two rails, specified as in hca.sout and hca.sup. */
 struct mpib_config_device {
 	char name[MPIB_DEVICE_NAME_MAX];
-	char sout[80], sup[80]; /* sup is "" or "none" with one rail */
-	char origin[128]; /* "": hca.sout and hca.sup, or discovery */
+	char sout[80], sup[80]; /* with one rail, sup is "" or "none" */
+	char origin[128]; /* "": from hca.sout and hca.sup, or discovery */
 };
 
 /* Quotas of a user, see client/quota.h. */
@@ -78,8 +80,8 @@ enum mpib_quota {
 
 /*
  * The rules of setting share.rules: weight and rate limit of a user or of a
- * client. A user's share is divided between its clients, a client's between its
- * connections.
+ * client. A user's clients divide its share. A client's connections divide the
+ * client's share.
  */
 
 #define MPIB_SHARE_RULES 32u
@@ -108,16 +110,16 @@ struct mpib_share_rules {
 };
 
 /*
- * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". On -EINVAL why
- * names the rule that is wrong and says what a rule may be.
+ * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". After -EINVAL,
+ * why names the wrong rule and describes the syntax of a rule.
  */
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len);
 /* Parse "weight=20" or "limit=5000" into share. 0 or -EINVAL. */
 int mpib_share_parse_word(struct mpib_share *share, const char *word);
 
-/* The share that the first matching rule gives a user (else dflt) or a client
- * (else all zero). */
+/* Return the share that the first matching rule gives. If no rule matches, a
+ * user's share is dflt, and a client's is all zero. */
 struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
 				     uid_t uid, struct mpib_share dflt);
 struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
@@ -130,16 +132,17 @@ struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
 struct mpib_config {
 	char run_dir[96]; /* "": mpib_rundir_default() */
 	char run_group[32];
-	char run_user[32]; /* "": stay the user who started it */
+	char run_user[32]; /* "": do not change the user */
 	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
 	char peer_key_file[256]; /* "": peers need no key */
 	char peer_addr[2 * MPIB_ADDRESS_MAX]; /* "": see proxy/peer_link.c */
-	struct in6_addr peer_at[2]; /* the same; ::, none */
+	struct in6_addr peer_at[2]; /* peer_addr, parsed; "::": none */
 	char traffic_classes[MPIB_VALUE_MAX]; /* "any", "none" or a list */
-	uint64_t classes[4]; /* a bit for each, by mpib_config_finish() */
+	uint64_t classes[4]; /* a bit for each; mpib_config_finish() sets it */
 	char peer_networks[MPIB_VALUE_MAX]; /* "auto", "any" or a list */
-	struct mpib_networks networks; /* of the list, by mpib_config_finish();
-					  mpib_start_peer_link() adds others */
+	/* The list, parsed by mpib_config_finish(). mpib_start_peer_link() adds
+	 * the networks of "auto". */
+	struct mpib_networks networks;
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/discover.h */
 	uint32_t layout; /* enum mpib_layout */
@@ -152,15 +155,16 @@ struct mpib_config {
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* set by mpib_config_finish() */
-	uint32_t silence, answer; /* seconds: until a silent peer's link is
-				   * dead; a client waits for an answer */
+	/* Seconds after which a silent peer's link is closed, and for which a
+	 * client waits for an answer. */
+	uint32_t silence, answer;
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
-	uint32_t resume_grace; /* seconds; counts if engine.resume is set */
+	uint32_t resume_grace; /* seconds; used if engine.resume is set */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
 	char events_file[256]; /* "auto": in systemd's state directory */
-	uint32_t play; /* faults may be played, see stats/play.h */
+	uint32_t play; /* mpibctl may play faults, see stats/play.h */
 	uint32_t daemon;
 	uint32_t pin; /* shards run near their HCAs */
 	uint32_t seccomp; /* enum mpib_seccomp */
@@ -171,11 +175,11 @@ struct mpib_config {
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
-	/* Files of TLS and of the bearer's token; "": none. Names that a
-	 * request's Host may have, with commas. */
+	/* Files of TLS and of the bearer token; "": none. metrics_hosts: names
+	 * that a request's Host may have, separated by commas. */
 	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
 	char metrics_hosts[MPIB_VALUE_MAX];
-	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: none, or built-in */
+	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: no quota, or built-in */
 	uint32_t share_threads; /* enum mpib_place, of new clients */
 	uint32_t share_limit; /* Mb/s, for users without a rule */
 	char share_rules[MPIB_VALUE_MAX];
@@ -188,15 +192,15 @@ struct mpib_config {
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
 	bool one_rail; /* discovery: hca.sup = none was given */
-	/* SUP of each device is another device's SOUT and carries bytes only
-	 * while the device's SOUT has failed: the policy is a static share of
-	 * 0. */
+	/* SUP of each device is another device's SOUT. It carries bytes only
+	 * while the device's own SOUT has failed: the policy is static, with a
+	 * share of 0. */
 	bool standby;
 	/* Why discovery made these devices; else "". */
 	char why_devices[256];
-	char passed_over[512]; /* why ports were not taken as rails */
+	char passed_over[512]; /* why ports were not used as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
-	/* What the user said who drained a rail, or "". */
+	/* The reason that a user gave for the drain of a rail, or "". */
 	char drain_why[MPIB_RAILS_MAX][MPIB_DRAIN_WHY];
 };
 
@@ -227,12 +231,12 @@ extern const unsigned mpib_settings_count;
 /* Return whether a client may ask for the class, 0 to 255. Call after
  * mpib_config_finish(). */
 bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
-/* NULL if there is no setting of that name. */
+/* Return the setting of that name, or NULL. */
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);
 
-/* Write "did you mean SECTION.KEY?" to hint, or otherwise if no setting has a
- * similar name. */
+/* Write "did you mean SECTION.KEY?" to hint. If no setting has a similar name,
+ * write `otherwise`. */
 const char *mpib_config_nearest(const char *typed, const char *otherwise,
 				char *hint, size_t len);
 
@@ -243,42 +247,44 @@ void mpib_config_init(struct mpib_config *cfg);
  * Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Append a line to why, if it has room. */
+/* Append a line to why if there is room. */
 void mpib_config_why(char *why, const char *line);
 
 /*
- * The calls below return 0 or -errno; on error why (MPIB_WHY_MAX bytes) holds
- * "where: what (remedy)", a line for each fault where a whole source is read.
- * origin names the source of a value for
+ * The calls below return 0 or -errno. On an error, why (MPIB_WHY_MAX bytes)
+ * holds "where: what (remedy)". Calls that read a whole source write one such
+ * line for each fault. origin names the source of a value for
  * mpib_config_dump(), such as "flag --sup-bw".
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		    const char *value, const char *origin, char *why);
-/* The same while the proxy runs: *cfg does not change if start-up would refuse
- * the value. */
+/* The same while the proxy runs. If start-up would refuse the value, *cfg does
+ * not change. */
 int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 		       const char *value, const char *origin, char *why);
-/* path must exist; dir/mpib.conf and dir/conf.d may be missing. */
+/* Read the file at path, which must exist, or the files dir/mpib.conf and
+ * dir/conf.d, which may be missing. */
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
-/* Read NCCL's NCCL_IB_ variables about HCAs. Before all other sources. */
+/* Read NCCL's NCCL_IB_ variables about HCAs. Call it before all other
+ * sources. */
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
 /* Return whether mpib_config_read_nccl() reads this variable. */
 bool mpib_config_takes_nccl(const char *name);
-/* The value of a variable, or NULL. */
+/* Return the value of a variable, or NULL. */
 const char *mpib_config_getenv(char **env, const char *name);
-/* Parse metrics.listen, "127.0.0.1:9495". -EINVAL: it is no port of a loopback
- * address. */
+/* Parse metrics.listen, such as "127.0.0.1:9495". -EINVAL: it is not an IPv4
+ * address with a port. */
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
-/* The part of mpib_config_finish() that checks single settings, addresses and
- * files: for a configuration in which some settings were refused. */
+/* Do the part of mpib_config_finish() that checks single settings, addresses
+ * and files. It is for a configuration in which some settings were refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
 
-/* devices.c: one key, sout or sup, of "[device NAME]", and "--device
+/* devices.c: set one key, sout or sup, of "[device NAME]"; and parse "--device
  * SOUT[,SUP]". Devices on the command line replace those of files. */
 int mpib_config_device_set(struct mpib_config *cfg, const char *name,
 			   const char *key, const char *value,
@@ -292,34 +298,34 @@ int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Write the device as its section in a file would name it: sup is "" if it has
- * one rail, and the origin is "". */
+/* Describe the device as its section in a file would. sup is "" if it has one
+ * rail, and the origin is "". */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
-/* Rails of all devices. */
+/* Return the number of rails of all devices. */
 unsigned mpib_config_rail_total(const struct mpib_config *cfg);
 /* Return the number of the rail with this label of len bytes, in upper or lower
  * case; -1: none. */
 int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
 			  size_t len);
-/* The name of a rail's device. */
+/* Return the name of a rail's device. */
 const char *mpib_config_rail_device(const struct mpib_config *cfg,
 				    unsigned rail);
 
-/* Write the value of s into buf, as a configuration file would have it. */
+/* Write the value of s into buf, in the syntax of a configuration file. */
 void mpib_config_value(const struct mpib_config *cfg,
 		       const struct mpib_setting *s, char *buf, size_t len);
 void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
 /* Print all settings as a configuration file, each with its origin. */
 void mpib_config_dump(const struct mpib_config *cfg, FILE *out);
 
-/* Return where a setting's value comes from; return whether it was given, not
- * built in. Any thread. */
+/* Return the source of a setting's value; return whether the value was given,
+ * that is, not built in. Any thread. */
 const char *mpib_config_origin(const struct mpib_config *cfg,
 			       const char *section, const char *key);
 bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 		       const char *key);
-/* Set engine.cq_whole: a given quota.lanes also limits the QPs of a user.
+/* Set engine.cq_whole, since a given quota.lanes also limits the QPs of a user.
  * mpib_config_finish() calls this; call it again after quota.lanes was set. */
 void mpib_config_share_cqs(struct mpib_config *cfg);
 
@@ -333,11 +339,10 @@ enum mpib_action {
 };
 
 /*
- * Read every source of the configuration into cfg, which has the built-in values
- * of mpib_config_init(), in this order: the files of dir (or the --config file
- * alone), env, argv. 0 or
- * -EINVAL with why as in config.h. With MPIB_ACTION_HELP and _VERSION cfg is
- * not complete.
+ * Read every source of the configuration into cfg: the files of dir (or only
+ * the --config file), then env, then argv. cfg has the built-in values of
+ * mpib_config_init(). Returns 0, or -EINVAL with why as above. With
+ * MPIB_ACTION_HELP and _VERSION, cfg is not complete.
  */
 int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 		      char **env, const char *dir, enum mpib_action *action,
@@ -345,11 +350,12 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 
 void mpib_options_help(FILE *out);
 
-/* Inside config/: the parts of mpib_config_finish(). 0, or -errno and one line
- * in why. */
+/* Inside config/: the parts of mpib_config_finish(). They return 0, or -errno
+ * with one line in why. */
 int mpib_config_rails(struct mpib_config *cfg, char *why);
 int mpib_config_policy(struct mpib_config *cfg, char *why);
-/* Check that [metrics] can be served, and only to clients that may read it. */
+/* Check that the proxy can serve [metrics], and that only clients with the
+ * permission can read it. */
 int mpib_config_http(struct mpib_config *cfg, char *why);
 
 #endif

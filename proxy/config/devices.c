@@ -16,7 +16,8 @@ static int devices_bad(char *why, const char *origin, const char *name,
 			     text);
 }
 
-/* A name goes into labels and commands, as in gpu0.SUP. */
+/* Return whether the name can be part of labels and commands, as in
+ * gpu0.SUP. */
 static bool sound_name(const char *name)
 {
 	size_t n = strlen(name);
@@ -28,8 +29,8 @@ static bool sound_name(const char *name)
 	return n > 0 && n < MPIB_DEVICE_NAME_MAX;
 }
 
-/* Return the device of that name, made if it is missing. NULL: too many
- * devices. */
+/* Return the device of that name; if it is missing, add it. NULL: there are too
+ * many devices. */
 static struct mpib_config_device *devices_find(struct mpib_config *cfg,
 					       const char *name)
 {

@@ -13,8 +13,8 @@
 /* device.layout: which devices to make of HCAs that no setting names as
  * devices. */
 
-/* Return the setting that says how to split over a device's rails, if it can
- * mean other than "all on SOUT"; NULL: there is none. */
+/* Return the name of a setting that puts bytes on both rails of a device; NULL:
+ * all settings allow a standby rail. */
 static const char *says_split(const struct mpib_config *cfg)
 {
 	bool share = mpib_config_given(cfg, "sup", "bw");
@@ -40,7 +40,7 @@ static int layout_bad(const struct mpib_config *cfg, const char *what,
 		cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
 }
 
-/* Return whether the setting allows this layout. */
+/* Return whether device.layout was given. */
 static bool layout_given(const struct mpib_config *cfg)
 {
 	return cfg->layout != MPIB_LAYOUT_AUTO;
@@ -148,8 +148,8 @@ static int layout_make(struct mpib_config *cfg, const struct mpib_found *f,
 	return 0;
 }
 
-/* No setting gave the share of a standby rail: name device.layout as its
- * origin. */
+/* Set the share of standby rails. Its origin is device.layout, as no setting
+ * gave the share. */
 static void standby_share(struct mpib_config *cfg)
 {
 	cfg->engine.sup_bw = 0;
@@ -170,14 +170,15 @@ static int layout_standby(struct mpib_config *cfg, char *why)
 	return mpib_why_fail(
 		why, -EINVAL,
 		"%s: each HCA is a device with its neighbour as standby, but "
-		"%s splits over both (remove it, or set device.layout = "
-		"fused)",
+		"%s splits messages over both (remove it, or set "
+		"device.layout = fused)",
 		mpib_config_origin(cfg, "device", "layout"), split);
 }
 
 /* The rails of the devices, and how messages are split over them. */
 
-/* A bare name, as in NCCL_IB_HCA, means rdma: mlx5_0 is rdma:mlx5_0. */
+/* Parse a rail's specification. A bare name, as in NCCL_IB_HCA, is that of an
+ * RDMA device: mlx5_0 means rdma:mlx5_0. */
 static int parse_rail(struct mpib_config *cfg,
 		      const struct mpib_config_device *d, const char *key,
 		      const char *text, struct mpib_rail_spec *spec, char *why)
@@ -206,7 +207,7 @@ static bool is_auto(const char *rail)
 	return !rail[0] || !strcmp(rail, "auto");
 }
 
-/* hca.sout was not given: use the machine's RDMA ports. */
+/* Without hca.sout: use the machine's RDMA ports. */
 static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 {
 	struct mpib_hca_filter filter;
@@ -235,7 +236,7 @@ static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 		mpib_config_origin(cfg, "hca", "sout"), cfg->passed_over);
 }
 
-/* "soft": the software HCA on loopback addresses, with both rails. */
+/* For "soft": make both rails of the software HCA, on loopback addresses. */
 static void take_loopback(struct mpib_config *cfg)
 {
 	if (strcmp(cfg->sout, "soft") != 0)
@@ -252,8 +253,8 @@ static void name_hca(struct mpib_found *f, const char *name)
 	f->n++;
 }
 
-/* No section names a device: make devices of the HCAs that hca.sout and hca.sup
- * name, or that are found. */
+/* If no section names a device: make devices of the HCAs that hca.sout and
+ * hca.sup name, or that discovery finds. */
 static int rails_only(struct mpib_config *cfg, char *why)
 {
 	struct mpib_found f = { 0 };
@@ -362,8 +363,8 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
-/* By default software rails have one QP: each is a TCP connection, and more of
- * them only cost CPU unless fragments are spread over them. */
+/* Give software rails one QP by default. Each QP is a TCP connection, and more
+ * of them only cost CPU time unless fragments are spread over them. */
 static void take_qps(struct mpib_config *cfg)
 {
 	static const char *const section[MPIB_RAILS] = { "sout", "sup" };

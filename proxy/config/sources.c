@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of the configuration: the command line with the order in which all
- * are read, files, and NCCL's variables.
+ * The sources of the configuration: files, NCCL's variables, and the command
+ * line. The code of the command line reads all sources in their order.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "config/config.h"
 
-/* Values of getopt_long(). Values above all characters, because ':' and '?' are
- * errors; a setting's value is a base plus its index in the table. */
+/* Values of getopt_long(). They are above all characters, because ':' and '?'
+ * are errors. A setting's value is a base plus its index in the table. */
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
@@ -80,7 +80,7 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 			     near ? near : "", near ? "?" : "");
 }
 
-/* The option's value is in optarg. */
+/* Set the setting of an option; the value is in optarg. */
 static int options_set(struct mpib_config *cfg, int option, char *why)
 {
 	const struct mpib_setting *s;
@@ -93,8 +93,8 @@ static int options_set(struct mpib_config *cfg, int option, char *why)
 	return mpib_config_set(cfg, s, optarg ? optarg : "yes", origin, why);
 }
 
-/* Like getopt_long(). No other words are allowed, so a word after an option
- * with an optional value is that value. */
+/* Return the next option, like getopt_long(). A word after an option with an
+ * optional value is that value, as no other words are allowed. */
 static int options_next(const struct config_options *o, int argc, char **argv)
 {
 	int c = getopt_long(argc, argv, ":", o->list, NULL);
@@ -105,8 +105,8 @@ static int options_next(const struct config_options *o, int argc, char **argv)
 	return c;
 }
 
-/* Read --check-config, --config and similar options from argv; read settings into cfg,
- * or skip them if cfg is NULL. */
+/* Read --check-config, --config and similar options from argv. Read settings
+ * into cfg; if cfg is NULL, skip them. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			int argc, char **argv, enum mpib_action *action,
 			const char **file, char *why)
@@ -151,7 +151,7 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
-	/* argv is read twice: settings on it win over files, so they come last,
+	/* Read argv twice. Its settings override files, so they are read last,
 	 * but --config must be known before files are read. */
 	rc = options_scan(&o, NULL, argc, argv, action, &file, why);
 	if (rc < 0 || *action == MPIB_ACTION_HELP ||
@@ -172,7 +172,7 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (more < 0)
 		mpib_config_why(why, lines);
 	rc = rc ? rc : more;
-	/* Do not check other settings against refused numbers. */
+	/* Numbers that were refused cannot be compared with other settings. */
 	more = rc ? mpib_config_texts(cfg, lines)
 		  : mpib_config_finish(cfg, lines);
 	if (more < 0)
@@ -206,8 +206,9 @@ void mpib_options_help(FILE *out)
 	fprintf(out,
 		"usage: mpib-proxy [OPTION]...\n"
 		"Serve both rails of this node to the processes that attach.\n"
-		"Without --sout it looks for RDMA ports. With --sout soft the "
-		"software HCA\nruns on 127.0.0.1 and 127.0.0.2.\n\n"
+		"Without --sout it uses the RDMA ports that it finds. With "
+		"--sout soft, the\nsoftware HCA runs on 127.0.0.1 and "
+		"127.0.0.2.\n\n"
 		"  --config FILE                read FILE, not " MPIB_CONFIG_DIR
 		"/mpib.conf and conf.d\n"
 		"  --check-config               show every setting and its "
@@ -218,8 +219,8 @@ void mpib_options_help(FILE *out)
 		"repeated\n"
 		"  --help, --version\n\n"
 		"Settings, with their names in the environment; [sup] bw in a "
-		"file is\nMPIB_SUP_BW and --sup-bw. Flags win over the "
-		"environment, that over files.\n");
+		"file is\nMPIB_SUP_BW and --sup-bw. Flags override the "
+		"environment, which overrides\nfiles.\n");
 	for (unsigned i = 0; i < mpib_settings_count; i++)
 		help_setting(&cfg, &mpib_settings[i], out);
 }
@@ -292,8 +293,8 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 	file_fail(r, -EINVAL, why);
 }
 
-/* Quotes would be part of the value; typographic quotes and no-break spaces are
- * hard to see. */
+/* Return whether the value has quotes, which would be part of it; or
+ * typographic quotes or no-break spaces, which are hard to see. */
 static bool is_quoted(const char *value)
 {
 	return *value == '"' || *value == '\'' || strstr(value, "\xc2\xa0") ||
@@ -312,8 +313,8 @@ static void file_setting(struct reader *r, const char *key, const char *value)
 	if (is_quoted(value)) {
 		snprintf(
 			why, sizeof(why),
-			"%s: %.63s: the value has quotes, or a blank that does "
-			"not break (write it plain)",
+			"%s: %.63s: the value has quotes or a no-break space "
+			"(remove them)",
 			origin, key);
 		file_fail(r, -EINVAL, why);
 		return;
@@ -345,7 +346,7 @@ static char *file_trim(char *text)
 	return text;
 }
 
-/* Cut a comment off: it starts at the first byte, or at a ; after a blank. */
+/* Remove a comment. It starts at the first byte, or at a ; after a blank. */
 static void file_uncomment(char *text)
 {
 	char *c = text;
@@ -393,7 +394,7 @@ static void file_line(struct reader *r, char *text)
 		file_setting(r, file_trim(text), file_trim(end + 1));
 }
 
-/* Returns 0, or -errno of what could not be read. */
+/* Read a file line by line. Returns 0, or the -errno of a failed read. */
 static int file_read(struct reader *r, struct mpib_text_file *in)
 {
 	static const char bom[] = "\xef\xbb\xbf";
@@ -402,7 +403,7 @@ static int file_read(struct reader *r, struct mpib_text_file *in)
 
 	while ((n = mpib_text_line(in, text, sizeof(text))) > 0) {
 		r->line++;
-		/* A crash can leave bytes of 0 in a file that was being
+		/* A crash can leave zero bytes in a file that was being
 		 * written. */
 		if (n >= LINE_BYTES)
 			file_bad(r, "the line is too long (give at most 4095 "
@@ -487,18 +488,17 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 }
 
 /*
- * Settings of NCCL's own transport that have the same meaning as settings of
- * the proxy. A cluster has them in /etc/nccl.conf or in the environment, tuned
- * for its fabric. Names and meanings are those of NCCL_PARAM() in NCCL 2.30's
- * transport/net_ib.
+ * Settings of NCCL's own transport with the same meaning as settings of the
+ * proxy. A cluster has them, tuned for its fabric, in /etc/nccl.conf or in the
+ * environment. Names and meanings are those of NCCL_PARAM() in transport/net_ib
+ * of NCCL 2.30.
  */
 
 #define UNSET_NONE 1 /* a number, used unchanged */
 
 static const struct nccl_setting {
 	const char *name, *section, *key;
-	int unset; /* the number that means "not set" to NCCL; 0: the value is
-		      no number */
+	int unset; /* the number that means "not set" to NCCL; 0: no number */
 	const char *const *values; /* the words for the numbers 0, 1 ... */
 } nccl_settings[] = {
 	{ "NCCL_IB_HCA", "hca", "filter", 0, NULL },

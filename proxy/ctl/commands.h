@@ -29,10 +29,11 @@ struct mpib_ctl_call {
 struct mpib_ctl_command {
 	const char *noun, *verb;
 	bool bare; /* the noun alone means this verb */
-	const char *args; /* for --help */
+	const char *args; /* names of the arguments, for --help */
 	unsigned min, max;
-	const char *ask; /* command for the proxy; arguments follow */
-	/* Returns the exit status; prints the reason of a failure to stderr. */
+	const char *ask; /* the command for the proxy, without arguments */
+	/* Runs the command and returns the exit status. On failure it prints
+	 * the reason to stderr. */
 	int (*run)(const struct mpib_ctl_call *call);
 	const char *desc;
 };
@@ -40,30 +41,31 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Print "mpibctl: why" to stderr; after mpib_ctl_json_errors() also an object
- * with ok, error and status to stdout. Returns status. */
+/* Print "mpibctl: why" to stderr. After mpib_ctl_json_errors(), also print an
+ * object with ok, error and status to stdout. Returns status. */
 int mpib_ctl_fail(int status, const char *why);
 void mpib_ctl_json_errors(void);
 
-/* Return the terminal's width; if stdout is no terminal, more than any line
- * has. */
+/* Return the terminal's width. If stdout is no terminal, return a width that no
+ * line exceeds. */
 unsigned mpib_ctl_width(void);
-/* Flush stdout. Returns status, or MPIB_EXIT_FAILED with a line on stderr if
- * stdout could not be written. */
+/* Flush stdout. Returns status. If stdout could not be written, prints a line
+ * to stderr and returns MPIB_EXIT_FAILED. */
 int mpib_ctl_finish(int status);
 
-/* Write the command line for the proxy into buf. False, with a line on stderr,
- * if it is too long. */
+/* Write the command line for the proxy into buf. If it is too long, print a
+ * line to stderr and return false. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
 
-/* Send the command's question to the proxy; *data is a new reference or NULL.
- * Returns the exit status, with a line on stderr unless it is MPIB_EXIT_OK. */
+/* Send the command to the proxy. *data becomes its answer, a new reference, or
+ * NULL. Returns the exit status; unless it is MPIB_EXIT_OK, prints a line to
+ * stderr. */
 int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
 /* Print data in the requested form. Returns like mpib_ctl_ask(). */
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);
-/* Runs until stdout is closed or the proxy ends. */
+/* Print events until stdout is closed or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
 int mpib_ctl_counters(const struct mpib_ctl_call *call);

@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 #define PATIENCE_S 10
-#define PROBE_S 2 /* short, as a probe is soon repeated */
+#define PROBE_S 2 /* short, as callers soon repeat a probe */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -47,7 +47,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			     "-s or MPIB_RUN_DIR";
 
 	d->absent = error == ENOENT || error == ECONNREFUSED;
-	d->silent = error == EAGAIN; /* its accept queue is full */
+	d->silent = error == EAGAIN; /* the proxy's accept queue is full */
 	if (d->silent)
 		return dial_fail(d, MPIB_EXIT_NO_PROXY,
 				 "%s: the proxy does not accept calls (see its "
@@ -97,7 +97,7 @@ static char dial_state(pid_t pid)
 	return at[strlen(name)];
 }
 
-/* The proxy at the socket did not answer in time. Name its process and, if
+/* Report that the proxy did not answer in time, with its process and, if it is
  * known, the reason. */
 static int dial_silent(struct mpib_dial *d, int fd)
 {
@@ -164,7 +164,8 @@ static int next_value(struct mpib_dial *d, json_t **value)
 			 d->path);
 }
 
-/* The proxy refused: copy "error" and "hint" of its answer into d->why. */
+/* Report a refusal: copy "error" and "hint" of the proxy's answer into
+ * d->why. */
 static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 {
 	const char *hint = json_string_value(json_object_get(answer, "hint"));
@@ -172,11 +173,11 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 
 	return dial_fail(d, MPIB_EXIT_FAILED, "mpib-proxy: %s (%s)",
 			 why ? why : "it refused",
-			 hint ? hint : "does it have another version?");
+			 hint ? hint : "it may have another version");
 }
 
-/* Connect to the admin socket: it answers all commands, and its places are
- * reserved for those who may use it. Return the fd or -errno. */
+/* Connect to the admin socket, which answers all commands. Its places are
+ * reserved for the users that may use it. Return the fd or -errno. */
 static int dial_admin(struct mpib_dial *d, const char *run_dir)
 {
 	char own[128], dir[sizeof(d->path) - sizeof(MPIB_ADMIN_SOCK)];
@@ -189,7 +190,7 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 	return dial_one(d->path, SOCK_STREAM, PATIENCE_S);
 }
 
-/* Read the greeting of fd. Takes ownership of fd. */
+/* Read the greeting from fd. Takes ownership of fd. */
 static int dial_begin(struct mpib_dial *d, int fd)
 {
 	int rc;
@@ -274,7 +275,8 @@ int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
 	fd = dial_one(d->path, SOCK_SEQPACKET, PROBE_S);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
-	/* If the proxy has hung up, its answer gives the reason. */
+	/* Ignore errors: if the proxy has hung up, its answer has the
+	 * reason. */
 	send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
 	rc = probe_answer(d, fd);
 	close(fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client side of the proxy's stats socket, for mpibctl, mpib-top and
- * mpib-agent: find the socket, send commands, read answers. Calls block. Calls
- * that return int return an exit status; unless it is MPIB_EXIT_OK, d->why
- * holds "what failed: why (remedy)".
+ * mpib-agent: find the socket, send commands, read answers. The functions
+ * block. An int that they return is an exit status; unless it is MPIB_EXIT_OK,
+ * d->why holds "what failed: why (remedy)".
  */
 #ifndef MPIB_CTL_DIAL_H
 #define MPIB_CTL_DIAL_H
@@ -22,7 +22,7 @@ enum {
 };
 
 #define MPIB_DIAL_WHY 512
-/* For dumps: prints 1.1, not 1.1000000000000001. */
+/* A flag for dumps: print 1.1, not 1.1000000000000001. */
 #define MPIB_JSON_DIGITS JSON_REAL_PRECISION(15)
 
 struct mpib_dial {
@@ -36,24 +36,25 @@ struct mpib_dial {
 	char why[MPIB_DIAL_WHY];
 };
 
-/* Write "DIR/name" into buf. DIR is run_dir or, if that is NULL, the clients'
- * default, see mpib_run_dir(). False if the path exceeds len. */
+/* Write "DIR/name" into buf. DIR is run_dir or, if that is NULL, the default of
+ * clients, see mpib_run_dir(). Returns false if the path exceeds len. */
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len);
 
-/* Connect to the admin socket if this user may, else to the stats socket, and
- * read the proxy's greeting. run_dir may be NULL. */
+/* Connect to the admin socket if this user may use it, else to the stats
+ * socket, and read the proxy's greeting. run_dir may be NULL. */
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 /* Ask the control socket, as a rank does, whether a process could attach now.
  * Waits at most 2 s. Afterwards only d->why, absent and silent are valid. */
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Send a command and read its answer; *data is its "data", a new reference. */
+/* Send a command and read its answer. *data becomes the "data" of the answer, a
+ * new reference. */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 
-/* Return a member of an answer; 0 or "" if none has that type. For an object of
- * numbers per rail or per cause, return their sum. */
+/* Return a member of an answer, or 0 or "" if it has another type. For an
+ * object of numbers per rail or per cause, return their sum. */
 uint64_t mpib_json_num(const json_t *o, const char *key);
 double mpib_json_real(const json_t *o, const char *key); /* or an integer */
 const char *mpib_json_str(const json_t *o, const char *key);

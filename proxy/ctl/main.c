@@ -12,22 +12,24 @@ static const char *watch;
 static bool help, version, commands;
 
 static const struct mpib_option options[] = {
-	{ "json", 'j', NULL, "the proxy's JSON, exact numbers; errors, too",
+	{ "json", 'j', NULL, "print answers, and errors, as the proxy's JSON",
 	  &typed.json },
 	{ "output", 'o', "FIELDS",
-	  "these fields of the JSON, a tab between them, as in mpibctl clients "
-	  "-o name,tx_bytes.sout",
+	  "print only these fields of the JSON, separated by tabs: mpibctl "
+	  "clients -o name,tx_bytes.sout",
 	  &typed.fields },
-	{ "rates", 'r', NULL, "with rates, over a second or --watch's",
+	{ "rates", 'r', NULL,
+	  "print rates, over a second or the interval of --watch",
 	  &typed.rates },
-	{ "wide", 0, NULL, "with all columns, and none cut", &typed.wide },
-	{ "watch", 'w', "SECONDS", "again and again", &watch },
+	{ "wide", 0, NULL, "print all columns, and cut none", &typed.wide },
+	{ "watch", 'w', "SECONDS", "print again each SECONDS", &watch },
 	{ "strict", 0, NULL, "doctor: fail on warnings", &typed.strict },
 	{ "quiet", 0, NULL, "doctor, cluster: print only what is wrong",
 	  &typed.quiet },
 	MPIB_OPTION_RUN_DIR(&typed.run_dir),
 	{ "commands", 0, NULL, NULL, &commands },
-	{ "help", 'h', NULL, "print this, or of one noun its verbs", &help },
+	{ "help", 'h', NULL, "print this help, or the verbs of one noun",
+	  &help },
 	{ "version", 'V', NULL, "print the version", &version },
 	{ 0 },
 };
@@ -100,8 +102,8 @@ static bool about_noun(const char *noun)
 	return !strcmp(typed.command->noun, noun);
 }
 
-/* Return whether all options fit the command. False, with a line on stderr, if
- * not. */
+/* Return whether all options fit the command. If not, print a line to
+ * stderr. */
 static bool options_fit(void)
 {
 	const struct mpib_ctl_command *c = typed.command;
@@ -119,13 +121,14 @@ static bool options_fit(void)
 			  c->run == mpib_ctl_ping ||
 			  c->run == mpib_ctl_doctor ||
 			  c->run == mpib_ctl_topology,
-		  "--output", "what shows or changes something" },
-		{ typed.wide, rows, "--wide", "what shows something" },
+		  "--output", "commands that show or change something" },
+		{ typed.wide, rows, "--wide", "commands that show something" },
 		{ typed.json, !about_noun("metrics"), "--json",
-		  "answers in JSON: metrics are text" },
+		  "answers in JSON, and metrics are text" },
 		{ typed.rates, mpib_ctl_view_rates(mpib_ctl_view_of(c)),
 		  "--rates", "rails, clients, conns and peers" },
-		{ typed.watch, shows, "--watch", "what shows something" },
+		{ typed.watch, shows, "--watch",
+		  "commands that show something" },
 	};
 	char why[128];
 
@@ -141,17 +144,17 @@ static bool options_fit(void)
 	return true;
 }
 
-/* The table of mpibctl's commands, and the parser of its words. */
+/* The table of mpibctl's commands, and the parser of a command line. */
 
 #define SEE_HELP "see mpibctl --help"
 
 const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "summary", "show", true, "", 0, 0, NULL, mpib_ctl_summary,
-	  "the node on one screen; mpibctl alone is the same" },
+	  "the node on one screen, also printed by mpibctl alone" },
 	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,
 	  "rails, their state and traffic" },
 	{ "rails", "drain", false, "RAIL [WHY...]", 1, MPIB_CTL_ARGS, "drain",
-	  mpib_ctl_change, "put nothing new on a rail, and say why" },
+	  mpib_ctl_change, "stop new traffic on a rail, for the reason WHY" },
 	{ "rails", "resume", false, "RAIL", 1, 1, "resume", mpib_ctl_change,
 	  "use a drained rail again" },
 	{ "devices", "show", true, "", 0, 0, "devices", mpib_ctl_show,
@@ -159,53 +162,53 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "devices", "gpus", false, "", 0, 0, "rails", mpib_ctl_topology,
 	  "how this machine's GPUs reach the rails' HCAs" },
 	{ "fault", "show", true, "", 0, 0, "faults", mpib_ctl_show,
-	  "faults that are played" },
+	  "faults that are being played" },
 	{ "fault", "play", false, "WHAT RAIL[@PEER] SECONDS", 3, 3, "fault",
-	  mpib_ctl_change, "rate=MBITS, delay=US, black-hole, ..." },
+	  mpib_ctl_change, "play rate=MBITS, delay=US, black-hole, ..." },
 	{ "fault", "end", false, "RAIL", 1, 1, "heal", mpib_ctl_change,
-	  "end the one on a rail" },
+	  "end the fault on a rail" },
 	{ "jobs", "show", true, "", 0, 0, "jobs", mpib_ctl_show,
-	  "jobs, running or ended, and what they moved" },
+	  "running and ended jobs, and their traffic" },
 	{ "clients", "show", true, "", 0, 0, "clients", mpib_ctl_show,
 	  "attached processes" },
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,
-	  "hang up on a client" },
+	  "disconnect a client" },
 	{ "clients", "share", false, "CLIENT[.CONN] WHAT...", 2, 3, "share",
-	  mpib_ctl_change, "weight=1..100, limit=MBITS of one" },
+	  mpib_ctl_change, "set weight=1..100 or limit=MBITS of one" },
 	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
-	  "connections, and what closed ones moved" },
+	  "connections, and the traffic of closed ones" },
 	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,
 	  "lanes to peers and their QPs" },
 	{ "peers", "show", true, "", 0, 0, "peers", mpib_ctl_show,
-	  "peers over all their lanes" },
+	  "peers, each with the sums of its lanes" },
 	{ "cluster", "show", true, "", 0, 0, "cluster", mpib_ctl_show,
-	  "the nodes this one has links with, and what is wrong" },
+	  "nodes linked to this one, and their faults" },
 	{ "cluster", "jobs", false, "", 0, 0, "cluster", mpib_ctl_show,
-	  "jobs that run there, over all nodes" },
+	  "running jobs of all these nodes" },
 	{ "cluster", "stuck", false, "", 0, 0, "cluster", mpib_ctl_show,
-	  "requests that hang for longest, of all nodes" },
+	  "oldest hanging requests of all these nodes" },
 	{ "why", "show", true, "[CLIENT.CONN]", 0, 1, "why", mpib_ctl_show,
 	  "the split of a sending connection, and its reason" },
 	{ "agent", "show", true, "", 0, 0, "agent", mpib_ctl_show,
 	  "what mpib-agent does to the rails, and why" },
 	{ "info", "show", true, "", 0, 0, "info", mpib_ctl_show,
-	  "the proxy and what it holds" },
+	  "the proxy, its objects and threads" },
 	{ "hist", "show", true, "[NAME] [CLIENT]", 0, 2, "hist", mpib_ctl_show,
-	  "how long requests take" },
+	  "histograms of the durations of requests" },
 	{ "stuck", "show", true, "[SECONDS]", 0, 1, "stuck", mpib_ctl_show,
-	  "requests that hang, and what they wait for" },
+	  "hanging requests, and what they wait for" },
 	{ "events", "show", true, "[SINCE]", 0, 1, "events", mpib_ctl_show,
-	  "what happened, after event SINCE" },
+	  "past events; those after event SINCE" },
 	{ "events", "follow", false, "", 0, 0, "events", mpib_ctl_follow,
-	  "what happened, and what happens" },
+	  "past events, then new ones as they happen" },
 	{ "history", "show", true, "[MINUTES]", 0, 1, "history", mpib_ctl_show,
-	  "both rails' rates, up to an hour back" },
+	  "rates of both rails in up to the last hour" },
 	{ "counters", "show", true, "", 0, 0, "rails", mpib_ctl_counters,
-	  "all that is counted of rails" },
+	  "all counters of the rails" },
 	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,
-	  "settings and where they come from" },
+	  "settings and their origins" },
 	{ "config", "set", false, "KEY VALUE", 2, 2, "set", mpib_ctl_change,
-	  "change one that may change" },
+	  "change a setting that can change at run time" },
 	{ "upgrade", "start", true, "[PATH]", 0, 1, "upgrade", mpib_ctl_upgrade,
 	  "replace the running proxy by a new process" },
 	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,
@@ -213,9 +216,9 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,
 	  "whether a proxy answers" },
 	{ "report", "write", true, "FILE", 1, 1, NULL, mpib_ctl_report,
-	  "what these show, and the host, in a file for support" },
+	  "write all this, and host data, to a file for support" },
 	{ "doctor", "show", true, "", 0, 0, NULL, mpib_ctl_doctor,
-	  "what is wrong on this node, and what helps" },
+	  "faults of this node, with remedies" },
 };
 
 const unsigned mpib_ctl_command_count =
@@ -246,8 +249,8 @@ static bool no_noun(const char *noun, char *why, size_t len)
 	return false;
 }
 
-/* Report a wrong number of arguments. The first one may be a misspelt verb, so
- * suggest the verbs of c's noun. Returns false. */
+/* Report a wrong number of arguments. The first argument may be a misspelt
+ * verb, so suggest the verbs of c's noun. Returns false. */
 static bool bad_words(const struct mpib_ctl_command *c, char **words,
 		      unsigned count, char *why, size_t len)
 {
@@ -273,8 +276,8 @@ static bool bad_words(const struct mpib_ctl_command *c, char **words,
 	return false;
 }
 
-/* Find the command that words name and parse its arguments. False on failure,
- * with "what: why (remedy)" in why. */
+/* Find the command that words name and parse its arguments. On failure, write
+ * "what: why (remedy)" into why and return false. */
 static bool ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 		      char *why, size_t len)
 {

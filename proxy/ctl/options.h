@@ -23,9 +23,9 @@ struct mpib_option {
 			to                                                     \
 	}
 
-/* Parse the options. Returns the index of the first other word in argv; these
- * words are moved to its end. -1: why has "command line: ... (see PROGRAM
- * --help)". */
+/* Parse the options, and move all other words to the end of argv. Returns the
+ * index of the first of these words. -1: why has "command line: ... (see
+ * PROGRAM --help)". */
 int mpib_options_read(const struct mpib_option *options, const char *program,
 		      int argc, char **argv, char *why, size_t len);
 /* Print a line for each option to standard output. */

@@ -13,9 +13,9 @@
 
 extern char **environ;
 
-/* Run by sh with the path of mpibctl and the run directory or "". Any of the
- * other programs may be missing. The output contains no key, token or
- * environment. */
+/* A script for sh. Its arguments are the path of mpibctl, and the run directory
+ * or "". The other programs that it runs may be missing. The output contains no
+ * key, token or environment. */
 static const char script[] =
 	"show() { printf '\\n== %s\\n' \"$*\"; \"$@\"; }\n"
 	"mpibctl() { \"$ctl\" ${dir:+-s \"$dir\"} \"$@\"; }\n"
@@ -71,7 +71,7 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0) {
-		snprintf(why, sizeof(why), "report: %s: %s (give a new file)",
+		snprintf(why, sizeof(why), "report: %s: %s (name a new file)",
 			 path, strerror(errno));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}
@@ -80,7 +80,7 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 		rc = -errno;
 	if (rc < 0) {
 		snprintf(why, sizeof(why),
-			 "report: %s: %s (see its file system)", path,
+			 "report: %s: %s (check its file system)", path,
 			 strerror(-rc));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}

@@ -57,7 +57,7 @@ int mpib_ctl_finish(int status)
 
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* The reader closed the pipe, which is no error to report. */
+	/* If the reader closed the pipe, that is no error to report. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
 	snprintf(why, sizeof(why), "standard output: %s (check the file)",
@@ -65,7 +65,7 @@ int mpib_ctl_finish(int status)
 	return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 }
 
-/* An argument "" is a word for set; other commands ignore it. */
+/* An empty argument is a value for "config set"; other commands ignore it. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 {
 	const char *nothing =
@@ -136,7 +136,7 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 	return MPIB_EXIT_OK;
 }
 
-/* Return the exit status that the answer itself calls for. */
+/* Return the exit status for an answer: failed if it has faulty rows. */
 static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
@@ -147,7 +147,8 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 		       : MPIB_EXIT_OK;
 }
 
-/* With --rates, the first answer is only the base of the rates. */
+/* Ask once and print the answer. With --rates, the first answer only begins the
+ * interval of the rates. */
 static int show_once(const struct mpib_ctl_call *call,
 		     struct mpib_answer *before)
 {
@@ -171,7 +172,8 @@ static int show_once(const struct mpib_ctl_call *call,
 	return rc;
 }
 
-/* With --watch a table has the time above it; output for scripts has not. */
+/* With --watch, print the time above each table, but not in output for
+ * scripts. */
 int mpib_ctl_show(const struct mpib_ctl_call *call)
 {
 	struct mpib_answer before = { 0 };
@@ -365,8 +367,8 @@ static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 	return mpib_dial_ask(d, line, data);
 }
 
-/* Like ask_news(). If the proxy hangs up, it may be restarting: connect and ask
- * again, up to TRIES times. */
+/* Like ask_news(), but if the proxy hangs up, it may be restarting: connect and
+ * ask again, up to TRIES times. */
 static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
 		     json_int_t last, json_t **data)
 {

@@ -14,7 +14,7 @@
 
 #define GAP 2
 #define SHORTEST 6 /* minimum width of a shortened column */
-#define WRAPPED 24 /* minimum width of wrapped text, if it is that long */
+#define WRAPPED 24 /* minimum width of wrapped text that is not shorter */
 
 struct table {
 	unsigned columns, rows;
@@ -24,15 +24,15 @@ struct table {
 	char (*cell)[MPIB_CELL_MAX]; /* row by row */
 };
 
-/* Replace the control characters of UTF-8 text by '?'. A terminal obeys them,
- * and the text may come from another user. */
+/* Replace the control characters of UTF-8 text by '?'. The text may come from
+ * another user, and a terminal would execute them. */
 static void table_plain(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++) {
 		if (*c < ' ' || *c == 0x7f) {
 			*c = '?';
 		} else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) {
-			/* U+0080 to U+009F; one of them is another ESC [. */
+			/* U+0080 to U+009F; U+009B means the same as ESC [. */
 			*c++ = '?';
 			*c = '?';
 		}
@@ -104,9 +104,8 @@ static unsigned table_measure(const struct table *t, unsigned *width)
 	return sum;
 }
 
-/* Make the widest text column narrower by 1. The first column, which names
- * the row, is the last to be narrowed. False if no text column can become
- * narrower. */
+/* Make the widest text column narrower by 1. The first column names the row and
+ * is the last to become narrower. Returns false if no text column can. */
 static bool table_shrink(const struct table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
@@ -127,8 +126,8 @@ static bool table_shrink(const struct table *t, unsigned *width)
 	return true;
 }
 
-/* Print the line, of len bytes, and text after it; on the next line if the line
- * has little room left. */
+/* Print the line of len bytes, and text after it. If the line has little room
+ * left, the text starts on the next line. */
 static void print_wrapped(const char *line, size_t len, const char *text,
 			  unsigned room, FILE *out)
 {
@@ -191,7 +190,8 @@ static void table_print(const struct table *t, unsigned width, FILE *out)
 	}
 }
 
-/* Write n with three digits and a unit; below the first unit, exactly. */
+/* Write n with three digits and a unit. A number below the first unit is
+ * exact. */
 static const char *table_human(uint64_t n, unsigned base,
 			       const char *const *units, char *buf, size_t len)
 {
@@ -262,7 +262,7 @@ static bool column_shown(const struct mpib_column *c)
 	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
 }
 
-/* The field at a path, and the last key of the path. */
+/* The result of a search: the field at a path, and the last key of the path. */
 struct found {
 	json_t *value;
 	char key[64];
@@ -285,7 +285,7 @@ static struct found field_at(const json_t *row, const char *path, size_t len)
 	return f;
 }
 
-/* Return the exact number; for a number per rail or cause, the sum. */
+/* Return a number exactly. For a number per rail or cause, return the sum. */
 static json_int_t field_sum(json_t *v)
 {
 	json_int_t sum = json_integer_value(v);
@@ -331,7 +331,7 @@ static void put_list(char *buf, size_t len, const char *between,
 	}
 }
 
-/* Write a moment. False: form is no form of a moment. */
+/* Write a point in time. Return false if form is not a format of times. */
 static bool put_moment(char *buf, size_t len, const char *form, double at)
 {
 	time_t when = (time_t)at, now = time(NULL);
@@ -360,7 +360,7 @@ static void put_age(char *buf, size_t len, double s)
 		snprintf(buf, len, "%.0f h", s / 3600);
 }
 
-/* Write a number. False: form is no form of a number. */
+/* Write a number. Return false if form is not a format of numbers. */
 static bool put_form(char *buf, size_t len, const char *form, json_t *value)
 {
 	double n = field_number(value);
@@ -416,8 +416,8 @@ static void put_json(char *buf, size_t len, const struct found *f,
 	}
 }
 
-/* Write the text for a {FIELD} of a template. False: the field is empty or
- * 0. */
+/* Write the text for a {FIELD} of a template. Return false if the field is
+ * empty or 0. */
 static bool put_field(char *buf, size_t len, const char *text, size_t size,
 		      const json_t *row)
 {
@@ -546,8 +546,8 @@ static const json_t *fields_find(const json_t *row, const char *name)
 	return field_at(row, name, strcspn(name, ",")).value;
 }
 
-/* Copy a text: without terminal commands, and with blanks for field
- * separators. */
+/* Copy a text. Replace control characters, and replace field separators by
+ * blanks. */
 static char *fields_plain(const char *from)
 {
 	size_t len = strlen(from) + 1;
@@ -562,7 +562,8 @@ static char *fields_plain(const char *from)
 static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
-		/* To a script, tabs and newlines are separators. */
+		/* Tabs and newlines in a text would be separators for a
+		 * script. */
 		char *text = fields_plain(json_string_value(v));
 
 		fputs(text, out);
@@ -586,7 +587,8 @@ static void print_row(const json_t *row, const char *list, FILE *out)
 	fputc('\n', out);
 }
 
-/* No row has a field name: suggest the most similar name, or list some. */
+/* Report that no row has a field `name`. Suggest the most similar name, or list
+ * some. */
 static void fields_complain(json_t *row, const char *name, char *why,
 			    size_t len)
 {
@@ -606,13 +608,13 @@ static void fields_complain(json_t *row, const char *name, char *why,
 	}
 	if (mpib_suggest_best(&s))
 		snprintf(why, len,
-			 "field \"%s\": the answer has none of that name (did "
-			 "you mean %s?)",
+			 "field \"%s\": the answer has no such field (did you "
+			 "mean %s?)",
 			 name, mpib_suggest_best(&s));
 	else
 		snprintf(why, len,
-			 "field \"%s\": the answer has none of that name (it "
-			 "has %s, ...; see -j)",
+			 "field \"%s\": the answer has no such field (it has "
+			 "%s, ...; see -j)",
 			 name, some);
 	table_plain(why);
 }

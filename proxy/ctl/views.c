@@ -47,7 +47,7 @@ static const struct mpib_column fault[] = {
 	SHOWN("#UID", "{uid}"),	 { 0 },
 };
 
-/* The name of a job is the launcher's, else NCCL's number. */
+/* A job's name is the launcher's name of it, else NCCL's number. */
 static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),
@@ -357,12 +357,12 @@ static const char *const agent_above[] = {
 	"pid {pid}, by {config|=its command line}",
 	"[dry run: nothing is steered{?dry_run}]",
 	"[not reloaded: {fault}]",
-	"[drains that have their time: {windows}]",
+	"[timed drains: {windows}]",
 	NULL,
 };
 
 static const char *const events_above[] = {
-	"[({lost} older events are kept no more)]",
+	"[({lost} older events were discarded)]",
 	NULL,
 };
 
@@ -461,7 +461,7 @@ void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 		view->print(data, width, out);
 }
 
-/* Output of mpibctl that is no table: histograms as bars. */
+/* Output of mpibctl that is not a table: histograms as bars. */
 
 #define BAR 40
 
@@ -531,7 +531,7 @@ static void print_hist(const json_t *data, unsigned width, FILE *out)
 	}
 }
 
-/* Rates of rails, clients, connections and peers, from two answers. */
+/* Compute rates of rails, clients, connections and peers from two answers. */
 
 /* Return whether both rows are about the same object. */
 static bool rates_same(const json_t *a, const json_t *b)
@@ -551,8 +551,8 @@ static bool rates_same(const json_t *a, const json_t *b)
 }
 
 /* Return the row of `was` for the same object as row, or NULL. Rows keep their
- * order between answers, so the search starts at *from, where the last one
- * ended; 0 at first. */
+ * order between answers, so the search starts at *from: 0 at first, then the
+ * place where the last search ended. */
 static const json_t *rates_find(const json_t *was, const json_t *row,
 				size_t *from)
 {

@@ -17,13 +17,14 @@ struct mpib_ctl_view {
 	const char *rows; /* key of the rows in data; NULL: data is the rows */
 	const char *table; /* key of the table's rows; NULL: rows */
 	const char *more; /* key of more rows of the table, or NULL */
-	const char *faulty; /* key of the number of faulty rows; if it is not
-			       0, the exit status is 1. NULL: none */
+	/* Key of the number of faulty rows, or NULL. If the number is not 0,
+	 * the exit status is 1. */
+	const char *faulty;
 	const char *but; /* skip rows whose field of this name is 0; or NULL */
 	const struct mpib_column *columns; /* of the table, or NULL */
 	/* Templates of lines; NULL ends them. Empty lines are left out. */
 	const char *const *above, *const *below;
-	/* Prints text after all else, or NULL. */
+	/* Prints text after everything else; or NULL. */
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
@@ -45,9 +46,9 @@ struct mpib_answer {
 /* Return the rows in data; view may be NULL. */
 json_t *mpib_ctl_view_rows(const struct mpib_ctl_view *view, json_t *data);
 /*
- * Replace the previous answer by data; takes its reference. Each row gets
- * tx_gbps and rx_gbps: payload in Gb/s since the previous answer. A new row
- * counts from 0. A row whose counters were reset gets null.
+ * Replace the previous answer by data, whose reference the call takes over.
+ * Each row gets tx_gbps and rx_gbps: payload in Gb/s since the previous answer.
+ * A new row counts from 0. A row whose counters were reset gets null.
  */
 void mpib_answer_put(struct mpib_answer *a, const struct mpib_ctl_view *view,
 		     json_t *data);

@@ -24,8 +24,8 @@ refused() {
 	grep -q "$1" "$dir/out" || fail "$2 $3: $(<"$dir/out")"
 	[ ! -e "$dir/no/proxy.pid" ] || fail "a refused start leaves files"
 }
-refused 'others than this machine' --metrics-listen 0.0.0.0:0
-refused 'others than this machine' --metrics-listen 0.0.0.0:0 \
+refused 'other machines can reach it' --metrics-listen 0.0.0.0:0
+refused 'other machines can reach it' --metrics-listen 0.0.0.0:0 \
 	--metrics-token-file "$dir/token"
 echo "no certificate" >"$dir/bad"
 refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \

@@ -37,7 +37,7 @@ json_error() {
 		fail "-j $*: $rc, $out"
 }
 json_error 3 'No such file' -j -s "$dir/nowhere" rails
-json_error 2 'none of that name' -j -s "$dir/n0" rails -o nope
+json_error 2 'no such field' -j -s "$dir/n0" rails -o nope
 json_error 2 'no noun' -j nonsense
 json_error 2 'metrics are text' -j -s "$dir/n0" metrics
 json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config

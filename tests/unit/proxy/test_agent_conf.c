@@ -69,7 +69,8 @@ fixture_test(what_is_wrong_is_named_with_its_line)
 		{ "speed sup 0\n", "speed: expected sout or sup" },
 		{ "sick x\n", "conf:1: sick: expected" },
 		{ "congested up x 1\n", "congested: expected" },
-		{ "rule from 2030-01-31 drain sup\n", "from 2030-01-31: expected" },
+		{ "rule from 2030-01-31 drain sup\n",
+		  "from 2030-01-31: expected" },
 		{ "rule from 2030-02-31T20:00:00Z drain sup\n",
 		  "from 2030-02" },
 		{ "rule from 2030-01-31T20:00:00Z to 2030-01-31T20:00:00Z "

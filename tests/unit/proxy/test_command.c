@@ -104,11 +104,11 @@ TEST(a_setting_that_is_refused_says_why)
 		  "see mpib.conf(5)" },
 		{ "set quota.requests 5",
 		  "set by uid 0: quota.requests = 5 is less than the 32 that a "
-		  "connection takes of it (raise it, or 0)",
+		  "connection needs (raise it, or set 0)",
 		  "see mpib.conf(5)" },
 		{ "set quota.fds 3",
 		  "set by uid 0: quota.fds = 3 is less than the 6 that a "
-		  "process with a region takes of it (raise it, or 0)",
+		  "process with a region needs (raise it, or set 0)",
 		  "see mpib.conf(5)" },
 		{ "set quota.messages 4611686018427387904",
 		  "set by uid 0: quota.messages = \"4611686018427387904\" is "

@@ -179,7 +179,7 @@ TEST(settings_that_contradict_the_layout_are_refused)
 	found(8);
 	set("device", "layout", "each");
 	set("policy", "mode", "vanilla");
-	refused("policy.mode splits over both (remove it, or set "
+	refused("policy.mode splits messages over both (remove it, or set "
 		"device.layout = fused)");
 	found(8);
 	set("device", "layout", "each");
