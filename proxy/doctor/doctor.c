@@ -74,7 +74,7 @@ static void doctor_examine(struct mpib_doctor *d)
 	snprintf(d->attach_why, sizeof(d->attach_why), "%s", dial.why);
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
-	/* A proxy that does not answer one socket does not answer another. */
+	/* If the proxy does not answer on one socket, do not try another. */
 	d->reached =
 		dial.silent ? d->attach : mpib_dial_open(&dial, d->run_dir);
 	d->greeting = json_incref(dial.greeting);
@@ -113,15 +113,15 @@ static int doctor_report(const struct mpib_doctor *d,
 	} else {
 		json_array_foreach(d->findings, i, f) doctor_print(f, colour);
 		if (!call->quiet)
-			printf("%u ok, %u to know, %u to look at, %u failed\n",
+			printf("%u ok, %u notes, %u warnings, %u failed\n",
 			       d->count[MPIB_OK], d->count[MPIB_NOTE],
 			       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
 	}
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-/* Find the mpib-proxy of this mpibctl's build or installation: in the same
- * directory, or in the sibling directory sbin. */
+/* Find the mpib-proxy of this mpibctl's build or installation. It is in the
+ * same directory, or in the sibling directory sbin. */
 static void doctor_find_proxy(char *path, size_t len)
 {
 	static const char name[] = "mpib-proxy";

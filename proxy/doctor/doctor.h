@@ -10,7 +10,7 @@
 
 enum mpib_verdict {
 	MPIB_OK,
-	MPIB_NOTE, /* worth knowing, but no problem for jobs */
+	MPIB_NOTE, /* a fact that is no problem for jobs */
 	MPIB_WARN,
 	MPIB_FAIL,
 };
@@ -18,7 +18,7 @@ enum mpib_verdict {
 struct mpib_doctor {
 	const char *run_dir; /* -s, or NULL */
 	const char *sysfs; /* "/sys"; tests use a copy */
-	const char *proc; /* "/proc"; likewise */
+	const char *proc; /* "/proc"; tests use a copy */
 	const char *proxy; /* the program mpib-proxy; tests use another */
 	json_t *findings; /* list of {"status", "check", "what", "fix"} */
 	unsigned count[MPIB_FAIL + 1];
@@ -27,7 +27,7 @@ struct mpib_doctor {
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of connecting to the proxy */
 	char why[MPIB_DIAL_WHY];
-	bool absent; /* no proxy runs there */
+	bool absent; /* no proxy listens at the socket */
 	int attach; /* exit status of mpib_dial_probe() */
 	char attach_why[MPIB_DIAL_WHY];
 };
@@ -37,8 +37,8 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* The same with why as "what: why (remedy)", which is split into these parts.
- * other is the fix if why has no remedy; or NULL. */
+/* Add a finding from the text why, which is "what: why (remedy)". If why has no
+ * remedy, other is the remedy; it may be NULL. */
 void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 		   const char *check, char *why, const char *other);
 
@@ -47,8 +47,8 @@ void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
 
 typedef void mpib_check_fn(struct mpib_doctor *d);
-/* node.c: checks of the proxy's answers; if it does not answer, the check
- * whether a proxy would start. */
+/* node.c: checks of the proxy's answers. If the proxy does not answer:
+ * check whether a proxy would start. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
 	mpib_check_peers, mpib_check_settings;

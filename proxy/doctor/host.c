@@ -77,7 +77,7 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 			    sizeof(path))) {
 		mpib_find(d, MPIB_FAIL, "run dir",
 			  "name it by -s or MPIB_RUN_DIR",
-			  "no setting or variable names it");
+			  "no option or variable names the run directory");
 		return;
 	}
 	slash = strrchr(path, '/');
@@ -102,7 +102,7 @@ static int node_of(const char *pci)
 
 struct host_near {
 	int node; /* of the HCA; -1: unknown */
-	bool gpus, same; /* the machine has GPUs; one is on that node */
+	bool gpus, same; /* the machine has GPUs; some GPU is on that node */
 };
 
 static void host_look_at_gpu(void *arg, const char *dev)
@@ -127,7 +127,7 @@ static void check_node(struct mpib_doctor *d, const char *rail, const char *dev)
 		mpib_find(d, MPIB_WARN, "NUMA",
 			  "use an HCA of the GPUs' node for this rail; see "
 			  "mpibctl devices gpus",
-			  "%s: %s is on node %d, and no GPU is", rail, dev,
+			  "%s: %s is on node %d, but no GPU is", rail, dev,
 			  near.node);
 	else
 		mpib_find(d, MPIB_OK, "NUMA", NULL, "%s: %s is on node %d%s",
@@ -155,7 +155,7 @@ void mpib_check_numa(struct mpib_doctor *d)
 	}
 	if (d->rails && !hardware)
 		mpib_find(d, MPIB_OK, "NUMA", NULL,
-			  "no rail is a device with a place");
+			  "software HCAs have no NUMA node");
 }
 
 /*
@@ -180,8 +180,9 @@ static uint64_t stat_of(const char *path, const char *name)
 	return n;
 }
 
-/* Return the number of throttled periods of the cgroup (version 2, whose line
- * is "0::/PATH") or of an ancestor, whichever has most; *us: their duration. */
+/* Return the number of throttled periods of the proxy's cgroup or of the
+ * ancestor that has most; *us becomes their duration. Cgroups of version 2 have
+ * the line "0::/PATH". */
 static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 			     uint64_t *us)
 {
@@ -253,7 +254,7 @@ void mpib_check_cpu(struct mpib_doctor *d)
 			  nice);
 }
 
-/* Add a finding, and read an answer: used by all checks. */
+/* Functions of all checks, to add a finding and to read an answer. */
 
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
@@ -297,7 +298,7 @@ bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
 	return true;
 }
 
-/* Checks of the environment of a rank that is started from this shell: NCCL's
+/* Checks of this shell's environment, which a rank would inherit: NCCL's
  * plugin, and variables. */
 
 /* Return whether NCCL uses the name as it is: a path, or lib*.so. */
@@ -327,7 +328,7 @@ static void *open_plugin(const char *name, char *file, size_t len)
 
 static bool rank_is_ours(void *so)
 {
-	const char *const *name; /* the first member in every version's table */
+	const char *const *name; /* the first member of the table in any ABI */
 
 	name = dlsym(so, "ncclNetPlugin_v8");
 	return name && *name && !strcmp(*name, "MPIB");
@@ -370,7 +371,7 @@ static bool rank_is_rank(void)
 	return false;
 }
 
-/* An operator's shell does not need the variables of a rank. */
+/* Report that no plugin is set. In an operator's shell that is no fault. */
 static void check_no_plugin(struct mpib_doctor *d)
 {
 	if (rank_is_rank())
@@ -381,7 +382,7 @@ static void check_no_plugin(struct mpib_doctor *d)
 			  "takes libnccl-net.so or none");
 	else
 		mpib_find(d, MPIB_OK, "plugin", NULL,
-			  "this is no rank's shell: a rank exports "
+			  "this is no rank's shell: ranks need "
 			  "NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB");
 }
 

@@ -37,12 +37,12 @@ void mpib_check_versions(struct mpib_doctor *d)
 			  "install mpib-proxy and plugin of one version and "
 			  "restart the proxy",
 			  "the proxy speaks client ABI %" PRIu64
-			  ", what is installed here %u",
+			  ", the installed tools speak %u",
 			  mpib_json_num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
 		mpib_find(d, MPIB_NOTE, "versions",
 			  "restart it when the node has no jobs",
-			  "the proxy is %s, what is installed here %s", proxy,
+			  "the proxy is %s, the installed tools are %s", proxy,
 			  MPIB_VERSION);
 	else
 		mpib_find(d, MPIB_OK, "versions", NULL,
@@ -143,10 +143,10 @@ void mpib_check_rails(struct mpib_doctor *d)
 			d, MPIB_WARN, "rails",
 			"name the second one: sup in [hca] or [device NAME]",
 			json_array_size(d->rails) < 2
-				? "there is only one; nothing takes over when "
-				  "it fails"
-				: "each device has only one; nothing takes "
-				  "over when it fails");
+				? "there is only one, without a replacement "
+				  "when it fails"
+				: "each device has only one, without a "
+				  "replacement when it fails");
 	if (has_rail(d, "soft:"))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name RDMA ports: [hca] sout and sup in mpib.conf",
@@ -156,7 +156,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
-/* A rail's faults may come from a rehearsal. */
+/* Report faults that a rehearsal plays on rails. */
 void mpib_check_faults(struct mpib_doctor *d)
 {
 	const json_t *fault;
@@ -216,8 +216,8 @@ void mpib_check_peers(struct mpib_doctor *d)
 	}
 }
 
-/* Pinned memory counts against RLIMIT_MEMLOCK of the proxy, which registers it,
- * and not against the limit of the job. */
+/* Check RLIMIT_MEMLOCK of the proxy. The proxy registers the memory, so pinned
+ * memory counts against its limit and not against the limit of the job. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
 	uint64_t pid = mpib_json_num(d->greeting, "pid");
@@ -225,7 +225,7 @@ void mpib_check_memlock(struct mpib_doctor *d)
 	bool found = false;
 	FILE *f;
 
-	if (!pid) /* the limit is set by the program that starts it */
+	if (!pid) /* no proxy runs, so the limit is not known */
 		return;
 	if (!has_rail(d, "rdma:")) {
 		mpib_find(d, MPIB_OK, "memlock", NULL,
@@ -255,7 +255,7 @@ void mpib_check_memlock(struct mpib_doctor *d)
 			  strcmp(soft, "unlimited") ? " bytes" : " memory");
 }
 
-/* Compare the devices: NCCL treats them as equal. */
+/* Check that all devices are equally fast, as NCCL treats them as equal. */
 
 static bool is_sout(const json_t *rail)
 {
@@ -336,12 +336,12 @@ void mpib_check_devices(struct mpib_doctor *d)
 		mpib_find(d, MPIB_OK, "devices", NULL, "there are %u", souts);
 }
 
-/* Without a proxy's answer: check whether one would start with this node's
+/* If no proxy answers: check whether one would start with this node's
  * settings. */
 
-/* Start `d->proxy --check-config`. It gets an empty environment, as a service
- * has its own, except that it reports faults as text, whatever log.format is.
- * *out reads both of its outputs. */
+/* Start `d->proxy --check-config`. Its environment is empty, as a service does
+ * not have this shell's environment. The only variable makes it report faults
+ * as text, whatever log.format is. *out reads its stdout and stderr. */
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";
@@ -390,8 +390,8 @@ void mpib_check_settings(struct mpib_doctor *d)
 		waitpid(pid, &status, 0);
 	if (rc < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
 		mpib_find(d, MPIB_NOTE, "settings",
-			  "ask on the node, where mpib-proxy is installed",
-			  "%s: %s: its settings are not looked at", d->proxy,
+			  "run doctor on a node where mpib-proxy is installed",
+			  "%s: %s: its settings were not checked", d->proxy,
 			  rc < 0 ? strerror(-rc) : "does not run");
 		return;
 	}

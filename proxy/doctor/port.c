@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 
-/* A PCI link below the device's maximum limits the port. */
+/* Check the PCI link: one below the device's maximum limits the port. */
 static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	static const char *const what[] = { "speed", "width" };
@@ -33,8 +33,8 @@ static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 	}
 }
 
-/* The rate reads "100 Gb/sec (4X EDR)". A port that came up with one physical
- * lane (1X) of its four has a bad cable or connector. */
+/* Check the rate, such as "100 Gb/sec (4X EDR)". A port that came up with one
+ * physical lane (1X) of its four has a bad cable or connector. */
 static void check_rate(struct mpib_doctor *d, const char *check,
 		       const char *dev, unsigned port, uint64_t expected_mbps)
 {
@@ -55,8 +55,8 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 			  "%s came up with one lane: %s", dev, rate);
 	else if (gbps * 1000 < (double)expected_mbps)
 		mpib_find(d, MPIB_WARN, check,
-			  "look at cable, optics and the switch's port, or "
-			  "set [hca] speed",
+			  "check cable, optics and the switch's port, or set "
+			  "[hca] speed",
 			  "PORT AT %g of %g Gb/s: %s %s", gbps,
 			  (double)expected_mbps / 1000, dev, rate);
 	else
@@ -64,8 +64,8 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 			  rate, *layer ? ", " : "", layer);
 }
 
-/* If an IOMMU translates an HCA's DMA, each DMA costs lookups. The domain
- * "identity" does not translate. */
+/* Check the IOMMU: if it translates an HCA's DMA, each DMA costs lookups. The
+ * domain "identity" does not translate. */
 static void check_iommu(struct mpib_doctor *d, const char *check,
 			const char *dev)
 {
@@ -83,7 +83,7 @@ static void check_iommu(struct mpib_doctor *d, const char *check,
 #define PCI_EXT_CAPS 0x100
 #define PCI_ACS 0x0d
 #define ACS_CONTROL 6
-#define ACS_REDIRECT 0x0c /* requests and completions between peers */
+#define ACS_REDIRECT 0x0c /* redirect peer-to-peer requests, completions */
 
 static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
 {
@@ -95,8 +95,8 @@ static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
 }
 
 /* Return whether a bridge redirects traffic between two devices below it to the
- * root. file is its configuration space. False if that is unknown: only root
- * may read more than its first 64 bytes. */
+ * root. file is its configuration space. Return false if that is unknown, as
+ * only root may read more than the first 64 bytes of the file. */
 static bool acs_redirects(const char *file)
 {
 	uint8_t config[4096];
@@ -118,8 +118,7 @@ static bool acs_redirects(const char *file)
 	return false;
 }
 
-/* The directories above the device's directory are the bridges above the
- * device. */
+/* Check the bridges above the device: the directories above its directory. */
 static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	char path[PATH_MAX], file[PATH_MAX + 8], *slash;

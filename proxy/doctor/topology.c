@@ -11,11 +11,12 @@
 #include "rails/gpus.h"
 
 struct topology {
-	json_t *rows; /* one per GPU: "gpu", "numa", and the path to each HCA */
+	json_t *rows; /* for each GPU: "gpu", "numa", and a path to each HCA */
 	const json_t *rails;
 };
 
-/* Find the place of the device at path. False: it has none. */
+/* Find the PCI address and the NUMA node of the device at path. False: it has
+ * none. */
 static bool device_place(const char *path, char place[PATH_MAX], int *node)
 {
 	char line[16] = "-1";

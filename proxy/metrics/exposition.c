@@ -21,10 +21,11 @@ struct metrics_family {
 	const char *name; /* without _total and _info; NULL ends the list */
 	enum metrics_family_type type;
 	const char *help;
-	const char *path; /* within a row, such as "share.weight"; for an info,
-			     its labels: "device provider" */
-	const char *by; /* the label whose values are the object's keys */
-	unsigned times; /* factor from the field to the sample; 0: 1 */
+	/* The field within a row, such as "share.weight". For an info, the
+	 * fields that become its labels, such as "device provider". */
+	const char *path;
+	const char *by; /* for an object: the label that tells its keys */
+	unsigned times; /* the sample is the field times this; 0 means 1 */
 	void (*fill)(const struct metrics_exposition *m);
 };
 
@@ -32,7 +33,7 @@ struct metrics_family {
 struct metrics_noun {
 	mpib_view_fn *rows; /* an array, or one row; NULL: use fill instead */
 	const struct metrics_family *families;
-	/* Labels of each sample: the name, and the key of the field. */
+	/* Labels of each sample: the label's name, and its field's key. */
 	struct {
 		const char *name, *key;
 	} label[2];
@@ -45,8 +46,8 @@ struct metrics_exposition {
 	const struct metrics_family *family;
 };
 
-/* Buckets up to 2^first, 2^(first + step), ... 2^last ns. They are few, to keep
- * a scrape small. */
+/* The bounds of buckets: 2^first, 2^(first + step), ... 2^last ns. There are
+ * few buckets, to keep a scrape small. */
 struct metrics_bounds {
 	unsigned first, last, step;
 };
@@ -59,7 +60,7 @@ struct labels {
 	size_t len;
 };
 
-/* Add a label. The format knows three escapes within quotes. */
+/* Add a label. The format has three escapes within quotes. */
 static void add_label(struct labels *l, const char *name, const char *value)
 {
 	const char *end = value + strnlen(value, LABEL_MAX);
@@ -161,7 +162,8 @@ static void put_sample_hist(const struct metrics_exposition *m,
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
-/* Write the head of a family. The format has no type info. */
+/* Write the head of a family. An info is a gauge, as the format has no type
+ * "info". */
 static void put_head(const struct metrics_exposition *m)
 {
 	static const char *const type[] = { "counter", "gauge", "gauge",
@@ -204,7 +206,7 @@ static void put_members(const struct metrics_exposition *m,
 	}
 }
 
-/* Write an info: its fields have the names of its labels. */
+/* Write an info. Each label has the name of its field. */
 static void put_info(const struct metrics_exposition *m, struct labels *l,
 		     const json_t *row)
 {
@@ -244,7 +246,7 @@ static void put_row(const struct metrics_exposition *m,
 	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {
 		const char *name = noun->label[i].name;
 
-		/* Name the device only if there are several. */
+		/* Write the label of the device only if there are several. */
 		if (strcmp(name, "net") != 0 || m->view->snap->devices > 1)
 			add_field(&l, name,
 				  json_object_get(row, noun->label[i].key));
@@ -257,7 +259,7 @@ static void put_row(const struct metrics_exposition *m,
 		put_value(m, &l, value);
 }
 
-/* False: no memory. */
+/* Write the families of a noun. Return false if there is no memory. */
 static bool put_noun(struct metrics_exposition *m,
 		     const struct metrics_noun *noun)
 {
@@ -278,11 +280,12 @@ static bool put_noun(struct metrics_exposition *m,
 
 /* Metrics that are not fields of a noun: histograms of times, and quotas. */
 
-#define USERS 8 /* users with their own series, longest attached first */
+#define USERS 8 /* at most so many users have their own series */
 
 /* Buckets that grow by a factor of 4, from 1 us. */
 static const struct metrics_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
-/* 16 us, 262 us, 4 ms, 67 ms, 1 s: few, since each client has these buckets. */
+/* 16 us, 262 us, 4 ms, 67 ms, 1 s. Each client has these buckets, so there are
+ * only five. */
 static const struct metrics_bounds of_client = { 14, 30, 4 };
 
 static void times_one(const struct metrics_exposition *m, bool sender,
@@ -422,16 +425,18 @@ static const struct metrics_family of_proxy[] = {
 	     "version abi"),
 	GAUGE("uptime_seconds", "Time since the proxy began to serve.", "uptime_s"),
 	GAUGE("lanes", "Lanes to peers.", "lanes"),
-	GAUGE("lanes_broken", "Lanes whose connections fail.",
+	GAUGE("lanes_broken", "Broken lanes, whose connections fail.",
 	      "broken_lanes"),
 	GAUGE("connections", "Open connections.", "connections"),
 	GAUGE("connections_broken", "Open connections that failed.",
 	      "broken_connections"),
 	GAUGE("requests_outstanding", "Requests that are not completed.",
 	      "outstanding"),
-	GAUGE("oldest_request_seconds", "Age of the request that waits longest.", "oldest_s"),
+	GAUGE("oldest_request_seconds",
+	      "Age of the oldest request that is not completed.", "oldest_s"),
 	GAUGE("clients", "Processes attached.", "clients"),
-	GAUGE("clients_leaving", "Processes that are gone and whose memory is being fenced.",
+	GAUGE("clients_leaving",
+	      "Processes that ended and whose memory is being fenced.",
 	      "usage.leaving"),
 	GAUGE("regions", "Memory regions registered.", "usage.regions"),
 	GAUGE("registered_bytes", "Memory registered for clients.",
@@ -440,16 +445,20 @@ static const struct metrics_family of_proxy[] = {
 	COUNTER_BY("rejected", "Clients, requests, arrivals and peer links that were "
 		   "refused.",
 		   "rejected", "reason"),
-	GAUGE_BY("limit_used_ratio", "Share of a limit that is used; of memory and regions, by the "
-		 "client that uses most.", "limits_used", "resource"),
+	GAUGE_BY("limit_used_ratio",
+		 "Share of a limit that is used; for memory and regions, by "
+		 "the client that uses most.",
+		 "limits_used", "resource"),
 	{ 0 },
 };
 
 static const struct metrics_family of_rails[] = {
-	INFO("rail", "Device behind each rail.", "device provider"),
+	INFO("rail", "Device of each rail.", "device provider"),
 	GAUGE("rail_up", "1 when the rail's port is active.", "up"),
 	GAUGE("rail_drained", "1 when no new payload is put on the rail.", "drained"),
-	GAUGE("rail_standby", "1 when the rail has payload only while SOUT is out.", "standby"),
+	GAUGE("rail_standby",
+	      "1 when the rail carries payload only if SOUT has failed.",
+	      "standby"),
 	SPEED("rail_speed_bytes_per_second",
 	      "Rated speed of the rail's port, 0 when it is not known.",
 	      "speed_mbps"),
@@ -461,29 +470,31 @@ static const struct metrics_family of_rails[] = {
 	      "srq_posted"),
 	COUNTER_BY("rail_failovers", "Lanes that failed over from the rail, by cause.",
 		   "failover.causes", "cause"),
-	COUNTER("rail_failover_seconds", "Time of these fail-overs.",
-		"failover_s"),
+	COUNTER("rail_failover_seconds",
+		"Total time of fail-overs from the rail.", "failover_s"),
 	GAUGE("rail_queue_pairs", "Queue pairs that exist.", "qps"),
 	{ 0 },
 };
 
 static const struct metrics_family of_shards[] = {
 	MPIB_SHARD_COUNTERS(COUNTED)
-	GAUGE("poll_busy_ratio", "Share of its time since the start in which it moved something.",
-	      "busy"),
-	COUNTER_BY("poll_seconds", "Time of a progress thread.",
+	GAUGE("poll_busy_ratio",
+	      "Share of a thread's time in which it moved something.", "busy"),
+	COUNTER_BY("poll_seconds", "Time of a progress thread in each state.",
 		   "time_s", "state"),
 	{ 0 },
 };
 
 static const struct metrics_family of_clients[] = {
-	INFO("client", "Process behind a client's number.", "pid name"),
+	INFO("client", "Process of each client.", "pid name"),
 	COUNTER_BY("client_tx_bytes", "Payload sent by a client.",
 		   "tx_bytes", "rail"),
 	COUNTER_BY("client_rx_bytes", "Payload received by a client.",
 		   "rx_bytes", "rail"),
 	GAUGE("client_weight", "Weight of a client among those of its user.", "share.weight"),
-	COUNTER("client_limited", "Times that a limit held a client back.", "share.limited"),
+	COUNTER("client_limited",
+		"Number of times that a limit delayed a client.",
+		"share.limited"),
 	GAUGE("client_connections", "Open connections of a client.",
 	      "connections"),
 	GAUGE("client_registered_bytes", "Memory registered for a client.", "registered_bytes"),
@@ -520,7 +531,7 @@ char *mpib_metrics_text(const struct mpib_view *v)
 		return NULL;
 	for (noun = nouns; noun->families; noun++)
 		ok &= put_noun(&m, noun);
-	fputs("# EOF\n", m.out); /* a comment in the format; ends a stream */
+	fputs("# EOF\n", m.out); /* a comment in the format, marks the end */
 	ok &= !ferror(m.out);
 	if (fclose(m.out) == 0 && ok)
 		return text;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot as metrics, in Prometheus' text format 0.0.4. Names and labels are
- * those of mpib-metrics(7); new ones may be added, but they never change. Only
- * the MPIB_METRICS_CLIENTS clients that have been attached longest have their
- * own series, so that a scrape stays below 2,000 series. Sums include all
- * clients.
+ * A snapshot as metrics, in Prometheus' text format 0.0.4. mpib-metrics(7)
+ * lists the names and labels. New ones may be added, but existing ones never
+ * change. Only the MPIB_METRICS_CLIENTS clients that have been attached longest
+ * have their own series, so that a scrape stays below 2,000 series. Sums
+ * include all clients.
  */
 #ifndef MPIB_METRICS_EXPOSITION_H
 #define MPIB_METRICS_EXPOSITION_H

@@ -22,8 +22,8 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 	TAILQ_INIT(&g->waits);
 }
 
-/* The last reference is dropped: free the snapshot, and take the next one if a
- * reader waits for it. */
+/* After the last reference was dropped: free the snapshot, and take the next
+ * one if a reader waits for it. */
 static void gather_end(struct mpib_gather *g)
 {
 	if (g->snap)
@@ -33,8 +33,8 @@ static void gather_end(struct mpib_gather *g)
 		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
-/* Call fn of each wait whose ticket is covered by the snapshot just taken.
- * Waits with later tickets follow in the list and get another snapshot. */
+/* Call fn of each wait that the snapshot just taken may answer. Waits with
+ * later tickets follow in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
@@ -58,8 +58,8 @@ static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	gather_serve(g, snap ? &g->view : NULL);
 }
 
-/* Return the smallest age that a wait asks for; UINT64_MAX: no wait asks for
- * requests. */
+/* Return the smallest age of requests that a wait asks for; UINT64_MAX: no wait
+ * asks for requests. */
 static uint64_t gather_youngest(const struct mpib_gather *g)
 {
 	uint64_t least = UINT64_MAX;
@@ -103,8 +103,8 @@ void mpib_gather_ask_requests(struct mpib_gather *g,
 	wait->arg = arg;
 	wait->waiting = true;
 	wait->older_ns = older_ns;
-	/* A snapshot in progress may have passed a shard already, so it is too
-	 * old for this call: the wait gets the next one. */
+	/* Answer with the next snapshot. One that is in progress may have read
+	 * a shard already, so it is too old for this call. */
 	wait->ticket = g->begun + 1;
 	wait->put_off = false;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
@@ -122,8 +122,8 @@ void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait)
 {
 	struct mpib_gather_wait *next = TAILQ_FIRST(&g->waits);
 
-	/* Insert after the waits for this snapshot and the ones put off
-	 * before. */
+	/* Insert the wait after the waits for this snapshot, and after those
+	 * that were put off before. */
 	while (next && (next->ticket <= g->begun || next->put_off))
 		next = TAILQ_NEXT(next, link);
 	wait->waiting = wait->put_off = true;

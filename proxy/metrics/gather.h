@@ -15,17 +15,19 @@
 #include "base/loop.h"
 #include "view/view.h"
 
-/* v->snap is valid during the call; mpib_gather_keep() extends this until
- * mpib_gather_release(). v is NULL if memory was short. */
+/* A reader's callback. v->snap is valid during the call or, after
+ * mpib_gather_keep(), until mpib_gather_release(). v is NULL if memory was
+ * short. */
 typedef void mpib_gather_fn(void *arg, const struct mpib_view *v);
 
-/* One reader's request. Zeroed memory is a valid wait that is not waiting. */
+/* One reader's request. Zeroed memory is a valid wait that is inactive. */
 struct mpib_gather_wait {
 	TAILQ_ENTRY(mpib_gather_wait) link;
 	bool waiting;
-	bool put_off; /* by mpib_gather_put_off() */
+	bool put_off; /* mpib_gather_put_off() was called */
 	uint64_t ticket; /* number of the first snapshot that may answer */
-	/* Include requests at least this old in ns; UINT64_MAX: none. */
+	/* Include requests that are at least this old, in ns; UINT64_MAX:
+	 * include none. */
 	uint64_t older_ns;
 	mpib_gather_fn *fn;
 	void *arg;
@@ -40,7 +42,7 @@ struct mpib_gather {
 	uint64_t begun, start;
 	bool taking;
 	struct mpib_snapshot *snap; /* the current one; NULL: none */
-	unsigned kept; /* references to it */
+	unsigned kept; /* references to snap */
 };
 
 void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
@@ -49,16 +51,16 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
  * waiting already. */
 void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 		     mpib_gather_fn *fn, void *arg);
-/* The same, with outstanding requests that are at least older_ns old. The
- * snapshot may include younger requests if another reader asked for them. */
+/* The same, but the snapshot includes outstanding requests that are at least
+ * older_ns old. It may include younger ones that another reader asked for. */
 void mpib_gather_ask_requests(struct mpib_gather *g,
 			      struct mpib_gather_wait *wait, uint64_t older_ns,
 			      mpib_gather_fn *fn, void *arg);
-/* Only within fn: call fn again with the next snapshot, before the readers that
- * have asked since this one was begun. */
+/* Call fn again with the next snapshot, before readers that have asked since
+ * this one was begun. Call it only within fn. */
 void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait);
-/* Only within fn: keep the view's snapshot. The reader must release it soon:
- * until then no other snapshot is taken. */
+/* Keep the view's snapshot. The reader must release it soon: until then no
+ * other snapshot is taken. Call it only within fn. */
 void mpib_gather_keep(struct mpib_gather *g);
 void mpib_gather_release(struct mpib_gather *g);
 /* Cancel: fn will not be called. Does nothing if wait is not waiting. */
@@ -68,8 +70,9 @@ void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
 
 /*
  * Return whether user uid, with of_user readers, may have one more. A user may
- * have a quarter of max; others is the number of readers of all users. Root has
- * for_root extra places, if for_root is not 0.
+ * have a quarter of max. others is the number of readers of all users. If
+ * for_root is not 0, root may have for_root readers, however many others there
+ * are.
  */
 static inline bool mpib_reader_fits(uid_t uid, unsigned of_user,
 				    unsigned others, unsigned max,

@@ -7,7 +7,8 @@
 #include "base/event.h"
 #include "metrics/exposition.h"
 
-/* Time between two snapshots; all readers that ask meanwhile share the next. */
+/* Time between two snapshots. All readers that ask in between share the next
+ * one. */
 #define PACE (20 * MPIB_MSEC)
 #define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
 #define EVENTS 100
@@ -31,7 +32,7 @@ static json_t *stats_time(const struct mpib_view *v)
 static const struct {
 	const char *key;
 	mpib_view_fn *fn;
-	mpib_view_part_fn *part; /* for a long list, instead of fn */
+	mpib_view_part_fn *part; /* instead of fn, if the list may be long */
 } keys[] = {
 	{ "time", stats_time, NULL },
 	{ "info", mpib_view_info, NULL },

@@ -2,8 +2,8 @@
 /*
  * Texts about a snapshot for HTTP readers. Each text is made once for all
  * readers that wait for it, one part at a time. After each slice of parts there
- * is a pause of the same length, and the next snapshot is taken after a delay.
- * So endless requests use only a part of the control thread's time. Control
+ * is a pause of the same length. The next snapshot is taken after a delay. So
+ * endless requests use only a part of the control thread's time. Control
  * thread.
  */
 #ifndef MPIB_METRICS_TEXTS_H
@@ -21,8 +21,8 @@ enum mpib_text {
 	MPIB_TEXTS,
 };
 
-/* Receives a text for all readers that have asked for it until now. fn frees
- * text; NULL: no memory. */
+/* Receive a text for all readers that have asked for it so far, and free it.
+ * NULL: there is no memory. */
 typedef void mpib_texts_fn(void *arg, enum mpib_text which, char *text);
 
 struct mpib_texts {
@@ -31,12 +31,12 @@ struct mpib_texts {
 	void *arg;
 	struct mpib_gather_wait wait;
 	struct mpib_timer timer; /* the next snapshot, or the next part */
-	uint64_t told_ns; /* end of the last snapshot's texts; 0: none yet */
+	uint64_t told_ns; /* when the last texts were complete; 0: none yet */
 	uint8_t wanted; /* mask of the texts of the next snapshot */
 	uint8_t asked; /* mask of the texts of the current snapshot */
 	bool keeps;
-	unsigned key; /* MPIB_TEXT_STATS: the answer being made */
-	struct mpib_view_part part; /* its list, with the position in `at` */
+	unsigned key; /* for MPIB_TEXT_STATS: the answer being made */
+	struct mpib_view_part part; /* the list of that answer */
 };
 
 /* Call fn with the text, in a later turn of the loop. */

@@ -54,7 +54,7 @@ static void discover_choose(const struct mpib_rdma_port *port, unsigned n,
 	snprintf(note, len, "out of memory");
 	if (!why || !near)
 		goto out_free;
-	snprintf(note, len, "every port was taken");
+	snprintf(note, len, "every port was chosen");
 	mpib_gpus_find(&gpus, "/sys");
 	for (unsigned i = 0; i < n; i++)
 		near[i] = mpib_gpus_near(&gpus, port[i].info.pci_path);
@@ -174,7 +174,8 @@ static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 	return x != y ? x < y : a < b;
 }
 
-/* Return whether port a, not b, represents the card of both. */
+/* Return whether port a represents its card rather than port b. Both ports are
+ * on that card. */
 static bool stands_for(const struct hcas *h, unsigned a, unsigned b)
 {
 	if (hcas_active(h, a) != hcas_active(h, b))
@@ -200,9 +201,8 @@ static bool one_card(const struct hcas *h)
 	return true;
 }
 
-/* Return whether an active port of the only card counts as an HCA like the
- * card's other ports. A virtual function does not: it sends through one of
- * these ports. */
+/* Return whether port i of the only card counts as an HCA. Active ports do, but
+ * a virtual function does not: it sends through one of these ports. */
 static bool counts_beside(const struct hcas *h, unsigned i)
 {
 	return hcas_active(h, i) && !h->port[i].is_function;
@@ -220,15 +220,16 @@ static void leave_ports_of_cards(const struct hcas *h)
 			    (one && counts_beside(h, i)))
 				continue;
 			h->why[i] = hcas_active(h, i)
-					    ? "is of a card that another port "
-					      "stands for"
+					    ? "is on a card that another port "
+					      "represents"
 					    : "is not active";
 		}
 	}
 }
 
-/* If there are active ports, a port that is down excludes none of them: it may
- * never have had a cable. */
+/* Exclude ports without a GPU near if other ports have one. If there are active
+ * ports, only active ones count as such others: a port that is down may never
+ * have had a cable. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;
@@ -244,8 +245,8 @@ static void leave_far_from_gpus(const struct hcas *h)
 	}
 }
 
-/* Return the link layer with the most total speed; if no port is active, that
- * of the first port. */
+/* Return the link layer whose ports are fastest in total. If no port is active,
+ * return the link layer of the first port. */
 static uint8_t best_layer(const struct hcas *h)
 {
 	uint64_t best = 0;
@@ -294,9 +295,9 @@ static void leave_slow(const struct hcas *h)
 	}
 }
 
-/* Exclude ports that are down, unless an active card is of the same model:
- * other cards may never have had a cable, and the speed of such a port is
- * meaningless. */
+/* Exclude ports that are down, unless an active card is of the same model. A
+ * card of another model may never have had a cable, and the speed of such a
+ * port is meaningless. */
 static void leave_spares(const struct hcas *h)
 {
 	bool any = false;
@@ -314,7 +315,7 @@ static void leave_spares(const struct hcas *h)
 	}
 }
 
-/* Insert the HCA in order, linearly: there are few. */
+/* Insert the HCAs in PCI order. A linear search is good enough for so few. */
 static void hcas_put(const struct hcas *h, struct mpib_hcas *out)
 {
 	out->n = 0;
@@ -326,12 +327,12 @@ static void hcas_put(const struct hcas *h, struct mpib_hcas *out)
 		while (at > 0 && hcas_before(h, i, out->hca[at - 1].port))
 			at--;
 		if (at == MPIB_HCAS_MAX) {
-			h->why[i] = "comes behind 16 others";
+			h->why[i] = "comes after 16 others";
 			continue;
 		}
 		if (out->n == MPIB_HCAS_MAX)
 			h->why[out->hca[--out->n].port] =
-				"comes behind 16 others";
+				"comes after 16 others";
 		memmove(&out->hca[at + 1], &out->hca[at],
 			(out->n - at) * sizeof(out->hca[0]));
 		out->hca[at].port = i;
@@ -346,8 +347,8 @@ static unsigned hcas_distance(const struct hcas *h, const struct mpib_hcas *out,
 			h->port[out->hca[b].port].info.numa_node);
 }
 
-/* Return the nearest HCA within distance `most` whose bit is not set in
- * `paired`; a itself if there is none. */
+/* Return the HCA that is nearest to a, within distance `most`, and whose bit is
+ * not set in `paired`. If there is none, return a. */
 static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 			     unsigned a, uint32_t paired, unsigned most,
 			     mpib_numa_fn *distance)
@@ -365,8 +366,8 @@ static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 	return best;
 }
 
-/* Pair HCAs of one NUMA node first, then the others. An odd HCA gets the
- * nearest one of all. */
+/* Pair HCAs of one NUMA node first, then the others. If one HCA is left over,
+ * its neighbour is the nearest of all HCAs. */
 static void hcas_pair(const struct hcas *h, struct mpib_hcas *out,
 		      mpib_numa_fn *distance)
 {
@@ -522,7 +523,7 @@ bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
 /* The distance of two NUMA nodes, from hwloc. */
 
 #define SAME 10
-#define OTHER 20 /* for two nodes of unknown distance */
+#define OTHER 20 /* two nodes whose distance is unknown */
 
 static int index_of(const struct hwloc_distances_s *d, int node)
 {
@@ -552,7 +553,7 @@ static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 	return found;
 }
 
-/* Loaded by the first call; there is only one thread at start-up. */
+/* The first call loads it. At start-up there is only one thread. */
 static hwloc_topology_t machine;
 
 static bool numa_load(void)

@@ -24,21 +24,22 @@ struct mpib_hcas {
 	unsigned n;
 	unsigned fastest; /* the first one with the highest speed */
 	struct mpib_hca {
-		unsigned port; /* index of the port that represents it */
-		/* Number of its partner. The partner of the odd HCA is paired
-		 * with another HCA. A single HCA is its own partner. */
+		unsigned port; /* index of the port that represents the HCA */
+		/* Index of the HCA's partner. With an odd number of HCAs, one
+		 * HCA's partner is already another HCA's partner. A single HCA
+		 * is its own partner. */
 		unsigned neighbour;
 	} hca[MPIB_HCAS_MAX];
 };
 
 /*
- * Choose HCAs among n ports. near[i]: a GPU is behind port i's PCI root port.
+ * Choose HCAs among n ports. near[i]: a GPU is below port i's PCI root port.
  *
  * A card is represented by its fastest ACTIVE port, or by its first port if
  * none is ACTIVE. If there is only one card, each of its ACTIVE ports counts as
- * an HCA, except virtual functions. If some HCAs (ACTIVE ones, if there are
- * any) have a GPU near, those without are excluded: they serve storage. All
- * chosen HCAs have the link layer with the most total speed, and at least a
+ * an HCA, except virtual functions. If some HCAs (of the ACTIVE ones, if there
+ * are any) have a GPU near, the others are excluded: they serve storage. All
+ * chosen HCAs have the link layer that is fastest in total. Each has at least a
  * quarter of the fastest one's speed. An HCA without an ACTIVE port is chosen
  * if an ACTIVE one is of the same model: its port may come up later, and other
  * nodes count it. Ports without hardware are never chosen. Partners are on one
@@ -72,14 +73,14 @@ struct mpib_hca_filter {
 	} port[MPIB_HCA_FILTERS];
 };
 
-/* Parse text; "" allows all ports. 0, or -EINVAL with why: the fault and the
- * remedy, as part of a sentence. */
+/* Parse text; "" allows all ports. Returns 0 or -EINVAL. why then has the fault
+ * and the remedy, as part of a sentence. */
 int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 			  char *why, size_t why_len);
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
 			    uint8_t port);
 
-/* The same with names, such as "rdma:mlx5_0:1". */
+/* The chosen HCAs with names, such as "rdma:mlx5_0:1". */
 struct mpib_found {
 	unsigned n, fastest;
 	struct {
@@ -99,12 +100,12 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 
 /*
  * Return the distance of two NUMA nodes in the firmware's units: 10 is the same
- * node, 20 or more another socket. 10 also if a or b is unknown (-1). Loads
- * hwloc's topology, which is slow: for start-up only, on one thread.
+ * node, 20 or more another socket. If a or b is unknown (-1), return 10. Call
+ * it at start-up only, on one thread: it loads hwloc's topology, which is slow.
  */
 unsigned mpib_numa_distance(int a, int b);
 /* Get the CPUs of a NUMA node that this process may use. False: there are none,
- * or the machine has only one node. For start-up only, too. */
+ * or the machine has only one node. Call it at start-up only. */
 bool mpib_numa_cpus(int node, cpu_set_t *cpus);
 /* Free the topology. */
 void mpib_numa_forget(void);

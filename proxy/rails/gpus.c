@@ -51,7 +51,7 @@ static const char *behind_host_bridge(const char *path)
 	return NULL;
 }
 
-/* Return the length of path up to the end of its root port's name; 0: the
+/* Return the length of path up to the end of the root port's name. 0: the
  * device has no root port, as in many virtual machines. */
 static size_t root_port(const char *path)
 {

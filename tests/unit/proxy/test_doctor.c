@@ -162,7 +162,7 @@ static const struct patient {
 		     "WARN|rail SUP|width 8 of 16", "WARN|rail SUP|MTU of 1024",
 		     "WARN|rail SUP|its own link only",
 		     "WARN|rails|MTUs differ",
-		     "WARN|NUMA|node 1, and no GPU is" } },
+		     "WARN|NUMA|node 1, but no GPU is" } },
 	{ .name = "a software rail beside RDMA devices",
 	  .rails = "[" SOUT("soft:127.0.0.1", "active") "]",
 	  .check = { mpib_check_rails },

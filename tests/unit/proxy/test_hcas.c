@@ -129,7 +129,7 @@ CASE(functions_and_ports_of_a_card_are_one)
 	add_at("0000:21:00.1", 5);
 	EXPECT(4, 1);
 	assert_string_equal(why[0],
-			    "is of a card that another port stands for");
+			    "is on a card that another port represents");
 	assert_string_equal(why[3], "is not active");
 }
 
@@ -155,7 +155,7 @@ CASE(functions_of_the_only_card_are_no_devices)
 	}
 	EXPECT(0, 1);
 	assert_string_equal(why[2],
-			    "is of a card that another port stands for");
+			    "is on a card that another port represents");
 	/* A function does not replace a port of its card either, however fast
 	 * it is. */
 	port[2].info.speed_mbps = 800000;
@@ -244,8 +244,8 @@ CASE(the_first_sixteen_hcas_are_used)
 	assert_int_equal(choose(), 16);
 	for (unsigned i = 0; i < 16; i++)
 		assert_int_equal(hcas.hca[i].port, 19 - i);
-	assert_string_equal(why[0], "comes behind 16 others");
-	assert_string_equal(why[3], "comes behind 16 others");
+	assert_string_equal(why[0], "comes after 16 others");
+	assert_string_equal(why[3], "comes after 16 others");
 }
 
 /* Make a PCI device of a class and vendor in the scratch directory. */
