@@ -350,8 +350,8 @@ static void check_found(struct mpib_doctor *d, void *so, const char *file)
 		file = map->l_name;
 	if (!net || strcmp(net, "MPIB") != 0)
 		mpib_find(d, MPIB_WARN, "plugin",
-			  "export NCCL_NET=MPIB: then a rank whose proxy is "
-			  "down fails, where it would take another network",
+			  "export NCCL_NET=MPIB: then a rank without a proxy "
+			  "fails and does not use another network",
 			  "NCCL finds %s, but may use another network", file);
 	else
 		mpib_find(d, MPIB_OK, "plugin", NULL, "NCCL finds %s", file);

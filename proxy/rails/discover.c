@@ -227,9 +227,9 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* Exclude ports without a GPU near if other ports have one. If there are active
- * ports, only active ones count as such others: a port that is down may never
- * have had a cable. */
+/* Exclude ports without a GPU near if some port has one. If there are active
+ * ports, that port must be active: one that is down may never have had a
+ * cable. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;

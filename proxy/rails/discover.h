@@ -25,9 +25,9 @@ struct mpib_hcas {
 	unsigned fastest; /* the first one with the highest speed */
 	struct mpib_hca {
 		unsigned port; /* index of the port that represents the HCA */
-		/* Index of the HCA's partner. With an odd number of HCAs, one
-		 * HCA's partner is already another HCA's partner. A single HCA
-		 * is its own partner. */
+		/* Index of the HCA's partner. With an odd number of HCAs, two
+		 * of them have the same partner. A single HCA is its own
+		 * partner. */
 		unsigned neighbour;
 	} hca[MPIB_HCAS_MAX];
 };

@@ -63,7 +63,7 @@ static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 }
 
 /* Set the share of a connection among the connections of its client. Return 0,
- * or -ENOENT with the error set. */
+ * or -ENOENT after setting the error. */
 static int share_conn(struct mpib_ask *ask, struct proxy_client *s,
 		      uint32_t index, struct mpib_share *part)
 {
@@ -131,8 +131,8 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	return json_pack("{sI}", "client", (json_int_t)id);
 }
 
-/* Return the run-time setting "section.key" of argv[0]; NULL with the error
- * set. */
+/* Return the setting "section.key" of argv[0]. If it cannot change at run time,
+ * set the error and return NULL. */
 static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 {
 	const char *name = ask->argv[0], *dot = strchr(name, '.');

@@ -15,10 +15,10 @@
 static const struct play_kind {
 	const char *word; /* ends with "=" if a number follows */
 	enum mpib_fault_kind kind;
-	/* factor converts the number to the engine's unit */
+	/* The largest number, and the factor to the engine's unit. */
 	uint64_t max, factor;
 	bool lanes; /* may be limited to the lanes to one peer */
-	bool stops; /* stops the rail: only fail-over saves connections */
+	bool stops; /* it stops the rail: only fail-over saves connections */
 } kinds[] = {
 	{ "rate=", MPIB_FAULT_RATE, 1000000, 125000, false, false },
 	{ "delay=", MPIB_FAULT_DELAY, 1000000, 1000, true, false },
@@ -155,7 +155,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 	return true;
 }
 
-/* Parse argv into *fault. False with the error set. */
+/* Parse argv into *fault. On failure, set the error and return false. */
 static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 {
 	const char *on = ask->argv[1], *at = strchr(on, '@');

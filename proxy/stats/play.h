@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rehearsals: faults that the admin commands "fault" and "heal" inject into a
- * rail for a time, at most one per rail. Only with [fault] enable = yes. A
- * fault ends after its time, by "heal" or when the proxy exits. Control thread.
+ * Rehearsals: the admin command "fault" injects a fault into a rail for a time,
+ * at most one per rail. This needs [fault] enable = yes. The fault ends after
+ * its time, by the command "heal", or when the proxy exits. Control thread.
  */
 #ifndef MPIB_PROXY_STATS_PLAY_H
 #define MPIB_PROXY_STATS_PLAY_H
@@ -17,7 +17,7 @@ struct mpib_plays {
 	const struct mpib_config *cfg;
 	struct mpib_play {
 		struct mpib_plays *all;
-		const char *rail; /* its label */
+		const char *rail; /* the rail's label */
 		struct mpib_fault fault; /* kind MPIB_FAULT_NONE: no fault */
 		char what[32]; /* the fault as given: "rate=100" */
 		uid_t uid; /* of the admin who gave the command */

@@ -18,8 +18,8 @@
 #define PATIENCE (5 * MPIB_SEC)
 /* SEND_BUFFER: bytes that the kernel may buffer for one reader. HELD_MAX: bytes
  * of answers that the proxy may hold for all readers of the stats socket
- * together; a single answer may be larger. The readers of one user may hold a
- * quarter of HELD_MAX. The readers of the admin socket are not counted. */
+ * together. A single answer may be larger. For the readers of one user it may
+ * hold a quarter of HELD_MAX. Readers of the admin socket are not counted. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define HELD_SHARE (HELD_MAX / 4)
@@ -98,8 +98,8 @@ static bool may_hold(const struct stats_reader *r)
 	       (mine == 0 || mine + r->out_len <= HELD_SHARE);
 }
 
-/* The kernel's buffer is full: hold the rest of the answer until r has read
- * some bytes. Return false if r was dropped. */
+/* Hold the rest of the answer until r has read some bytes, as the kernel's
+ * buffer is full. Return false if r was dropped. */
 static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
@@ -136,7 +136,7 @@ static bool reader_go_on(struct stats_reader *r)
 		return true;
 	}
 	if (r->in_len == LINE_MAX_BYTES) {
-		stats_reader_drop(r); /* no command is that long */
+		stats_reader_drop(r); /* the line is longer than any command */
 		return false;
 	}
 	if (r->in_len == 0) {
@@ -169,8 +169,8 @@ static bool reader_flush(struct stats_reader *r)
 	return reader_go_on(r);
 }
 
-/* Send text and free it; NULL: memory for it was short. Return false if r was
- * dropped. */
+/* Send text and free it. If text is NULL, memory was short: drop r. Return
+ * false if r was dropped. */
 static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 {
 	if (!text) {
@@ -200,14 +200,14 @@ static bool reader_answer(struct stats_reader *r, json_t *value)
 
 static bool reader_complain(struct stats_reader *r)
 {
-	mpib_utf8_make(r->ask.error); /* may quote the reader's line */
+	mpib_utf8_make(r->ask.error); /* it may quote the reader's line */
 	return reader_answer(r, json_pack("{sb ss ss}", "ok", 0, "error",
 					  r->ask.error, "hint", r->ask.hint));
 }
 
 /* Run the command. Send the answer only when all its parts are made, so that
- * the proxy holds whole answers only. r stays at the head of the queue until
- * then, so that at most one answer is being made. Return false if r was
+ * the proxy holds only complete answers. Until then r stays at the head of the
+ * queue, so that at most one answer is being made. Return false if r was
  * dropped. */
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
@@ -319,7 +319,7 @@ static void on_reader(void *arg, uint32_t events)
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
 		reader_flush(r);
 	else if (r->out || r->waits || r->queued)
-		stats_reader_drop(r); /* not watched for input: it hung up */
+		stats_reader_drop(r); /* r hung up: input is not watched */
 	else
 		reader_take(r);
 }

@@ -36,12 +36,12 @@ struct stats_reader {
 	char *out; /* the answer being sent; NULL: none */
 	size_t out_len, out_at;
 	bool held; /* out_len counts in stats->held */
-	const struct mpib_command *making; /* command with a partial answer */
+	const struct mpib_command *making; /* its answer is made in parts */
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
 	struct mpib_gather_wait wait;
-	bool kept; /* holds a reference to the snapshot */
+	bool kept; /* the reader holds a reference to the snapshot */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 };
@@ -53,13 +53,14 @@ struct mpib_stats {
 	const struct mpib_admin *admin;
 	struct stats_door door[MPIB_STATS_DOORS];
 	TAILQ_HEAD(, stats_reader) readers;
-	/* Readers due for a step. Between slices of this queue the loop runs
-	 * all other handlers, so that a thousand readers delay no peer. */
+	/* Readers that are due for a step. Between slices of this queue the
+	 * loop runs all other handlers, so that a thousand readers delay no
+	 * peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
 	uint64_t paid; /* debt of past slices, see mpib_rate_pay() */
 	size_t held; /* bytes of answers that readers have not read yet */
-	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
+	struct mpib_cluster_wait cluster; /* the wait for the peers' answers */
 	uint64_t start_ns;
 };
 
@@ -68,15 +69,15 @@ struct mpib_stats {
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 		      json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
-/* Answer one command: the one that waited for the snapshot now in view, or else
- * the reader's next line. May drop r. */
+/* Answer one command: the one that waited for the current snapshot, or else the
+ * reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
 
 /* stats.c: queue r for stats_reader_step(); _next puts it at the head. */
 void mpib_stats_queue(struct stats_reader *r);
 void mpib_stats_next(struct stats_reader *r);
-/* Queue r for c as soon as there is a snapshot begun after this call or, if c
- * needs the cluster, the peers have answered. */
+/* Queue r for c once a snapshot is complete that was begun after this call. If
+ * c needs the cluster, queue r once the peers have answered. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 /* Release r's snapshot, or stop waiting for one. */
 void mpib_stats_release(struct stats_reader *r);

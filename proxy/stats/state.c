@@ -25,7 +25,8 @@ static unsigned list_client(FILE *out, const struct mpib_kept_share *kept)
 	return 1;
 }
 
-/* Name clients by pid and shard: the next proxy numbers them differently. */
+/* List the shares of clients. Clients are named by pid and shard, as the next
+ * proxy numbers them differently. */
 static unsigned list_clients(const struct proxy_clients *all, FILE *out)
 {
 	const struct proxy_client *s;
@@ -45,7 +46,8 @@ static unsigned list_clients(const struct proxy_clients *all, FILE *out)
 	return lines;
 }
 
-/* Write the lines of the file: a uid, and the command that this user gave. */
+/* Write the lines of the file. Each has the uid of a user, and a command that
+ * this user gave. */
 static unsigned state_list(const struct mpib_admin *a, FILE *out)
 {
 	const struct mpib_config *cfg = a->cfg;
@@ -113,7 +115,8 @@ void mpib_state_save(const struct mpib_admin *admin)
 			  strerror(-rc));
 }
 
-/* Return whether the line is about a client, to be applied when it attaches. */
+/* Return whether the line is about a client. If it is, keep it until the client
+ * attaches. */
 static bool state_client(struct proxy_clients *all, const char *line)
 {
 	static const char *const before[] = { "", " client ", ".",

@@ -15,14 +15,16 @@
 
 #define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
 /* After a slice, the queue rests for REST times the time of the slice, so that
- * endless questions take at most half of the control thread. Up to AHEAD of
- * slices may run without a rest. */
+ * endless commands use at most half of the control thread. Slices of AHEAD in
+ * total may run without a rest. */
 #define REST 1
 #define AHEAD (4 * MPIB_MSEC)
-/* Readers of a user that are answered from the same snapshot. The user's other
- * readers get the next one, which is taken after these have their answers. */
+/* At most so many readers of a user are answered from the same snapshot. The
+ * user's other readers get the next one, which is taken after these have their
+ * answers. */
 #define AT_ONCE 4u
-/* Readers of the admin socket, which only root and the proxy's user may use. */
+/* At most so many readers of the admin socket, which only root and the proxy's
+ * user may use. */
 #define ADMINS_MAX 64u
 
 static double stats_uptime(const struct mpib_stats *st)
@@ -48,8 +50,8 @@ static bool admin_waits(const struct mpib_stats *st)
 	return false;
 }
 
-/* Schedule the next slice: immediately if an administrator is queued, or waits
- * for a snapshot that the queue holds up. */
+/* Schedule the next slice. It runs immediately if a reader of the admin socket
+ * is queued, or waits for a snapshot that the queue delays. */
 static void stats_work(struct mpib_stats *st, bool admin)
 {
 	uint64_t now = mpib_loop_now(st->loop), rest = 0;
@@ -88,7 +90,7 @@ void mpib_stats_next(struct stats_reader *r)
 	stats_work(r->stats, r->door->admin);
 }
 
-/* Readers of the admin socket go to the head of the queue. */
+/* Queue a reader. Readers of the admin socket go to the head of the queue. */
 void mpib_stats_queue(struct stats_reader *r)
 {
 	if (r->door->admin) {
@@ -169,7 +171,7 @@ void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 		wait_for_cluster(r);
 		return;
 	}
-	/* An invalid age is refused when the command is carried out. */
+	/* Ignore an invalid age: the command refuses it later. */
 	if (c->needs == MPIB_NEEDS_REQUESTS && !mpib_ask_age(&r->ask, &older))
 		older = UINT64_MAX;
 	mpib_gather_ask_requests(r->stats->gather, &r->wait, older,
@@ -226,7 +228,7 @@ static void stats_take(void *arg, int fd)
 			     "raise limit.readers");
 	else if (!door->admin &&
 		 !mpib_reader_fits(uid, readers_of(door, uid), door->count, max,
-				   0)) /* root has the admin socket */
+				   0)) /* root can use the admin socket */
 		stats_refuse(fd, uid, "this user has too many readers",
 			     "close some, or raise limit.readers");
 	else

@@ -2,13 +2,14 @@
 /*
  * The stats socket: it sends a greeting line, then for each command line one
  * line of JSON, {"ok": true, "data": ...} or {"ok": false, "error": ...,
- * "hint": ...}. A reader that does not read its answer within 5 s is dropped.
- * Until then the proxy holds the answer. All answers held for slow readers
- * together take at most 16 MiB; a slow reader beyond that is dropped
- * immediately. A reader that sends no command for 5 minutes is dropped as well.
- * A user may have a quarter of limit.readers. The admin socket speaks the same
- * protocol and also takes commands that change something. Its readers do not
- * count in limit.readers, so that root can always connect. Control thread only.
+ * "hint": ...}. The proxy holds the answer for a slow reader for 5 s, then
+ * drops the reader. It holds at most 16 MiB for all slow readers, and
+ * immediately drops a slow reader beyond that. It also drops a reader that
+ * sends no command for 5 minutes. A user may have a quarter of limit.readers.
+ *
+ * The admin socket has the same protocol, and also accepts commands that change
+ * something. Its readers do not count in limit.readers, so that root can always
+ * connect. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H
@@ -20,17 +21,17 @@ struct mpib_stats;
 
 enum mpib_stats_door {
 	MPIB_DOOR_STATS,
-	MPIB_DOOR_ADMIN, /* allows commands that change something */
+	MPIB_DOOR_ADMIN, /* accepts commands that change something */
 	MPIB_STATS_DOORS,
 };
 
 struct mpib_stats_sockets {
-	int fd[MPIB_STATS_DOORS]; /* listening, the caller's; -1: none */
+	int fd[MPIB_STATS_DOORS]; /* listening; the caller owns it; -1: none */
 	struct mpib_gather *gather; /* source of the snapshots */
 };
 
-/* Serve the sockets. *view describes the proxy and is copied; snap of the copy
- * is set for each answer. *admin must outlive stats. Returns 0 or -errno. */
+/* Serve the sockets. *view describes the proxy and is copied; each answer sets
+ * snap of the copy. *admin must outlive stats. Returns 0 or -errno. */
 int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats);

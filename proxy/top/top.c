@@ -15,9 +15,9 @@
 
 #define HEAD 2 /* lines above the table */
 #define NOUNS 8
-#define FIRST_S 0.1 /* until the second answer, to have rates soon */
+#define FIRST_S 0.1 /* when to ask again at first, to show rates soon */
 
-/* The tables, which are nouns of mpibctl. */
+/* The tables, as nouns of mpibctl. */
 static const char *const nouns[NOUNS] = {
 	"rails", "clients", "conns", "jobs", "peers", "lanes", "stuck", "events"
 };
@@ -30,7 +30,7 @@ struct screen {
 	unsigned noun, scroll;
 	double seconds;
 	bool paused, help, over;
-	bool unsorted; /* rows in the proxy's order */
+	bool unsorted; /* show the rows in the proxy's order */
 };
 
 static const struct mpib_ctl_view *screen_view(const struct screen *s)
@@ -151,7 +151,7 @@ static void draw_help(void)
 		mvaddstr(HEAD + 1 + (int)i, 2, text[i]);
 }
 
-/* Overwrite the first line: the table below is old. */
+/* Overwrite the first line with a note that the table below is old. */
 static void draw_dead(const struct screen *s)
 {
 	char line[256] = "NO ANSWER";
@@ -382,9 +382,9 @@ static const struct mpib_option options[] = {
 static int top_help(void)
 {
 	printf("usage: mpib-top [OPTION]...\n"
-	       "Watch what this node's mpib-proxy moves: mpibctl's tables, on "
-	       "the screen.\n"
-	       "As text: mpibctl rails -r -w 1.\n\n");
+	       "Watch the traffic of this node's mpib-proxy in mpibctl's "
+	       "tables.\n"
+	       "Without a terminal: mpibctl rails -r -w 1.\n\n");
 	mpib_options_help(options);
 	printf("\nKey h shows the keys. Exit status: 0 ok, 1 failed, 2 usage, 3 "
 	       "no proxy\nanswers.\n");

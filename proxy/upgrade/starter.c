@@ -69,7 +69,8 @@ static bool is_less_protected(const struct stat *st, const struct stat *own)
 	       (st->st_mode & ~own->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* systemd's variables apply only to the process with the pid that they name. */
+/* Replace the pid in a variable of systemd by this process's pid: the variable
+ * applies only to the process that it names. */
 static void adopt_variable(const char *name)
 {
 	char pid[16];
@@ -158,10 +159,11 @@ int mpib_starter_fork(char **argv, void (*begin)(void))
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		setsid(); /* no signals of the proxy's terminal */
+		setsid(); /* get no signals of the proxy's terminal */
 		signal(SIGCHLD, SIG_IGN); /* the kernel reaps its children */
 		prctl(PR_SET_NAME, "mpib-starter");
-		/* No set-user-ID program: it would run as another user. */
+		/* Start no set-user-ID program, which would run as another
+		 * user. */
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if (begin)
 			begin();

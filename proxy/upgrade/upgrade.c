@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of the link. Its messages are text, so that other versions can
- * parse them. */
+/* Both ends of the link of an upgrade. Its messages are text, so that other
+ * versions can parse them. */
 #include "upgrade/upgrade.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 
 static void upgrade_end(struct mpib_upgrade *u)
 {
-	/* Without a loop it was never set up: this program is no proxy. */
+	/* A program that is no proxy never set up u: it has no loop. */
 	if (!u->loop || u->link < 0)
 		return;
 	mpib_timer_disarm(u->loop, &u->timer);
@@ -98,8 +98,8 @@ static void upgrade_end(struct mpib_upgrade *u)
 	u->link = -1;
 }
 
-/* Fail for the reason in u->why. While the link is open, u->pid is not
- * reused. */
+/* Let the upgrade fail for the reason in u->why. u->pid can be killed safely:
+ * it is not reused while the link is open. */
 static void upgrade_fail(struct mpib_upgrade *u, bool ended)
 {
 	int rc;
@@ -163,7 +163,7 @@ static void upgrade_look(void *arg)
 	}
 }
 
-/* The successor accepts from now on, including new processes. */
+/* Let the successor accept all processes, and tell the clients to attach. */
 static void upgrade_prepare(struct mpib_upgrade *u)
 {
 	int rc = mpib_text_send(u->link, "take", u->clients->acceptor.fd);
@@ -268,9 +268,9 @@ static int may_begin(struct mpib_upgrade *u)
 	if (getpid() == 1)
 		return mpib_why_fail(
 			u->why, -EPERM,
-			"this proxy is process 1 of its container, "
-			"which ends with it (restart the container, "
-			"jobs survive that)");
+			"this proxy is process 1 of its container, so its end "
+			"would end the container (restart the container: jobs "
+			"survive that)");
 	if (u->clients->usage.attached > 0 && !u->cfg->engine.resume)
 		return mpib_why_fail(u->why, -EPERM,
 				     "resume.grace is 0, so the connections of "
@@ -388,7 +388,7 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why)
 
 	rc = mpib_loop_add(loop, &watch, to_running, EPOLLIN, on_running,
 			   &goes);
-	/* Relaxed: it is set by a signal handler of this thread's loop. */
+	/* Relaxed: a signal handler of this thread's loop sets it. */
 	while (rc >= 0 && goes == 0 &&
 	       !atomic_load_explicit(&loop->stop, memory_order_relaxed))
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);

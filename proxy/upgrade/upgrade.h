@@ -3,12 +3,12 @@
  * An upgrade: a successor replaces this proxy. The starter starts the successor
  * while the proxy is running. The successor reads its settings and opens its
  * rails, then sends "ready" over a socket, the link. The running proxy answers
- * "take" with the control socket, on which the successor accepts from then on.
- * The running proxy tells each client to attach there and to register its
- * memory. If anything fails until then, the running proxy continues and reports
- * why. Otherwise it sends "go" and exits without closing any connection. The
- * successor then locks the run directory and serves, and the ranks resume with
- * it. Control thread.
+ * "take" and passes the control socket, on which the successor accepts from
+ * then on. The running proxy tells each client to attach to the successor and
+ * to register its memory there. If anything fails until then, the running proxy
+ * continues and reports why. Otherwise it sends "go" and exits without closing
+ * any connection. The successor then locks the run directory and serves, and
+ * the ranks resume with it. Control thread.
  */
 #ifndef MPIB_PROXY_UPGRADE_H
 #define MPIB_PROXY_UPGRADE_H
@@ -30,7 +30,7 @@ struct mpib_upgrade {
 	int starter; /* socket of the starter; -1: none */
 	int link; /* to the successor; -1: no upgrade is in progress */
 	pid_t pid; /* of the successor; 0: not known yet */
-	uint32_t number; /* of upgrades so far */
+	uint32_t number; /* number of upgrades so far */
 	bool took; /* "take" was sent: this proxy accepts no clients */
 	uint64_t until; /* time limit for the clients to attach */
 	bool leaves; /* "go" was sent: exit without closing connections */
@@ -47,18 +47,17 @@ void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_loop *loop,
  * file. If the upgrade fails, now or later, u->why is set. */
 void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path);
 
-/* Find out whether this process is a successor. Call it first in main(), in any
- * process. */
+/* Find out whether this process is a successor. main() must call it first. */
 void mpib_succession_find(void);
 /* Return whether this is a successor whose predecessor has not ended. */
 bool mpib_succession(void);
 /* Report to the running proxy why this successor cannot start. */
 void mpib_succession_fail(const char *why);
-/* After opening the rails: send "ready", and get the control socket. -errno,
- * with why, if the running proxy continues. */
+/* Send "ready" and get the control socket, after the rails were opened. -errno,
+ * with why: the running proxy continues. */
 int mpib_succession_take(const struct mpib_config *cfg, int *control,
 			 char *why);
-/* Run the loop until the running proxy has ended. -errno, with why, if it
+/* Run the loop until the running proxy has ended. -errno, with why: it
  * continues. */
 int mpib_succession_wait(struct mpib_loop *loop, char *why);
 
@@ -70,10 +69,11 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why);
  * program. So code that was injected into the proxy cannot execute a file that
  * it wrote.
  *
- * mpib_text_send(starter, path, link) makes it execute path ("": the proxy's
- * own program file) with the proxy's arguments and environment. The successor
- * inherits the socket link, which the caller still owns. The other end of link
- * receives "pid N PATH" and then the messages of the successor, or "error WHY".
+ * After mpib_text_send(starter, path, link), the starter executes path with the
+ * proxy's arguments and environment. An empty path means the proxy's own
+ * program file. The successor inherits the socket link, which the caller still
+ * owns. The other end of link receives "pid N PATH" and then the messages of
+ * the successor, or "error WHY".
  */
 
 /* The environment variable with the successor's descriptor of the link. */
