@@ -13,14 +13,14 @@
 
 #include "base/log.h"
 
-/* The daemon's report. Shorter than PIPE_BUF, so that one write() puts all of
- * it into the pipe or nothing, pipe(7). */
+/* The daemon's report. It is shorter than PIPE_BUF, so that one write() puts
+ * all of it or nothing into the pipe, see pipe(7). */
 struct daemon_outcome {
 	int status;
 	char text[1000];
 };
 
-/* In the starter: print the daemon's report and exit; never returns. */
+/* In the starter: print the daemon's report and exit. Never returns. */
 static void await_daemon(int fd)
 {
 	struct daemon_outcome o;
@@ -57,8 +57,8 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* Close all descriptors that a rank which started the daemon had open:
-	 * the rank's peers would notice if they stayed open. */
+	/* Close all inherited descriptors. If a rank started the daemon, the
+	 * rank's peers would not see the end of connections that stay open. */
 	syscall(SYS_close_range, 3, pipefd[1] - 1, 0);
 	syscall(SYS_close_range, pipefd[1] + 1, ~0u, 0);
 	/* Make a new session. After the second fork the daemon is not the
@@ -116,7 +116,7 @@ void mpib_daemon_report(int report, int status, const char *text)
 	close(report);
 }
 
-/* Talking to systemd, or functions that do nothing without libsystemd. */
+/* Talk to systemd. Without libsystemd these functions do nothing. */
 
 #ifdef MPIB_HAVE_SYSTEMD
 
@@ -130,7 +130,8 @@ void mpib_daemon_report(int report, int status, const char *text)
 
 #define DRAIN_MS 1000u
 
-/* sd_notify() blocks while systemd does not read its socket. */
+/* The thread that calls sd_notify(), which blocks while systemd does not read
+ * its socket. */
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
 int mpib_notify_start(void)

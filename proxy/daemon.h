@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going to the background. The process that was started exits only when the
- * daemon is ready, or with the daemon's error. Start-up only, before there are
- * threads.
+ * The change to the background: a process, the starter, forks the daemon. The
+ * starter exits only when the daemon is ready or has failed. Start-up only,
+ * before there are threads.
  */
 #ifndef MPIB_PROXY_DAEMON_H
 #define MPIB_PROXY_DAEMON_H
@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 /*
- * Returns only in the daemon, a grandchild: 0, with *report to be passed to
- * mpib_daemon_report(). The process that was started prints that report and
- * exits with its status. -errno, in the starter, when it cannot fork.
+ * Fork the daemon, a grandchild of this process. In the daemon, returns 0, with
+ * *report for mpib_daemon_report(). The starter prints that report and exits
+ * with its status. If the starter cannot fork, it returns -errno.
  */
 int mpib_daemon_start(int *report);
 
-/* Report status to the starter, which prints text: with 0 on stdout, the ready
- * line; else on stderr, an error. With status 0 call mpib_daemon_settle() as
- * well. Closes report. */
+/* Report status to the starter, which prints text. With status 0, text is the
+ * ready line and goes to stdout; otherwise it is an error and goes to stderr.
+ * With status 0, mpib_daemon_settle() is called as well. Closes report. */
 void mpib_daemon_report(int report, int status, const char *text);
 
 /* Leave the terminal and the start directory, and log to syslog from now on. */
@@ -27,24 +27,23 @@ void mpib_daemon_settle(void);
 void mpib_daemon_hush(void);
 
 /*
- * Talking to systemd: notifications, watchdog, socket activation. Without
+ * The interface to systemd: notifications, watchdog, socket activation. Without
  * libsystemd, or when systemd did not start the proxy, every call does nothing.
  * Control thread.
  */
 
-/* Send notifications on a thread from now on, so that a systemd that hangs
- * blocks nothing. Call it after the last fork(). 0 or -errno. */
+/* Start a thread that sends notifications, so that a hanging systemd blocks
+ * nothing. Call it after the last fork(). Returns 0 or -errno. */
 int mpib_notify_start(void);
-/* Before the process ends: wait until all notifications are sent, at most 1
- * s. */
+/* Wait until all notifications are sent, at most 1 s. Call it before the
+ * process ends. */
 void mpib_notify_drain(void);
 
-/* Send lines as of sd_notify(3), such as "STOPPING=1". */
+/* Send lines in the format of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Return the interval in ns within which systemd expects WATCHDOG=1; 0: it
- * expects none.
- */
+/* Return the interval in ns within which systemd expects WATCHDOG=1; 0: systemd
+ * expects none. */
 uint64_t mpib_watchdog(void);
 
 /* Return the listening SOCK_SEQPACKET socket that systemd passed (socket

@@ -20,10 +20,10 @@
 #include "privileges.h"
 #include "proxy.h"
 
-#define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; systemd knows it */
+#define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; the unit names it */
 
-/* Print why the start failed, one reason per line; a daemon prints through its
- * starter (report). The log gives the journal a line's level. */
+/* Print why the start failed, one reason per line. A daemon's starter prints
+ * the reasons (report). For the journal, the log adds the level of a line. */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
@@ -44,8 +44,8 @@ static int proxy_fail(int report, int status, const char *why)
 	return status;
 }
 
-/* The default run directory, and an absolute path of it, since a daemon runs in
- * "/". */
+/* Set the default run directory, or make a given one absolute, since a daemon
+ * runs in "/". */
 static int settle_run_dir(struct mpib_config *cfg, char *why)
 {
 	char cwd[PATH_MAX], given[sizeof(cfg->run_dir)];
@@ -77,8 +77,8 @@ static int proxy_run(struct mpib_proxy *p)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The proxy works without this capability, but then one user can delay
- * another's progress. */
+/* Warn if the proxy cannot forbid to punch holes into shared memory. It works
+ * without that, but then one user can delay another's progress. */
 static void warn_of_holes(void)
 {
 	int rc = mpib_memseg_holes();
@@ -101,7 +101,8 @@ static void drain_writers(void)
 	mpib_notify_drain();
 }
 
-/* From now on, no write to a log, file or supervisor blocks the control thread. */
+/* Start the threads that write to the log, to the file of events and to
+ * systemd, so that these writes do not block the control thread. */
 static int start_writers(char *why)
 {
 	int rc = mpib_log_start();
@@ -119,8 +120,8 @@ static int start_writers(char *why)
 	return 0;
 }
 
-/* Print the line "ready ...", unless standard output has no room for it: its
- * reader may hang. */
+/* Print the line "ready ...", unless a write to standard output would block:
+ * the reader of a pipe may hang. */
 static void print_ready(const char *ready)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -158,7 +159,7 @@ static void warn_unknown(void *arg, const char *name, const char *nearest)
 {
 	(void)arg;
 	mpib_warn("environment: nothing reads %s (%s%s%s)", name,
-		  nearest ? "did you mean " : "mpib.conf(5) has the names",
+		  nearest ? "did you mean " : "mpib.conf(5) lists the names",
 		  nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -183,8 +184,8 @@ static void say_lost(void)
 			  "pod's spec)",
 			  names);
 	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
-		mpib_info("environment: %s: of NCCL's own transport, of no "
-			  "effect here (mpib.conf(5) has those that are taken)",
+		mpib_info("environment: %s: of NCCL's own transport, not used by "
+			  "mpib (mpib.conf(5) lists those that are)",
 			  names);
 }
 
@@ -218,15 +219,14 @@ static int proxy_start(struct mpib_proxy *p, char **argv)
 	return proxy_serve(p, report);
 }
 
-/* The exit status of an action that printed to standard output. */
+/* Return the exit status of an action that printed to standard output. */
 static int proxy_printed(void)
 {
-	/* An earlier block that could not be written counts as a failure
-	 * too. */
+	/* Fail also if an earlier block could not be written. */
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_SUCCESS;
 	fprintf(stderr,
-		"mpib-proxy: standard output: %s (see where it leads)\n",
+		"mpib-proxy: standard output: %s (check where it leads)\n",
 		strerror(errno));
 	return EXIT_FAILURE;
 }

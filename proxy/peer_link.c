@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the broker, which serves the peer link to other nodes' proxies. */
+/* Open the broker, which serves the peer link to other nodes' proxies. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "peer/broker.h"
 #include "proxy.h"
 
-/* The address of a rail's port, from its GID. False: the rail's device does not
- * answer. */
+/* Get the address of a rail's port from its GID. False: the rail's device does
+ * not answer. */
 static bool rail_address(struct mpib_proxy *p, unsigned rail,
 			 struct in6_addr *addr)
 {
@@ -22,7 +22,8 @@ static bool rail_address(struct mpib_proxy *p, unsigned rail,
 	return true;
 }
 
-/* The SOUT rail's IPv4 address, network order; 0: none, or it is not known. */
+/* Return the SOUT rail's IPv4 address in network order; 0: it has none, or it
+ * is not known. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct in6_addr addr;
@@ -39,10 +40,10 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 						      : "does not answer";
 }
 
-/* Choose the peer link's address: as configured; on the software HCA that of
- * SOUT; else this machine's address on its default route. With a rail's address
- * the link would fail together with the rail, and without the link the other
- * rail cannot take over. */
+/* Choose the peer link's address: the configured one; else, on the software
+ * HCA, that of SOUT; else this machine's address on its default route. A link
+ * with a rail's address would fail together with the rail. Without the link,
+ * the other rail could not replace it. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
@@ -66,8 +67,8 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 		what_sout_lacks(p));
 }
 
-/* Return the address that determines this node's island, network order: SOUT's,
- * or the peer link's if SOUT has none, as on InfiniBand. */
+/* Get the address that determines this node's island, in network order. It is
+ * SOUT's, or the peer link's if SOUT has none, as on InfiniBand. */
 static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 			  uint32_t *ip, char *why)
 {
@@ -84,8 +85,9 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		what_sout_lacks(p));
 }
 
-/* Choose the address for calls when the first one fails: as configured; else
- * the first address of a rail that differs and that other nodes may reach. */
+/* Choose the second address, which peers call if the first one fails: the
+ * configured one; else the first address of a rail that differs and that other
+ * nodes may reach. */
 static struct in6_addr second_address(struct mpib_proxy *p,
 				      const struct in6_addr *first)
 {
@@ -101,7 +103,8 @@ static struct in6_addr second_address(struct mpib_proxy *p,
 	return in6addr_any;
 }
 
-/* A node with one network has no better address. */
+/* Warn if the address of rail SOUT is the only one of the peer link, as on a
+ * node with one network. */
 static void warn_shared(struct mpib_proxy *p, const struct in6_addr *addr)
 {
 	if (IN6_IS_ADDR_UNSPECIFIED(mpib_broker_second(p->broker)) &&
@@ -124,10 +127,10 @@ static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 	return 0;
 }
 
-/* Add the network of one of this node's addresses, and the networks behind
- * routes through its interface. -ERANGE: the address has no network, as in some
- * clouds, or more routes than a list has room for, so it says nothing about the
- * peers' addresses. */
+/* Add the network of one of this node's addresses, and the networks of routes
+ * through its interface. -ERANGE: the address has no network, as in some
+ * clouds, or there are more routes than a list has room for. It then says
+ * nothing about the peers' addresses. */
 static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 {
 	int rc = mpib_networks_add_own(list, own);
@@ -137,7 +140,8 @@ static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 	return rc == -ENOSPC ? -ERANGE : rc;
 }
 
-/* Default: the networks of the peer link's and the rails' addresses. */
+/* Find the default networks: those of the peer link's and the rails'
+ * addresses. */
 static void find_networks(struct mpib_proxy *p,
 			  const struct mpib_broker_opts *opts)
 {
@@ -161,7 +165,8 @@ static void find_networks(struct mpib_proxy *p,
 			  "or too many (give peer.networks)");
 }
 
-/* Fill in the addresses of opts, and the networks of peers. 0 or -errno and why. */
+/* Fill in the addresses of opts, and the networks of peers. Returns 0, or
+ * -errno with why. */
 static int choose_addresses(struct mpib_proxy *p, struct mpib_broker_opts *opts,
 			    char *why)
 {

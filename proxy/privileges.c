@@ -19,7 +19,7 @@
 #include "base/run_dir.h"
 #include "rundir.h"
 
-#define GROUPS_MAX 256 /* of a user; the kernel has more */
+#define GROUPS_MAX 256 /* groups of a user; the kernel allows more */
 
 static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 			char *why)
@@ -31,7 +31,7 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 			return 0; /* mpib_rundir_open() checks its owner */
 	} else if (chown(cfg->run_dir, pw->pw_uid,
 			 gr ? gr->gr_gid : pw->pw_gid) == 0 &&
-		   chmod(cfg->run_dir, 0750) == 0) { /* despite the umask */
+		   chmod(cfg->run_dir, 0750) == 0) { /* undo the umask */
 		return 0;
 	}
 	return mpib_why_fail(
@@ -40,8 +40,9 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 		cfg->run_dir, strerror(errno));
 }
 
-/* The admin socket's directory beside the run directory, whose parent only root
- * may write to. If it cannot be made, the proxy logs that and continues. */
+/* Make the admin socket's directory beside the run directory, as only root may
+ * write to their parent. If it cannot be made, the proxy later logs that and
+ * continues. */
 static void make_admin_dir(const struct mpib_config *cfg,
 			   const struct passwd *pw)
 {
@@ -52,9 +53,9 @@ static void make_admin_dir(const struct mpib_config *cfg,
 		rmdir(path);
 }
 
-/* Registering locks memory, and an ordinary user's limit is usually too low.
- * If even root may not raise it, as in a container, the registration that
- * exceeds the limit reports it. */
+/* Raise the limit of locked memory: registering locks memory, and an ordinary
+ * user's limit is usually too low. If even root may not raise it, as in a
+ * container, a registration that exceeds the limit reports that. */
 static void allow_locked_memory(void)
 {
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
@@ -66,8 +67,8 @@ static void allow_locked_memory(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-/* Join the user's groups and run.group: otherwise the proxy could not give the
- * sockets to run.group, and no member of it could attach. */
+/* Join the user's groups and run.group. Otherwise the proxy could not give the
+ * sockets to run.group, and no member of the group could attach. */
 static int join_groups(const struct passwd *pw, const struct group *gr)
 {
 	gid_t list[GROUPS_MAX];
@@ -84,9 +85,9 @@ static int join_groups(const struct passwd *pw, const struct group *gr)
 	return setgroups((size_t)n + 1, list);
 }
 
-/* Keep one of root's rights: to forbid users to punch holes into memory that
- * the proxy shares with them (base/memseg.c). A program that replaces this one
- * by execve() inherits it. */
+/* Drop all rights of root except one. The proxy keeps the right to forbid
+ * holes in memory that it shares with users (base/memseg.c). A program that
+ * replaces this one by execve() inherits that right. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -149,7 +150,7 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 	return rc;
 }
 
-/* A sanitizer traces its own process, and makes system calls of its own. */
+/* A sanitizer traces its own process, and makes other system calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
 #elif defined(__has_feature)
@@ -248,7 +249,8 @@ static int set_filter(uint32_t other)
 	if (!filter)
 		return -ENOMEM;
 	rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, other);
-	/* A binary tree: shards make system calls. */
+	/* Make the filter a binary tree, which is fast: shards make system
+	 * calls. */
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)

@@ -27,11 +27,11 @@
 #include "stats/state.h"
 #include "verbs/hca/hca.h"
 
-/* The initial size of the table of descriptors, 8 bytes each: more than the
- * clients of a node use. */
+/* The initial size of the table of descriptors, 8 bytes each. The clients of a
+ * node use fewer. */
 #define TABLE 16384
 
-/* Snapshots for all readers, the history, and HTTP. */
+/* Start snapshots for all readers, the history, and HTTP. */
 
 static void sample_on_time(void *arg);
 
@@ -81,7 +81,7 @@ static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 	return rc;
 }
 
-/* The order in which the proxy's parts start. */
+/* Start the proxy's parts in order. */
 
 static bool start_cpus_near(int node, cpu_set_t *cpus)
 {
@@ -110,7 +110,8 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* The user may be missing: only an agent needs the default user. */
+/* Return the uid of a user that may be missing: only an agent needs the default
+ * user. */
 static uid_t user_of(const char *name)
 {
 	const struct passwd *pw = name[0] ? getpwnam(name) : NULL;
@@ -123,7 +124,7 @@ static int open_agent(struct mpib_proxy *p, char *why)
 	bool adaptive = p->cfg.engine.mode == MPIB_MODE_ADAPTIVE;
 	int rc;
 
-	/* In adaptive mode only if agent.dir is set. */
+	/* In adaptive mode, use an agent only if agent.dir is set. */
 	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED &&
 	    !(adaptive && mpib_config_given(&p->cfg, "agent", "dir")))
 		return 0;
@@ -171,7 +172,7 @@ static void fill_view(struct mpib_proxy *p)
 	}
 }
 
-/* The clients of the last proxy. */
+/* Expect the clients of the last proxy. */
 static void expect_clients(struct mpib_proxy *p)
 {
 	uint64_t grace = p->cfg.engine.resume ? p->cfg.resume_grace : 0;
@@ -214,8 +215,8 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 			    &p->history, why);
 }
 
-/* Open the statistics sockets; one of them accepts commands that change
- * something. */
+/* Open the stats socket and the admin socket, which also accepts commands that
+ * change something. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_stats_sockets sockets = {
@@ -236,8 +237,7 @@ static int open_stats(struct mpib_proxy *p, char *why)
 		return mpib_why_fail(why, rc, "control thread: %s",
 				     strerror(-rc));
 	mpib_state_load(&p->admin);
-	/* At an upgrade clients have attached already: apply the shares to
-	 * these too. */
+	/* Apply the shares also to clients that attached during an upgrade. */
 	mpib_shares_apply(&p->clients);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
@@ -279,11 +279,12 @@ static void keep_events(const struct mpib_config *cfg, const char *run_dir)
 			  path, strerror(-rc));
 }
 
-/* The kernel releases the predecessor's lock when that process has ended. */
+/* The time limit for the lock. The kernel releases the predecessor's lock when
+ * that process has ended. */
 #define LOCK_WITHIN (60 * MPIB_SEC)
 
-/* Open the rails and attach the clients beside the running proxy, then lock the run
- * directory after it. */
+/* Start as a successor: open the rails and attach the clients while the running
+ * proxy serves, then lock the run directory when it has ended. */
 static int start_succeed(struct mpib_proxy *p, char *why)
 {
 	uint64_t until;
@@ -359,12 +360,12 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
-	/* Before any thread is made: threads inherit the mask. */
+	/* Do this before any thread is made, as threads inherit the mask. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* Beyond RLIMIT_FSIZE a client's memory is refused and a log is
-	 * truncated, without this signal. */
+	/* Ignore the signal, so that writes beyond RLIMIT_FSIZE fail: then a
+	 * client's memory is refused, or a log is truncated. */
 	signal(SIGXFSZ, SIG_IGN);
 	rc = mpib_bus_catch();
 	if (rc < 0)
@@ -376,10 +377,11 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 			     proxy_on_signal, p);
 }
 
-/* A client needs half a dozen descriptors and a reader one. The soft limit is
- * low only for select(2), which this program does not call. The table of
- * descriptors gets its size here, before any thread exists: in a process with
- * threads the kernel enlarges the table only after a grace period of all CPUs
+/* Raise the soft limit of descriptors. A client needs six and a reader one. The
+ * soft limit is low only for select(2), which this program does not call.
+ *
+ * Also enlarge the table of descriptors, before any thread exists. In a process
+ * with threads, the kernel enlarges it only after a grace period of all CPUs
  * (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took more
  * than 10 s, during which no client was answered. */
 static void raise_descriptors(int any)
@@ -488,8 +490,9 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		return;
 	}
 	mpib_notify("STOPPING=1");
-	/* Clients and peers may wait for the next proxy, so nothing is sent to
-	 * either. The end of the process frees what a proxy that serves has. */
+	/* Send nothing to clients and peers, as they may wait for the next
+	 * proxy. The end of the process frees the objects of a serving
+	 * proxy. */
 	if (!p->serving) {
 		if (p->engine)
 			mpib_engine_close(p->engine);

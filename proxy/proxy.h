@@ -19,15 +19,15 @@
 #include "view/history.h"
 #include "web/http.h"
 
-/* Snapshots for the readers of statistics, the history of the last hour, and HTTP
- * with a page for browsers where an address is set. */
+/* Snapshots for the readers of statistics, and the history of the last hour. If
+ * an address is set, also HTTP with a page for browsers. */
 struct mpib_metrics {
 	struct mpib_gather gather;
-	/* For the stats socket. Its readers keep a snapshot for long; with a
-	 * snapshot of their own, no scrape waits for them. */
+	/* Snapshots for the stats socket. Its readers keep a snapshot for long.
+	 * As it has its own snapshots, no scrape waits for these readers. */
 	struct mpib_gather kept;
 	struct mpib_http *http; /* NULL: no address is set */
-	struct mpib_history *history; /* NULL: no memory for it */
+	struct mpib_history *history; /* NULL: there was no memory */
 	struct mpib_gather_wait sample;
 	struct mpib_timer next_sample;
 };
@@ -39,13 +39,13 @@ struct mpib_proxy {
 	int signals;
 	struct mpib_io signal_watch;
 	struct mpib_engine *engine;
-	struct mpib_agent_link *agent; /* advanced mode */
+	struct mpib_agent_link *agent; /* in advanced mode; else NULL */
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, admin_fd;
 	bool activated; /* systemd made control, and owns its path */
 	bool serving; /* clients is initialized */
-	bool misconfigured; /* start failed, and will fail until reconfigured */
+	bool misconfigured; /* the configuration made the start fail */
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
@@ -59,21 +59,22 @@ struct mpib_proxy {
 	struct mpib_upgrade upgrade;
 };
 
-/* Start all parts. The caller has filled in cfg. SIGTERM, SIGINT and SIGQUIT are
- * blocked and then end the loop. -errno, with why as in config.h: then all is
- * stopped again. */
+/* Start all parts. The caller has filled in cfg. SIGTERM, SIGINT and SIGQUIT
+ * are blocked, and from then on end the loop. On failure, all parts are stopped
+ * again, and why is set as in config.h. Returns 0 or -errno. */
 int mpib_proxy_start(struct mpib_proxy *p, char *why);
-/* The line "ready ..." that a started proxy prints. */
+/* Write the line "ready ..." that a started proxy prints. */
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
-/* Run the loop until a signal stops it. -errno. */
+/* Run the loop until a signal stops it. Returns 0 or -errno. */
 int mpib_proxy_run(struct mpib_proxy *p);
-/* End a proxy, whose process ends next: silently, whatever peers and clients do. */
+/* Stop the proxy, just before its process exits. Peers and clients get no
+ * messages. */
 void mpib_proxy_stop(struct mpib_proxy *p);
 
-/* peer_link.c: open the broker, with the peer link's address and key. -errno, with
- * why as in config.h. */
+/* peer_link.c: open the broker, with the peer link's address and key. Returns
+ * 0, or -errno with why as in config.h. */
 int mpib_start_peer_link(struct mpib_proxy *p, char *why);
-/* Let it accept peer links. */
+/* Let the broker accept peer links. */
 int mpib_serve_peer_link(struct mpib_proxy *p, char *why);
 
 #endif

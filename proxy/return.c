@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probing for lost devices four times a second, until a successor is started. */
+/* Probe for lost devices four times a second, until a successor is started. */
 #include "return.h"
 
 #include <errno.h>
@@ -13,12 +13,14 @@
 #include "proxy.h"
 
 #define LOOK (MPIB_SEC / 4)
-/* How long a proxy with a working rail serves at least before it starts a
- * successor: limits how often a device that fails repeatedly pauses jobs. */
+/* A proxy with a working rail serves at least this long before it starts a
+ * successor. This limits how often a device that fails repeatedly pauses
+ * jobs. */
 #define SERVES (30 * MPIB_SEC)
 
-/* Opening a device may take long, so a detached thread does it. The thread owns
- * and frees this; the control thread gives up waiting by closing the pipe. */
+/* A probe. Opening a device may take long, so a detached thread does it. The
+ * thread owns and frees this struct. To stop waiting for the answer, the
+ * control thread closes its end of the pipe. */
 struct look {
 	struct mpib_rail_spec spec[MPIB_RAILS_MAX];
 	unsigned rails;
@@ -49,7 +51,8 @@ static void return_end_look(struct mpib_return *r)
 	r->look = -1;
 }
 
-/* If the successor fails, its event says why, and the operator decides. */
+/* Start a successor, once: if it fails, its event says why, and the operator
+ * decides. */
 static void return_succeed(struct mpib_return *r, uint32_t lost)
 {
 	const struct mpib_config *cfg = &r->proxy->cfg;

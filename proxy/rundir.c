@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run directory: making, checking, locking, and cleaning up. */
+/* Make, check and lock the run directory, and remove its files. */
 #include "rundir.h"
 
 #include <errno.h>
@@ -46,7 +46,8 @@ static gid_t group_of(const char *name)
 	return g ? g->gr_gid : (gid_t)-1;
 }
 
-/* Another user who can write here could replace the proxy's sockets. */
+/* Check the owner and the mode. Another user that can write to the directory
+ * could replace the proxy's sockets. */
 static int check_dir(const char *path, const struct stat *st, char *why)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)
@@ -79,7 +80,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* fchmod(): the group may enter, whatever the umask is. */
+	/* Call fchmod(), so that the group may enter whatever the umask is. */
 	if (rd->dir < 0 || (made && fchmod(rd->dir, 0750) < 0) ||
 	    fstat(rd->dir, &st) < 0)
 		return mpib_why_fail(
@@ -180,8 +181,8 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d\n", (int)pid);
 	int rc = 0;
-	/* Overwrite in place: that needs no free space, and the file always has
-	 * a pid. */
+	/* Overwrite the file in place: this needs no free space, and the file
+	 * always has a pid. */
 	int fd = openat(rd->dir, PID,
 			O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 
@@ -211,13 +212,13 @@ static int rundir_listen_in(int dir, const char *path, const char *name,
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
-	/* A dead proxy's: the lock is held. */
+	/* The old socket is that of a dead proxy, as this one has the lock. */
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT) {
 		rc = -errno;
 		close(fd);
 		return mpib_why_fail(why, rc,
-				     "socket %s/%s: what has its name cannot "
-				     "be removed: %s (remove it)",
+				     "socket %s/%s: the file of that name "
+				     "cannot be removed: %s (remove it)",
 				     path, name, strerror(-rc));
 	}
 
@@ -249,7 +250,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 				why);
 }
 
-/* Open the admin directory, which only its owner may enter: fd, or -errno. */
+/* Open the admin directory, which only its owner may enter. Returns the fd or
+ * -errno. */
 static int open_admin_dir(const char *path, char *why)
 {
 	struct stat st;
@@ -260,7 +262,7 @@ static int open_admin_dir(const char *path, char *why)
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		goto err_why;
-	/* A volume of a container is made with mode 0777. */
+	/* A container's volume, which has mode 0777 at first, gets 0700. */
 	if (fstat(dir, &st) == 0 &&
 	    (st.st_uid == geteuid() ? fchmod(dir, 0700) == 0
 				    : st.st_uid == 0 && !(st.st_mode & 022)))
@@ -293,8 +295,8 @@ int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
 	return fd;
 }
 
-/* Return whether another directory replaces this one: then its proxy owns the
- * paths beside it too. */
+/* Return whether another directory has replaced this one. Its proxy then also
+ * owns the paths beside it. */
 static bool rundir_replaced(const struct mpib_rundir *rd)
 {
 	struct stat ours, there;
@@ -320,8 +322,8 @@ static bool rundir_is_whole(const struct mpib_rundir *rd)
 	       is_same(rd->lock, rd->dir, LOCK);
 }
 
-/* If not, make and lock them again. On failure rd stays as it is. -EBUSY:
- * another proxy serves there now. -errno. */
+/* Make the directory and its lock file again, and lock it. On failure rd does
+ * not change. -EBUSY: another proxy serves there now. Returns 0 or -errno. */
 static int rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
 {
 	struct mpib_rundir again;
@@ -351,7 +353,7 @@ static bool rundir_has_admin(const struct mpib_rundir *rd)
 	return access(sock, F_OK) == 0;
 }
 
-/* Remove the admin socket, and its directory where that is permitted. */
+/* Remove the admin socket and, if that is permitted, its directory. */
 static void clear_admin(const struct mpib_rundir *rd)
 {
 	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
@@ -376,7 +378,7 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 /* A socket that can be made again. */
 struct proxy_socket {
 	const char *name;
-	struct mpib_acceptor *acceptor; /* NULL: it is not open */
+	struct mpib_acceptor *acceptor; /* NULL: the socket is not open */
 	bool admin;
 	int type;
 };
@@ -404,7 +406,8 @@ int mpib_sockets_open(struct mpib_proxy *p, char *why)
 	return 0;
 }
 
-/* Keep the descriptor's number: epoll and other modules know it. */
+/* Make a socket again. It keeps the number of its descriptor, since epoll and
+ * other modules use that number. */
 static int socket_renew(struct mpib_proxy *p, const struct proxy_socket *s,
 			char *why)
 {
@@ -434,7 +437,8 @@ static void socket_check(struct mpib_proxy *p, const struct proxy_socket *s)
 			   s->name, p->rundir.path);
 }
 
-/* Make the directory and its lock again if they are gone. False: they cannot be. */
+/* Make the directory and its lock again if they were removed. Return false if
+ * that failed. */
 static bool check_directory(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
@@ -455,7 +459,7 @@ static bool check_directory(struct mpib_proxy *p)
 void mpib_sockets_check(struct mpib_proxy *p)
 {
 	const struct proxy_socket all[] = {
-		/* systemd owns the socket that it made. */
+		/* If systemd made the socket, systemd owns it. */
 		{ MPIB_CONTROL_SOCK, p->activated ? NULL : &p->clients.acceptor,
 		  false, SOCK_SEQPACKET },
 		{ MPIB_STATS_SOCK,

@@ -40,7 +40,7 @@ struct mpib_agent_conf {
 	struct mpib_agent_rule rule[MPIB_AGENT_RULES];
 	struct mpib_agent_limit limit[MPIB_AGENT_LIMITS];
 	uint64_t speed[MPIB_RAILS]; /* Gb/s; a slower rail is sick; 0: any */
-	uint64_t hold_s; /* a rail must be well for so long before it is used */
+	uint64_t hold_s; /* the time that a rail must be well before its use */
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* of this node, "": none */
 };
 

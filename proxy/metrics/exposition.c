@@ -280,7 +280,7 @@ static bool put_noun(struct metrics_exposition *m,
 
 /* Metrics that are not fields of a noun: histograms of times, and quotas. */
 
-#define USERS 8 /* at most so many users have their own series */
+#define USERS 8 /* maximum number of users with their own series */
 
 /* Buckets that grow by a factor of 4, from 1 us. */
 static const struct metrics_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };

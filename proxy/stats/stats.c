@@ -19,12 +19,12 @@
  * total may run without a rest. */
 #define REST 1
 #define AHEAD (4 * MPIB_MSEC)
-/* At most so many readers of a user are answered from the same snapshot. The
- * user's other readers get the next one, which is taken after these have their
- * answers. */
+/* The maximum number of a user's readers that are answered from the same
+ * snapshot. The user's other readers get the next one, which is taken after
+ * these have their answers. */
 #define AT_ONCE 4u
-/* At most so many readers of the admin socket, which only root and the proxy's
- * user may use. */
+/* The maximum number of readers of the admin socket, which only root and the
+ * proxy's user may use. */
 #define ADMINS_MAX 64u
 
 static double stats_uptime(const struct mpib_stats *st)

@@ -15,7 +15,7 @@
 
 #define HEAD 2 /* lines above the table */
 #define NOUNS 8
-#define FIRST_S 0.1 /* when to ask again at first, to show rates soon */
+#define FIRST_S 0.1 /* first interval: short, so that rates appear soon */
 
 /* The tables, as nouns of mpibctl. */
 static const char *const nouns[NOUNS] = {

@@ -53,12 +53,12 @@ void mpib_succession_find(void);
 bool mpib_succession(void);
 /* Report to the running proxy why this successor cannot start. */
 void mpib_succession_fail(const char *why);
-/* Send "ready" and get the control socket, after the rails were opened. -errno,
- * with why: the running proxy continues. */
+/* Send "ready" and get the control socket, after the rails were opened. If the
+ * running proxy continues, returns -errno with why. */
 int mpib_succession_take(const struct mpib_config *cfg, int *control,
 			 char *why);
-/* Run the loop until the running proxy has ended. -errno, with why: it
- * continues. */
+/* Run the loop until the running proxy has ended. If it continues, returns
+ * -errno with why. */
 int mpib_succession_wait(struct mpib_loop *loop, char *why);
 
 /*
