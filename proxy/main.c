@@ -184,8 +184,8 @@ static void say_lost(void)
 			  "pod's spec)",
 			  names);
 	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
-		mpib_info("environment: %s: of NCCL's own transport, not used by "
-			  "mpib (mpib.conf(5) lists those that are)",
+		mpib_info("environment: %s: of NCCL's own transport, not used "
+			  "by mpib (mpib.conf(5) lists those that are)",
 			  names);
 }
 

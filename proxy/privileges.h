@@ -19,8 +19,8 @@
 int mpib_drop(const struct mpib_config *cfg, char *why);
 
 /* Unless proxy.core is yes, make sure that a crash leaves no core file, and
- * that no other process of this user can trace this one or read its memory. Call
- * it after mpib_drop(), which changes what the kernel allows. */
+ * that no other process of this user can trace this one or read its memory.
+ * Call it after mpib_drop(), which changes what the kernel allows. */
 void mpib_keep_secrets(const struct mpib_config *cfg);
 
 /*

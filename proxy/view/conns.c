@@ -63,8 +63,8 @@ static json_t *conns_conn(const struct mpib_view *v, uint64_t client,
 	return o;
 }
 
-/* Count closed connections. The snapshot counts them per attached client; with
- * client 0, those of clients that left are included as well. */
+/* Return the counts of closed connections of a client. With client 0, return
+ * those of all clients, including clients that left. */
 static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
@@ -128,7 +128,8 @@ static json_t *lane_spread(const struct mpib_view *v,
 			 "above", above, "late", (json_int_t)lane->late);
 }
 
-/* The address of the peer's port that each rail is connected to; null: none. */
+/* For each rail, return the address of the peer's port that it is connected to;
+ * null: none. */
 static json_t *lane_to(const struct mpib_view *v,
 		       const struct mpib_snap_lane *l)
 {
@@ -172,7 +173,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 	return list;
 }
 
-/* Sums over all lanes to one peer. */
+/* The sums of all lanes to one peer. */
 struct conns_peer {
 	const char *name; /* key */
 	uint32_t qps[MPIB_RAILS];
@@ -226,7 +227,7 @@ static void conns_refused(void *arg, const struct mpib_broker_told *t)
 	json_array_append_new(to->list, o);
 }
 
-/* Peers in the order of their first lanes, which uthash keeps. */
+/* List peers in the order of their first lanes. uthash preserves that order. */
 json_t *mpib_view_peers(const struct mpib_view *v)
 {
 	struct conns_peer *list = calloc(v->snap->lanes + 1, sizeof(*list));
@@ -348,7 +349,7 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 
 /* mpibctl why as JSON: the split of each sending connection, and the reason. */
 
-/* The measurements that a split may use, per rail of a lane. */
+/* Return the measurements that a split may use, per rail of a lane. */
 static json_t *why_tracks(const struct mpib_view *v,
 			  const struct mpib_snap_lane *lane)
 {
@@ -370,7 +371,7 @@ static json_t *why_tracks(const struct mpib_view *v,
 	return o;
 }
 
-/* The reason that the agent gave for a hint. */
+/* Return the agent's reason for a hint. */
 static json_t *why_agent(const struct mpib_view *v, uint32_t slot)
 {
 	const struct mpib_agent_reason *r = mpib_agent_reason(v->agent, slot);
@@ -412,7 +413,8 @@ json_t *mpib_view_agent(const struct mpib_view *v)
 	return json_null();
 }
 
-/* Return the source; a hint slot that no agent has filled yet is "no hint". */
+/* Return the source of a split. If no agent has filled the hint slot yet, that
+ * is "no hint". */
 static const char *why_source(const struct mpib_snap_conn *f)
 {
 	if (f->why.source == MPIB_SPLIT_HINT && f->why.hint_slot == UINT32_MAX)

@@ -145,7 +145,7 @@ json_t *mpib_view_rail_names(uint8_t mask)
 	return list;
 }
 
-/* Sums of a snapshot's connections. */
+/* Sum up the connections of a snapshot. */
 
 struct sums_client {
 	uint32_t id;
@@ -226,8 +226,8 @@ void mpib_sums_free(struct mpib_sums *all)
 	free(all);
 }
 
-/* A rail counts the bytes of all connections since the start. Subtract the open
- * connections to get the bytes of the closed ones. */
+/* Compute the bytes of closed connections: the bytes of the rails, which count
+ * all connections since the start, minus the bytes of open connections. */
 void mpib_sums_closed(const struct mpib_snapshot *snap,
 		      struct mpib_rail_counts *closed)
 {

@@ -22,11 +22,12 @@ json_t *mpib_field_by_rail_u32(const struct mpib_view *v, const uint32_t *n);
 json_t *mpib_field_rank(int32_t rank);
 /* Return a job id as a hex string, since JSON integers here have 63 bits. */
 json_t *mpib_field_job(uint64_t job);
-/* Add the counters n to o, each one by rail: tx_bytes, rx_bytes, ... */
+/* Add the counters n to o: tx_bytes, rx_bytes, ... Each is an object with a
+ * number per rail. */
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n);
 
-/* Return item i of a list; NULL: arg does not select it. */
+/* Return item i of a list, or NULL if arg excludes it. */
 typedef json_t *mpib_view_item_fn(const struct mpib_view *v, uint64_t arg,
 				  uint32_t i);
 /* Write the next items of a list of n items to the part. */
@@ -41,10 +42,10 @@ void mpib_view_list(const struct mpib_view *v, uint64_t arg, uint32_t n,
 
 /* Sums of one client; all zero if the snapshot does not have the client. */
 struct mpib_client_sums {
-	uint32_t connections; /* open ones only */
+	uint32_t connections; /* open connections */
 	uint64_t messages; /* of open and closed connections */
 	uint64_t limited; /* rounds in which a limit delayed the client */
-	struct mpib_rail_counts n[MPIB_RAILS]; /* open and closed */
+	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
 };
 
 /* Add n to sum, on both rails. */

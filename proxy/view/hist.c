@@ -43,9 +43,9 @@ static json_t *hist_quantiles(const struct mpib_hist_counts *h)
 			 "max_ns", (json_int_t)h->max);
 }
 
-/* Return [[bound, count], ...]: a bucket counts times below bound, in ns.
- * Empty buckets are left out. The last bucket has the bound null, as it
- * has no limit. */
+/* Return [[bound, count], ...]: a bucket counts times below its bound, in ns.
+ * Empty buckets are left out. The last bucket has no limit, so its bound is
+ * null. */
 static json_t *hist_buckets(const struct mpib_hist_counts *h)
 {
 	json_t *list = json_array();
@@ -103,8 +103,8 @@ static json_t *hist_one(const struct mpib_view *v, unsigned which)
 	return o;
 }
 
-/* Return the row of a connection; NULL also if it was closed after the
- * snapshot. */
+/* Return the row of a connection, or NULL. It is also NULL if the connection
+ * was closed after the snapshot. */
 static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 {
 	const struct mpib_snap_conn *f = &v->snap->conn[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last hour: a ring of samples, and their JSON. */
+/* The history of the last hour: a ring of samples, and their JSON. */
 #include "view/history.h"
 
 #include <errno.h>
@@ -53,8 +53,8 @@ void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 	h->next++;
 }
 
-/* Return the Mb/s between two counts, and add it to *sum in Gb/s. Null if the
- * counter was reset in between. */
+/* Return the rate between two counts in Mb/s, and add it to *sum in Gb/s. If
+ * the counter was reset in between, return null. */
 static json_t *history_rate(uint64_t now, uint64_t was, double seconds,
 			    double *sum)
 {
@@ -85,7 +85,7 @@ static json_t *history_jobs(const struct mpib_view *v, uint64_t from,
 	return list;
 }
 
-/* Describe the time from the sample at was to the sample at now. */
+/* Describe the time from sample `was` to sample `now`. */
 static json_t *history_row(const struct mpib_view *v, uint32_t was,
 			   uint32_t now)
 {
@@ -141,7 +141,7 @@ static json_t *history_row_of(const struct mpib_view *v, uint32_t n)
 			   n % MPIB_HISTORY_KEPT);
 }
 
-/* Return the first sample of the last given seconds. */
+/* Return the first sample that is at most `seconds` old. */
 static uint32_t history_from(const struct mpib_history *h, uint64_t seconds)
 {
 	uint32_t n = history_oldest(h);
@@ -169,7 +169,7 @@ void mpib_view_history_part(const struct mpib_view *v, uint64_t seconds,
 			MPIB_HISTORY_PERIOD_S);
 		part->at = history_from(h, seconds);
 	}
-	/* A new sample may have overwritten the oldest since the last part. */
+	/* Since the last part, a new sample may have overwritten the oldest. */
 	if (part->at < history_oldest(h))
 		part->at = history_oldest(h);
 	for (; part->at < h->next && made < MPIB_VIEW_PART; made++)

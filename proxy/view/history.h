@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The traffic of the rails in the last hour, for the analysis of incidents: one
- * sample each MPIB_HISTORY_PERIOD_S. The memory is allocated once, and handed
- * over to the next proxy in an upgrade. Control thread.
+ * The traffic of the rails in the last hour, for the analysis of incidents. A
+ * sample is taken each MPIB_HISTORY_PERIOD_S. The memory is allocated once, and
+ * passed to the next proxy in an upgrade. Control thread.
  */
 #ifndef MPIB_VIEW_HISTORY_H
 #define MPIB_VIEW_HISTORY_H
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #define MPIB_HISTORY_PERIOD_S 5
-#define MPIB_HISTORY_KEPT 721u /* one more than an hour has, for its rates */
+#define MPIB_HISTORY_KEPT 721u /* the samples of an hour, and one before */
 
 /* Counters of one rail. */
 struct mpib_history_rail {
 	uint64_t tx, rx; /* payload bytes */
 	uint32_t errors; /* completions with an error */
-	uint32_t down; /* 1: it was down or drained */
+	uint32_t down; /* 1: the rail was down or drained */
 };
 
 struct mpib_history_sample {
@@ -27,7 +27,7 @@ struct mpib_history_sample {
 
 struct mpib_history {
 	uint32_t rails; /* of all devices */
-	uint32_t next; /* samples ever taken; sample n is at n % KEPT */
+	uint32_t next; /* number of samples so far; sample n is at n % KEPT */
 	struct mpib_history_sample *sample; /* NULL: no samples are kept */
 	struct mpib_history_rail *rail; /* `rails` entries for each sample */
 };

@@ -97,8 +97,8 @@ static json_t *view_rejected(const struct mpib_view *v)
 			: 0);
 }
 
-/* Return the used part of each limit. For memory and regions, this is the part
- * of the client that uses most. */
+/* Return the used part of each limit. For memory and regions, it is the part
+ * that the client with the highest use has used. */
 static json_t *view_limits(const struct mpib_view *v)
 {
 	const struct proxy_clients *all = v->clients;
@@ -179,8 +179,8 @@ static void add_moved(json_t *o, const struct mpib_rail_counts *n)
 	MPIB_MOVED_COUNTERS(COUNTER_AS_IS, COUNTER_AS_IS)
 }
 
-/* Add the counters of the rail. "posts" is the rail's number of calls, not the
- * number of chains: a call posts the chains of several connections. */
+/* Add the counters of the rail. "posts" is the number of post calls, not of
+ * chains: a call posts the chains of several connections. */
 static void add_counters(json_t *o, const struct mpib_snap_rail *n)
 {
 	add_moved(o, &n->n);
@@ -259,7 +259,8 @@ static json_int_t view_said(const _Atomic uint64_t *n)
 	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
 }
 
-/* Add the client's own counters; zeros until it has a submit segment. */
+/* Add the counters that the client writes. They are 0 until it has a submit
+ * segment. */
 static void add_own_counts(json_t *o, const struct proxy_client *s)
 {
 	static const struct mpib_client_counts none;
@@ -498,8 +499,8 @@ static json_t *read_one(int dir, const char *name)
 	return end > text ? json_integer(n) : NULL;
 }
 
-/* The port's own counters that point to a failing cable or switch. Reading each
- * one costs a query of the firmware. */
+/* Standard counters of the port that indicate a failing cable or switch. Each
+ * read costs a query of the firmware. */
 static const char *const of_port[] = {
 	"symbol_error",	   "link_downed",	 "link_error_recovery",
 	"port_rcv_errors", "port_xmit_discards", "port_xmit_wait"
@@ -539,7 +540,7 @@ json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 	if (fd >= 0)
 		close(fd);
 	closedir(dir);
-	json_object_del(all, "lifespan"); /* the kernel's cache time in ms */
+	json_object_del(all, "lifespan"); /* no counter: a cache time in ms */
 	return all;
 }
 
@@ -553,7 +554,7 @@ json_t *mpib_hw_retries(const json_t *counters)
 		json_int_t n = json_integer_value(
 			json_object_get(counters, retries[i]));
 
-		/* A counter above INT64_MAX was read as INT64_MAX. */
+		/* read_one() returns INT64_MAX for a larger counter. */
 		if (__builtin_add_overflow(sum, n, &sum))
 			sum = INT64_MAX;
 	}

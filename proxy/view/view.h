@@ -4,8 +4,8 @@
  * on a struct mpib_view, so tests can call them with a snapshot made by hand.
  * Control thread. New fields may be added; fields never change or disappear.
  *
- * Byte counts are payload per rail. Those of open and closed connections add up
- * to the rail's count.
+ * Byte counts are payload per rail. A rail's count is the sum of the counts of
+ * its open and closed connections.
  */
 #ifndef MPIB_PROXY_VIEW_H
 #define MPIB_PROXY_VIEW_H
@@ -18,7 +18,7 @@
 #include "view/history.h"
 
 #define MPIB_STATS_PROTO 1
-/* For json_dumps(): prints 1.1, not 1.1000000000000001. */
+/* A flag for json_dumps(): print 1.1, not 1.1000000000000001. */
 #define MPIB_VIEW_DIGITS JSON_REAL_PRECISION(15)
 
 struct mpib_agent_link;
@@ -29,7 +29,7 @@ struct mpib_view_rail {
 	const char *label; /* for users: gpu0.SUP */
 	const char *net; /* its device's name */
 	char pci[16]; /* "" if none */
-	bool standby; /* carries payload only while SOUT is out */
+	bool standby; /* it carries payload only while SOUT has failed */
 	const char *provider;
 };
 
@@ -53,57 +53,58 @@ typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_lanes,
 	mpib_view_peers, mpib_view_config, mpib_view_hists;
-/* mpib-agent's report about itself; JSON null: there is none. Needs no
+/* mpib-agent's report about itself; JSON null: no agent has reported. Needs no
  * snapshot. */
 mpib_view_fn mpib_view_agent;
-/* For metrics: the rails without values that are read from files, and the
- * clients that have been attached longest. */
+/* For metrics, which must be quick: the rails without values that are read from
+ * files, and the clients that have been attached longest. */
 mpib_view_fn mpib_view_rails_quick;
 json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
 /* Return whether mpib_view_why_part() would list a connection. */
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which);
 /*
- * A long list as text. It is made in parts, so that other work need not wait
- * for the whole list: call the function again with the same part, which was
- * begun, until part->more is false.
+ * A long list as text. It is made in parts, so that other work does not wait
+ * for the whole list. Begin a part, then call the function again and again with
+ * it until part->more is false.
  */
 #define MPIB_VIEW_PART 16u /* items */
 struct mpib_view_part {
 	FILE *out; /* NULL: not begun */
-	char *text; /* of out */
+	char *text; /* the text written to out */
 	size_t len;
 	uint32_t at; /* index of the next item */
-	bool listed; /* an item is written: the next needs a comma */
+	bool listed; /* an item was written, so the next needs a comma */
 	bool more;
 	bool failed; /* memory was short */
 };
 typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
 			       struct mpib_view_part *part);
-/* Begin a text in *part, which is all zero; or continue it, if *part was not
- * moved. False: no memory. */
+/* Begin a text in *part, which is all zero; or continue it. *part must not move
+ * in between. False: there is no memory. */
 bool mpib_view_part_begin(struct mpib_view_part *part);
 /* Return the text, which the caller frees, and zero *part. NULL: memory was
  * short, part->more is set, or the part was not begun. */
 char *mpib_view_part_end(struct mpib_view_part *part);
-/* The connections of one client, or of all clients if client is 0. */
+/* List the connections of the client arg, or of all clients if arg is 0. */
 mpib_view_part_fn mpib_view_conns_part;
-/* The splits of sending connections. The high 32 bits are the client, 0
- * for all clients. The low 32 bits are the index of its connection,
- * UINT32_MAX for all. */
+/* List the splits of sending connections. The high 32 bits of arg are the
+ * client; 0: all clients. The low 32 bits are the index of its connection;
+ * UINT32_MAX: all connections. */
 mpib_view_part_fn mpib_view_why_part;
-/* The samples of the last arg seconds. Needs no snapshot. */
+/* List the samples of the last arg seconds. Needs no snapshot. */
 mpib_view_part_fn mpib_view_history_part;
-/* A histogram, and its quantiles for each connection of a client. The high 32
- * bits are mpib_view_hist_find()'s number, the low 32 bits the client, 0 for
- * all. */
+/* Write a histogram, and its quantiles for each connection of a client. The
+ * high 32 bits of arg are the number that mpib_view_hist_find() returned. The
+ * low 32 bits are the client; 0: all clients. */
 mpib_view_part_fn mpib_view_hist_part;
-/* Write value and drop its reference; mpib_view_item() writes it as a list
- * item. */
+/* Write value and drop its reference. mpib_view_item() writes it as an item of
+ * a list. */
 void mpib_view_dump(struct mpib_view_part *part, json_t *value);
 void mpib_view_item(struct mpib_view_part *part, json_t *value);
 /* Return the number of the histogram of that name, or -ENOENT. */
 int mpib_view_hist_find(const char *name);
-/* Requests of the snapshot that are at least older_ns old, oldest first. */
+/* Return the requests of the snapshot that are at least older_ns old, oldest
+ * first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* Return the names of the rails in a mask. */
 json_t *mpib_view_rail_names(uint8_t mask);
@@ -111,9 +112,9 @@ json_t *mpib_view_rail_names(uint8_t mask);
 json_t *mpib_view_events(const struct mpib_view *v, uint64_t since);
 
 /*
- * Counters of an RDMA port: one file per counter in the directories hw_counters
- * (of the driver) and counters (standard ones) of
- * ROOT/class/infiniband/DEVICE/ports/PORT.
+ * Counters of an RDMA port. Each is a file below
+ * ROOT/class/infiniband/DEVICE/ports/PORT: in hw_counters those of the driver,
+ * in counters the standard ones.
  */
 
 /* Return all counters, {"name": n, ...}, under the driver's names; JSON null if

@@ -28,8 +28,8 @@ static int access_fail(const char *key, const char *path, const char *bad,
 			     bad);
 }
 
-/* Return a file's text, or NULL with *rc and why. A secret must belong to root
- * or the proxy's user, and must not be accessible to others. */
+/* Return a file's text, or NULL with *rc and why. A file with a secret must
+ * belong to root or the proxy's user, and other users must not have access. */
 static char *read_text(const char *key, const char *path, bool secret, int *rc,
 		       char *why)
 {
@@ -112,8 +112,8 @@ void mpib_access_close(struct mpib_access *a)
 	a->cert = a->key = NULL;
 }
 
-/* Return whether name is in the list, which is separated by commas, blanks, or
- * both. */
+/* Return whether name is in the list, whose names are separated by commas,
+ * blanks, or both. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -207,7 +207,8 @@ const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 	return NULL;
 }
 
-/* Use sock_diag(7), like ss(8): TCP itself does not identify the user. */
+/* Ask sock_diag(7) for the user of a connection, like ss(8), as TCP does not
+ * identify the user. */
 
 struct question {
 	struct nlmsghdr head;
@@ -231,8 +232,8 @@ static int caller_read(struct nlmsghdr *h, size_t len, uid_t *uid)
 		return -EPROTO;
 	if (m->idiag_state == TCP_LISTEN)
 		return -ENOTCONN;
-	/* A socket that its process has closed belongs to no user, but shows
-	 * uid 0. */
+	/* A socket that its process has closed has no user, but the kernel
+	 * reports uid 0. */
 	if (m->idiag_inode == 0)
 		return -ENOENT;
 	*uid = m->idiag_uid;
@@ -295,9 +296,9 @@ int mpib_caller_open(const struct sockaddr_in *listener)
 /* The uid of callers that the kernel does not know, such as those on other
  * machines. For these, each address counts as one user. */
 #define NOBODY ((uid_t)-1)
-/* A handshake costs the control thread the time of a signature. So SHAKES are
- * allowed in a burst, then one every SHAKE_NS. A user, or an address, gets a
- * quarter of either. */
+/* Limits of TLS handshakes, each of which costs the control thread the time of
+ * a signature. SHAKES handshakes are allowed in a burst, then one every
+ * SHAKE_NS. For a user, or an address, the limits are a quarter of these. */
 #define SHAKES 32
 #define SHAKE_NS (MPIB_SEC / 20)
 
@@ -335,7 +336,7 @@ static bool same_caller(const struct mpib_caller *a,
 	return a->uid == b->uid && a->from == b->from;
 }
 
-/* Return whether there is room for next. */
+/* Return whether there is room for the caller next. */
 static bool visitor_fits(const struct mpib_visitors *all)
 {
 	const struct mpib_visitor *v;
@@ -358,22 +359,23 @@ static struct mpib_caller caller_of(const struct mpib_visitors *all,
 	struct mpib_caller who = { 0 };
 	struct sockaddr_in to = all->own;
 
-	/* With a listener on all addresses, a caller on this machine mostly has
-	 * the same address on both ends. */
+	/* If the listener has all addresses, a caller on this machine usually
+	 * has the same address at both ends. */
 	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
 		to.sin_addr = from->sin_addr;
 	if (mpib_caller_uid(all->diag, from, &to, &who.uid) == 0)
 		return who;
 	who.uid = NOBODY;
 	who.from = from->sin_addr.s_addr;
-	/* Any user of this machine can use any number of loopback addresses. */
+	/* Count all loopback addresses as one, as a user of this machine can
+	 * use any number of them. */
 	if (ntohl(who.from) >> 24 == IN_LOOPBACKNET)
 		who.from = htonl(INADDR_LOOPBACK);
 	return who;
 }
 
-/* Return the entry of next. A new entry replaces the one with the oldest
- * request. */
+/* Return the entry of the caller next. A new entry replaces the one that asked
+ * for a handshake least recently. */
 static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 {
 	struct mpib_shaker *s = all->shaker;

@@ -19,7 +19,7 @@
 
 struct mpib_access {
 	char *cert, *key; /* PEM; NULL: no TLS */
-	char token[MPIB_TOKEN_MAX + 1]; /* "": none is required */
+	char token[MPIB_TOKEN_MAX + 1]; /* "": no token is required */
 	char hosts[MPIB_VALUE_MAX]; /* names, separated by commas */
 };
 
@@ -40,22 +40,23 @@ const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 
 /*
  * Return whether a Host header names a loopback address, localhost, one of the
- * hosts, or own: the address that was connected to, unless it is 0. Other names
- * are refused: a web page could resolve its own name to this machine and read
- * the answers in a user's browser (DNS rebinding).
+ * hosts, or `own`, the local address of the connection (0: unknown). Other
+ * names are refused: a web page could resolve its own name to this machine and
+ * read the answers in a user's browser (DNS rebinding).
  */
 bool mpib_access_host(const struct mpib_access *a, const char *host,
 		      struct in_addr own);
 
-/* Return whether an Authorization header has the token: as a bearer token, or
- * as the password of any user, which browsers ask for. header may be NULL. */
+/* Return whether an Authorization header has the token, either as a bearer
+ * token or as the password of any user. Browsers ask for the latter. header may
+ * be NULL. */
 bool mpib_access_token(const struct mpib_access *a, const char *header);
 
-/* The user at the other end of a loopback connection. Private to web/. */
+/* Find the user at the other end of a loopback connection. Private to web/. */
 
 /*
- * Open a socket for queries to the kernel. -errno also if it does not find the
- * listener: then queries do not work here.
+ * Open a socket for queries to the kernel. Returns the socket or -errno. A test
+ * query for the listener must succeed: otherwise queries do not work here.
  */
 int mpib_caller_open(const struct sockaddr_in *listener);
 /*
@@ -68,12 +69,13 @@ int mpib_caller_uid(int diag, const struct sockaddr_in *from,
 		    const struct sockaddr_in *to, uid_t *uid);
 
 /*
- * The connections of HTTP: their users, how many a user may have, and their
- * time limits. Control thread only. Private to web/.
+ * The connections of HTTP: their users, the number that a user may have, and
+ * their time limits. Control thread only. Private to web/.
  */
 
-/* Connections of all users except root, and those of root. A user may have a
- * quarter; so may each remote address, as its users are not known. */
+/* The maximum number of connections of all users except root, and that of root.
+ * A user may have a quarter. So may each remote address, as the users there are
+ * not known. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
 /* The last callers that asked for TLS handshakes. */
@@ -83,7 +85,7 @@ struct mpib_visitor;
 
 struct mpib_caller {
 	uid_t uid;
-	in_addr_t from; /* the address, if the uid is not known; else 0 */
+	in_addr_t from; /* the address if the uid is not known; else 0 */
 };
 
 struct mpib_visitors {
@@ -102,15 +104,15 @@ struct mpib_visitors {
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Return whether to accept a caller at that address: there is a place for it
- * and, with TLS, neither its limit of handshakes nor the limit of all is used
- * up. Root is exempt from the latter. If true, the next mpib_visitor_new() is
- * for this caller. */
+/* Return whether to accept a caller at that address. There must be a place for
+ * it. With TLS, its limit of handshakes must not be used up, nor (except for
+ * root) the limit of all callers. If true, the next mpib_visitor_new() is for
+ * this caller. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
-/* Make a visitor for the connected socket fd, which the caller still owns. fd
- * is shut down if mpib_visitor_answered() is not called in time. NULL: no
- * memory; fd is shut down immediately. */
+/* Make a visitor for the connected socket fd, which the caller still owns. If
+ * mpib_visitor_answered() is not called in time, fd is shut down. NULL: there
+ * is no memory, and fd was shut down immediately. */
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd);
 void mpib_visitor_answered(struct mpib_visitor *v);
 void mpib_visitor_free(struct mpib_visitor *v);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP through libmicrohttpd, without an extra thread: the control loop watches
+ * HTTP by libmicrohttpd, without an extra thread: the control loop watches
  * libmicrohttpd's epoll descriptor. A request that needs a snapshot is
- * suspended until its text is made. The same text is queued for all requests
- * that wait for it.
+ * suspended until its text is made. All requests that wait for a text get the
+ * same copy of it.
  */
 #include "web/http.h"
 
@@ -27,8 +27,8 @@
 #include "web/page.h"
 
 #define IDLE_S 10
-/* libmicrohttpd's limit of connections, above which it accepts none. access.c
- * has a lower limit, above which it hangs up immediately. */
+/* libmicrohttpd's limit of connections, above which it does not accept.
+ * access.c has a lower limit, above which it hangs up immediately. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request {
@@ -36,7 +36,7 @@ struct request {
 	TAILQ_ENTRY(request) link;
 	struct MHD_Connection *conn;
 	bool suspended, failed;
-	enum mpib_text which; /* MPIB_TEXTS: the cluster, without snapshot */
+	enum mpib_text which; /* MPIB_TEXTS: the cluster, without a snapshot */
 };
 
 struct mpib_http {
@@ -52,9 +52,9 @@ struct mpib_http {
 	struct mpib_cluster_wait cluster; /* shared by all visitors */
 };
 
-/* Make an answer with the common headers. mode says who owns the text. NULL on
- * failure: the caller still owns the text. One answer may be sent to several
- * readers. */
+/* Make an answer with the common headers. mode says whether libmicrohttpd owns
+ * the text. After a failure (NULL) the caller still owns it. One answer may be
+ * sent to several readers. */
 static struct MHD_Response *reply_make(const char *type, const char *text,
 				       size_t len,
 				       enum MHD_ResponseMemoryMode mode)
@@ -81,7 +81,7 @@ static struct MHD_Response *reply_make(const char *type, const char *text,
 	return response;
 }
 
-/* Answer with text that stays valid. */
+/* Answer with text that is valid forever. */
 static enum MHD_Result reply(struct MHD_Connection *conn, unsigned status,
 			     const char *type, const char *text, size_t len)
 {
@@ -111,8 +111,8 @@ static enum MHD_Result reply_words(struct MHD_Connection *conn, unsigned status,
 		     strlen(text));
 }
 
-/* Let libmicrohttpd do all pending work, and call it again when it asks
- * for it. */
+/* Let libmicrohttpd do all pending work. Call it again when it asks for
+ * that. */
 static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
@@ -132,7 +132,7 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-/* Resume r with its answer; response NULL: no memory. */
+/* Resume r with its answer. If response is NULL, there was no memory. */
 static void http_resume(struct request *r, struct MHD_Response *response)
 {
 	r->failed = !response || MHD_queue_response(r->conn, MHD_HTTP_OK,
@@ -234,7 +234,8 @@ static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
 	return info ? info->socket_context : NULL;
 }
 
-/* NULL: no memory, now or when the client connected. */
+/* Begin a request. NULL: there is no memory now, or there was none when the
+ * client connected. */
 static struct request *http_begin(struct mpib_http *h,
 				  struct MHD_Connection *conn)
 {
@@ -264,8 +265,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		*state = r = http_begin(cls, conn);
 		if (!r)
 			return MHD_NO;
-		/* No request here has a body. A proxy in between may see
-		 * another end of it, so this answer closes the connection. */
+		/* No request of this server has a body. An HTTP proxy in
+		 * between may see the body end at another byte, so close the
+		 * connection. */
 		if (header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
 		    header_of(r, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 			return reply_words(conn, MHD_HTTP_BAD_REQUEST,
@@ -331,9 +333,10 @@ static int http_start(struct mpib_http *h, int fd)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	const union MHD_DaemonInfo *info;
-	/* libmicrohttpd owns the descriptor. If it cannot set up TLS, it has
-	 * closed it; after other errors it has not. Closing it twice could hit
-	 * a descriptor that another thread has opened since. */
+	/* libmicrohttpd owns the copy of the descriptor. If it cannot set up
+	 * TLS, it has closed the copy; after other errors it has not. A second
+	 * close() could close a descriptor that another thread has opened
+	 * since. */
 	int its = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	close(fd);
@@ -416,7 +419,7 @@ void mpib_http_close(struct mpib_http *http)
 
 	mpib_cluster_forget(http->gather->view.cluster, &http->cluster);
 	mpib_texts_stop(&http->texts);
-	/* MHD_stop_daemon() must not find suspended connections. */
+	/* No connection may be suspended when MHD_stop_daemon() is called. */
 	TAILQ_FOREACH(r, &http->requests, link)
 	{
 		if (r->suspended)

@@ -187,8 +187,8 @@ CASE(a_directory_or_socket_that_cannot_be_made_is_an_error)
 	assert_int_equal(
 		mpib_rundir_listen(&rd, MPIB_CONTROL_SOCK, SOCK_SEQPACKET, why),
 		-EISDIR);
-	assert_in(why, "run/" MPIB_CONTROL_SOCK ": the file of that name cannot be "
-		       "removed: Is a directory (remove it)");
+	assert_in(why, "run/" MPIB_CONTROL_SOCK ": the file of that name "
+		       "cannot be removed: Is a directory (remove it)");
 	assert_int_equal(rmdir(scratch_path("run/" MPIB_CONTROL_SOCK)), 0);
 	mpib_rundir_close(&rd, NULL);
 }
