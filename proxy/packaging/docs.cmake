@@ -1,6 +1,6 @@
-# Included when something is installed, with FROM, the source tree, and TO, a folder
-# of the build: write the documents there with links that hold where they are
-# installed. What is not installed loses its link and keeps its text.
+# Run at installation. Write the documents of the source tree FROM to TO, a folder of
+# the build, with links that are valid where the documents are installed. A link to a
+# file that is not installed becomes its text.
 file(GLOB_RECURSE pages RELATIVE ${FROM} ${FROM}/docs/*.md)
 foreach(page README.md SECURITY.md ${pages})
 	file(READ ${FROM}/${page} text)

@@ -1,6 +1,6 @@
-# Whoever packs with a narrow umask packs for all the same: directories that
-# cmake makes on the way to a file follow the umask. A link may lead to another
-# package.
+# Make the directories of a package readable by all users, even if the umask of the
+# build is narrow: cmake makes parent directories with the umask. Skip links, which
+# may lead to another package.
 file(GLOB_RECURSE paths LIST_DIRECTORIES true "${CPACK_TEMPORARY_DIRECTORY}/*")
 foreach(path "${CPACK_TEMPORARY_DIRECTORY}" ${paths})
 	if(IS_DIRECTORY "${path}" AND NOT IS_SYMLINK "${path}")

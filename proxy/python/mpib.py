@@ -6,9 +6,9 @@
         for rail in stats.ask("rails"):
             print(rail["label"], rail["tx_bytes"])
 
-Answers are those of mpib-protocol(7), as Python has JSON. Only the standard
-library is needed. What the proxy refuses raises mpib.Error, and OSError where
-no proxy answers.
+Answers are those of mpib-protocol(7), decoded from JSON. Only the standard
+library is needed. A refused command raises mpib.Error; if no proxy answers,
+OSError is raised.
 """
 import json
 import os
@@ -19,11 +19,11 @@ __all__ = ["Error", "Stats", "run_dir"]
 
 
 class Error(Exception):
-    """The proxy refuses a command; the text is its own."""
+    """The proxy refused a command; the text is the proxy's reason."""
 
 
 def run_dir():
-    """The run directory that mpibctl would take."""
+    """Return the run directory that mpibctl would use."""
     if os.environ.get("MPIB_RUN_DIR"):
         return os.environ["MPIB_RUN_DIR"]
     own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nowhere", "mpib")
@@ -58,12 +58,12 @@ class Stats:
 
     def _line(self):
         line = self._lines.readline()
-        if not line.endswith("\n"):  # also in the middle of an answer
+        if not line.endswith("\n"):  # the end, or an incomplete answer
             raise ConnectionResetError("the proxy hung up")
         return json.loads(line)
 
     def ask(self, command):
-        """The data that a command such as "rails" or "conns 3" answers."""
+        """Send a command such as "rails" or "conns 3" and return its data."""
         if "\n" in command:
             raise ValueError("one command at a time")
         self._socket.sendall(command.encode() + b"\n")
@@ -73,12 +73,12 @@ class Stats:
         return answer["data"]
 
     def events(self, since=0):
-        """Those after number since that the proxy keeps, oldest first."""
+        """Return the events after number since that are stored, oldest first."""
         return self.ask(f"events {since}")["events"]
 
     def follow(self, since=None, pause=0.5):
-        """Events as they happen, for ever, over restarts of the proxy; from now
-        on, or after number since."""
+        """Yield new events forever, or those after number since. Restarts of the
+        proxy do not end this."""
         last = self.ask("events")["last"] if since is None else since
         while True:
             try:
@@ -87,7 +87,7 @@ class Stats:
                 self._again(pause)
                 continue
             if answer["last"] < last:
-                last = 0  # another proxy, whose numbers begin at 1
+                last = 0  # a new proxy, whose numbers begin at 1
                 continue
             for event in answer["events"]:
                 last = event["seq"]
@@ -95,8 +95,8 @@ class Stats:
             time.sleep(pause)
 
     def _again(self, pause):
-        """Connect anew, once a proxy has room; an Error if that one speaks
-        another protocol, which waiting does not mend."""
+        """Connect again, once a proxy accepts. If that proxy speaks another
+        protocol, raise Error, as waiting does not help."""
         while True:
             self.close()
             time.sleep(pause)
@@ -110,7 +110,7 @@ class Stats:
                     raise
 
     def close(self):
-        """Hang up."""
+        """Close the connection."""
         self._lines.close()
         self._socket.close()
 

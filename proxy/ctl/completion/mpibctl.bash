@@ -1,5 +1,5 @@
 # Completion for mpibctl(1); the installed mpibctl lists its own commands.
-_mpibctl_values() { # what an argument of this name can be
+_mpibctl_values() { # list possible values of the argument of this name
 	local ctl=$1
 
 	case $2 in
