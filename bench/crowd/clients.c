@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clients of the proxy that is measured, see crowd.h. */
+/* The clients of the measured proxy, see crowd.h. */
 #include "crowd/crowd.h"
 
 #include <errno.h>

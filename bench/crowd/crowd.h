@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many nodes for one proxy: a process that plays the other nodes of a cluster
- * (nodes.c), and one that is the clients of the proxy that is measured
- * (clients.c), asks the proxy (proxy.c) and measures (main.c). Played are only
- * the nodes' clients: brokers, engine and software rails are mpib's own. All
- * nodes have one engine, since an HCA in software for each would cost more than
- * what is measured.
+ * Many nodes for one proxy. One process simulates the other nodes of a cluster
+ * (nodes.c). The other process has the clients of the measured proxy
+ * (clients.c), queries that proxy (proxy.c) and measures it (main.c). Only the
+ * clients of the other nodes are simulated: their brokers, engine and software
+ * rails are mpib's own. The nodes share one engine, since a software HCA for
+ * each node would cost more than the measured proxy.
  */
 #ifndef BENCH_CROWD_H
 #define BENCH_CROWD_H
@@ -16,13 +16,13 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Clients of the proxy, each with a connection with each node. The first half
- * of them sends. */
+/* The number of the proxy's clients. Each has a connection with each node. The
+ * first half of the clients sends. */
 #define CROWD_CLIENTS 8u
 #define CROWD_SENDERS (CROWD_CLIENTS / 2)
-#define CROWD_BYTES 4096u /* of a message: enough for both rails */
+#define CROWD_BYTES 4096u /* bytes of a message: enough to use both rails */
 
-/* The stages that the two processes reach. */
+/* The stages of the benchmark, each with the process that enters it. */
 enum crowd_stage {
 	CROWD_OPENING,
 	CROWD_ACCEPTING, /* nodes: node[] is filled in */
@@ -36,28 +36,27 @@ struct crowd_world {
 	unsigned nodes;
 	const char *net; /* "127.44" */
 	_Atomic int stage; /* enum crowd_stage */
-	struct mpib_handle client[CROWD_CLIENTS]; /* of those that receive */
-	struct mpib_handle node[]; /* where the clients connect */
+	struct mpib_handle client[CROWD_CLIENTS]; /* of receiving clients */
+	struct mpib_handle node[]; /* to which the clients connect */
 };
 
 /* Enter the stage. */
 void crowd_say(struct crowd_world *w, enum crowd_stage stage);
 
-/* Run the process of the other nodes. It ends with its parent. */
+/* Run the other nodes in this process, which ends with its parent. */
 void crowd_nodes(struct crowd_world *w);
 
 /*
- * The clients: client k has connection i with node i; the first CROWD_SENDERS
- * clients send, the others receive. One thread. A call that fails ends the
- * program.
+ * The clients. Connection i of client k is with node i. The first CROWD_SENDERS
+ * clients send, the others receive. One thread. A failed call ends the program.
  */
 
-/* A lane with the first client's connection on it, which has one message under
- * way. */
+/* A lane with a connection of the first client, which has one message in
+ * flight. */
 struct crowd_talk {
 	struct mpib_request *req; /* NULL: none */
-	uint64_t posted, over; /* when, of the last message, ns */
-	uint64_t moved; /* end of the first message after mark, 0: not yet */
+	uint64_t posted, over; /* times of the last message, ns */
+	uint64_t moved; /* end of the first message after mark; 0: not yet */
 };
 
 struct crowd_clients {
@@ -74,26 +73,27 @@ struct crowd_clients {
 
 void crowd_attach(struct crowd_clients *c, struct crowd_world *w,
 		  const char *run_dir);
-/* Connect to each node as of another boot, which each link finds out:
- * afterwards there are links and no lanes. */
+/* Connect to each node with a wrong nonce, which the node refuses. Afterwards
+ * there are links but no lanes. */
 void crowd_links(struct crowd_clients *c);
-/* Connect the clients from to to - 1, all of which send or receive. */
+/* Connect the clients `from` to `to` - 1. They must all send, or all
+ * receive. */
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
-/* The first client is about to send. */
+/* Prepare the first client for sending. */
 void crowd_talk_begin(struct crowd_clients *c);
-/* Look at all messages once, and post new ones if the last has been complete for
- * pause_ns. */
+/* Test all messages once. On each lane whose last message completed pause_ns
+ * ago, post a new one. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
-/* A time from which on it counts whether messages of all lanes move. Posts one
- * on each lane that has none. crowd_moved() is when the last of all lanes did,
- * 0 before that. */
+/* Begin to observe, at time now, whether messages of all lanes complete. Posts
+ * a message on each lane that has none. crowd_moved() returns the time when
+ * each lane had completed one; 0: not yet. */
 void crowd_mark(struct crowd_clients *c, uint64_t now);
 uint64_t crowd_moved(const struct crowd_clients *c);
 
 /*
- * The proxy that is measured: its threads' CPU time and its memory of the
- * kernel, its rails of its admin socket. A question without an answer ends the
- * program.
+ * The measured proxy. The kernel tells the CPU time of its threads and its
+ * memory, and its admin socket tells the state of its rails. An unanswered
+ * query ends the program.
  */
 
 struct crowd_proxy {
@@ -101,13 +101,13 @@ struct crowd_proxy {
 	FILE *admin; /* socket */
 };
 
-/* Seconds since the threads began. */
+/* CPU seconds since the threads began. */
 struct crowd_cpu {
 	double control, shards;
 };
 
 struct crowd_memory {
-	/* Resident bytes; shared has clients' pages, too. */
+	/* Resident bytes; `shared` includes pages of clients. */
 	double anon, shared;
 };
 
@@ -119,10 +119,11 @@ struct crowd_rails {
 void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir);
 struct crowd_cpu crowd_cpu(const struct crowd_proxy *p);
 struct crowd_memory crowd_memory(const struct crowd_proxy *p);
-/* A command of mpibctl; dies unless it is obeyed. */
+/* Send a command of mpibctl. If it fails, end the program. */
 void crowd_order(const struct crowd_proxy *p, const char *command);
 struct crowd_rails crowd_rails(const struct crowd_proxy *p);
-/* Ask how all nodes are. How many answered, its own among them. */
+/* Ask for the state of all nodes. Return the number of nodes that answered,
+ * including the proxy's own. */
 unsigned crowd_cluster(const struct crowd_proxy *p);
 
 #endif

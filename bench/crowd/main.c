@@ -14,7 +14,7 @@
 #include "peer/internal.h"
 #include "peers/peer.h"
 
-#define PAUSE_NS 100000000ull /* of a lane between two messages */
+#define PAUSE_NS 100000000ull /* between two messages of a lane */
 #define ASK_NS 20000000ull
 #define PATIENCE_NS 120000000000ull
 #define KIB 1024.0
@@ -72,8 +72,8 @@ static void start_nodes(struct crowd_world *w)
 	_exit(0);
 }
 
-/* A link and a listener for each node, and six QPs, which in software are
- * sockets. */
+/* Check the limit of descriptors. Each node needs a link, a listener and six
+ * QPs, which are sockets on software rails. */
 static void want_descriptors(unsigned nodes)
 {
 	rlim_t want = 9 * (rlim_t)nodes + 200;
@@ -82,8 +82,8 @@ static void want_descriptors(unsigned nodes)
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		peer_die("getrlimit: %s", strerror(errno));
 	if (lim.rlim_max < want)
-		peer_die("%u nodes want %llu descriptors, and the limit is "
-			 "%llu (raise it with ulimit -n, or take fewer nodes)",
+		peer_die("%u nodes need %llu descriptors, but the limit is "
+			 "%llu (raise it with ulimit -n, or use fewer nodes)",
 			 nodes, (unsigned long long)want,
 			 (unsigned long long)lim.rlim_max);
 	lim.rlim_cur = lim.rlim_max;
@@ -152,7 +152,7 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 	say_memory("sender", one,
 		   engine_conn_bytes(true, MPIB_TABLE_SLOTS) +
 			   sizeof(struct peer_conn));
-	/* The first connection came with its lane. */
+	/* The first connection also made its lane. */
 	lane.anon -= one.anon;
 	lane.shared -= one.shared;
 	say_memory("lane", lane,
@@ -186,8 +186,8 @@ static void set_up(struct bench *b)
 	connect_all(b, &mem, grown(b, n, &mem));
 }
 
-/* Software rails and the other nodes continue to connect for a while: wait
- * until the proxy has been idle for half a second, at most ten seconds. */
+/* Wait until the proxy has been idle for half a second, at most ten seconds.
+ * Software rails and the other nodes continue to connect for a while. */
 static struct crowd_cpu settled(const struct bench *b)
 {
 	struct crowd_cpu now = crowd_cpu(&b->proxy), before;
@@ -265,8 +265,8 @@ static bool reached(const struct bench *b, const struct crowd_rails *want)
 	       now.failbacks >= want->failbacks;
 }
 
-/* Move messages until all lanes did so, and, with moved, until each has moved a
- * message. */
+/* Send messages until all lanes have failed over and returned as often as
+ * wanted. With moved, continue until each lane has moved a message. */
 static uint64_t until(struct bench *b, const char *name, bool moved,
 		      const struct crowd_rails *want)
 {
@@ -290,9 +290,9 @@ static uint64_t until(struct bench *b, const char *name, bool moved,
 	return there;
 }
 
-/* Play a fault of SOUT. Measure until each lane has moved a message that was
- * posted after the fault, until all lanes are fenced, and from the fault's end
- * until all have both rails. */
+/* Play a fault of SOUT. Measure the time until each lane has moved a message
+ * that was posted after the fault, the time until all lanes are fenced, and the
+ * time from the fault's end until all lanes have both rails. */
 static void fail_rail(struct bench *b, const char *name, const char *what)
 {
 	struct crowd_rails want = crowd_rails(&b->proxy);

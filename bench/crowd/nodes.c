@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The other nodes: a broker each, on an address of its own, and one engine for
- * all. One thread turns the brokers, and the engine's shard has its own. Node i
- * has CROWD_CLIENTS connections of one engine client, which serves as many
- * nodes as fit.
+ * The other nodes. Each has a broker with its own address, and all share one
+ * engine. One thread runs the brokers, and another one the engine's shard. Node
+ * i has CROWD_CLIENTS connections of an engine client. An engine client serves
+ * as many nodes as it has room for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 struct crowd_node {
 	struct mpib_broker *broker;
 	struct peer_client client;
-	struct rig_end end; /* receives what the first client sends */
+	struct rig_end end; /* receives from the first client */
 	uint32_t listener;
 };
 
@@ -43,7 +43,7 @@ struct crowd {
 	struct mpib_io watch;
 	struct mpib_timer tick;
 	struct crowd_node *node;
-	struct rig_node *part; /* an engine client each */
+	struct rig_node *part; /* each has an engine client */
 	struct crowd_lane *lanes;
 	bool called, talking;
 };
@@ -67,8 +67,9 @@ static bool has_lane(const struct crowd_node *n, const struct mpib_lane *lane)
 	return l;
 }
 
-/* Find the broker of a lane. The result is cached: an engine knows only one
- * broker, and a failing rail asks for all lanes at once. */
+/* Find the broker of a lane, as the engine has only one callback for all
+ * brokers. The result is cached, since a failing rail asks for all lanes at
+ * once. */
 static struct mpib_broker *owner_of(struct crowd *c, struct mpib_lane *lane)
 {
 	struct crowd_lane *l;
@@ -101,8 +102,8 @@ static void crowd_lane_send(void *ctx, struct mpib_lane *lane,
 		mpib_broker_events.lane_send(&b, lane, msg);
 }
 
-/* Connections break when the clients leave at the end; at other times that is a
- * fault. */
+/* Report a broken connection. At the end connections break since the clients
+ * leave; before that it is a fault. */
 static void crowd_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			      const char *why)
 {
@@ -184,7 +185,7 @@ static void open_engine(struct crowd *c)
 		open_part(c, tenant, i);
 }
 
-/* A peer asks for a node's state. */
+/* Answer a peer that asks for a node's state. */
 static void crowd_on_asked(void *arg)
 {
 	static struct mpib_node_report own = {
@@ -221,7 +222,7 @@ static void open_node(struct crowd *c, unsigned i)
 		   why);
 	asked.arg = n;
 	mpib_broker_inquirer(n->broker, &asked);
-	/* All brokers share the engine, so none of them watches it. */
+	/* All brokers share the engine, so no broker watches it. */
 	mpib_loop_del(&c->loop, &n->broker->engine_watch);
 	n->client = (struct peer_client){
 		.uid = getuid(),

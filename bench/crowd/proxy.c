@@ -12,7 +12,7 @@
 
 #include "peers/peer.h"
 
-/* The next line that the proxy says, valid until the one after it. */
+/* Read the next line of the proxy. It is valid until the following one. */
 static const char *hear(const struct crowd_proxy *p)
 {
 	static char *line;

@@ -75,9 +75,10 @@ void peer_args(int argc, char **argv, int min, int max, const char *words)
 			peer_wrong("%s is no option", argv[i]);
 	}
 	if (argc - 1 < min)
-		peer_wrong("%d arguments, and %d are needed", argc - 1, min);
+		peer_wrong("%d arguments, but %d are needed", argc - 1, min);
 	if (argc - 1 > max)
-		peer_wrong("%d arguments, and %d are the most", argc - 1, max);
+		peer_wrong("%d arguments, but at most %d are allowed", argc - 1,
+			   max);
 }
 
 uint64_t peer_size(const char *what, const char *text, uint64_t lo, uint64_t hi)
@@ -87,7 +88,7 @@ uint64_t peer_size(const char *what, const char *text, uint64_t lo, uint64_t hi)
 	const char *hit = len && text[len] ? strchr(suffixes, text[len]) : NULL;
 	uint64_t n = strtoull(text, NULL, 10);
 
-	/* At most 10 digits were taken, so no suffix can overflow 64 bits. */
+	/* At most 10 digits were parsed, so no suffix can overflow 64 bits. */
 	if (hit)
 		n <<= 10 * (hit - suffixes + 1);
 	if (!len || len > 10 || text[hit ? len + 1 : len] || n < lo || n > hi)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a connection of an ncclNet plugin in one process, turned by
- * hand, for bench/budget: callgrind counts the instructions of budget_sender()
- * and budget_receiver() alone, by object file.
+ * Both ends of a connection of an ncclNet plugin in one process, for
+ * bench/budget. The program makes the turns of both ends. callgrind counts only
+ * the instructions of budget_sender() and budget_receiver(), by object file.
  *
- *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]
+ * bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]
  *
- * prints the turns per message of each end. shared: the memory is a descriptor
- * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy
- * thread does: the posts that are due, then a test of each request under way.
- * Between turns the process sleeps, so that each turn finds what was moved
- * meanwhile; with spin it does not, so that all its system calls are the
- * plugin's.
+ * This prints the turns per message of each end. shared: the memory is a
+ * descriptor that the plugin registers, like a GPU's memory. In a turn, like
+ * NCCL's proxy thread, the program makes the posts that are due, then tests
+ * each request in flight. Between turns the process sleeps, so that each turn
+ * finds the data that arrived in between. With spin it does not sleep, so that
+ * all system calls are the plugin's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static void must(enum nccl_result res, const char *call)
 		peer_die("%s: error %d", call, (int)res);
 }
 
-/* Requests may end in any order; one that has ended is NULL. */
+/* Test all requests. They may end in any order, and an ended one is NULL. */
 static void test_all(struct plug_end *e)
 {
 	for (unsigned i = 0; i < e->posted; i++) {
@@ -62,8 +62,8 @@ static void test_all(struct plug_end *e)
 	}
 }
 
-/* budget_sender() and budget_receiver() are not inlined, so that callgrind can
- * count them alone by their names. */
+/* budget_sender() and budget_receiver() must not be inlined, so that callgrind
+ * can count only these functions, by their names. */
 __attribute__((noinline)) static void budget_sender(void)
 {
 	while (tx.posted < inflight) {
@@ -74,11 +74,11 @@ __attribute__((noinline)) static void budget_sender(void)
 				     tx.mr, &req),
 		     "isend");
 		if (!req)
-			break; /* the end does not know the receive yet */
+			break; /* the sender does not know the receive yet */
 		tx.req[tx.posted++] = req;
 	}
 	test_all(&tx);
-	tx.turns++; /* after it: a tail call would hide the name */
+	tx.turns++; /* last, as a tail call would hide the function's name */
 }
 
 __attribute__((noinline)) static void budget_receiver(void)
@@ -96,7 +96,7 @@ __attribute__((noinline)) static void budget_receiver(void)
 		rx.req[rx.posted++] = req;
 	}
 	test_all(&rx);
-	rx.turns++; /* after it: a tail call would hide the name */
+	rx.turns++; /* last, as a tail call would hide the function's name */
 }
 
 static void pause_turn(void)
@@ -133,7 +133,7 @@ static void connect_self(void)
 	must(perf_plug_close_listen(&plug, listening), "closeListen");
 }
 
-/* A sealed memfd. */
+/* Make a sealed memfd. */
 static int memory_fd(size_t bytes)
 {
 	int fd = memfd_create("bench-plug", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -194,5 +194,5 @@ int main(int argc, char **argv)
 		peer_die("what was received is not what was sent");
 	peer_say("turns_sender", (double)tx.turns / messages);
 	peer_say("turns_receiver", (double)rx.turns / messages);
-	_exit(0); /* do not measure tearing down */
+	_exit(0); /* do not measure the clean-up */
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long jobs stand still when a proxy is killed. This process has RANKS
- * clients at each of two proxies and CONNS connections between them, all of
- * which move 4 KiB messages, and REGIONS regions of BYTES together at each
- * receiving client. The second proxy is killed TIMES times; something else
- * starts it again.
+ * Measure how long jobs pause when a proxy is killed. This process has RANKS
+ * clients at each of two proxies, and CONNS connections between them. All
+ * connections move 4 KiB messages. Each receiving client has REGIONS regions,
+ * BYTES in total. This process kills the second proxy TIMES times; another
+ * program starts it again.
  *
  *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES
  *
  *   back_p50 back_p99    s from the kill until the next proxy listens
- *   first_p50 first_p99  s from then on, of each connection, until the first message
- *                        that was not over when the proxy was killed has arrived
+ *   first_p50 first_p99  s from then, for each connection, until the first
+ *                        message arrives that had not completed at the kill
  */
 #include <fcntl.h>
 #include <mpib/client.h>
@@ -38,7 +38,7 @@ struct line {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received;
 	char *from, *to;
-	bool waits; /* for the first message since the kill */
+	bool waits; /* the first message since the kill has not arrived */
 };
 
 static struct mpib_client *from[RANKS_MAX], *to[RANKS_MAX];
@@ -64,8 +64,8 @@ static struct mpib_client *client_of(const char *dir)
 	return c;
 }
 
-/* Memory that the next proxy has to register again, and that carries no
- * message. */
+/* Register memory without messages, only to let the next proxy register it
+ * again. */
 static void register_more(struct mpib_client *c, unsigned regions, size_t bytes)
 {
 	size_t each = bytes / regions / PAGE * PAGE;
@@ -133,7 +133,8 @@ static bool over(struct mpib_request **r)
 	return done;
 }
 
-/* True: a message has arrived. */
+/* Test and post the requests of a connection. Return whether a message has
+ * arrived. */
 static bool step(struct line *l)
 {
 	size_t size = MESSAGE;

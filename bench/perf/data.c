@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling and checking messages. */
+/* Fill and check messages. */
 #include "perf/data.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ uint64_t perf_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Cheaper than perf_mix(): filling must not take longer than sending. */
+/* Return the word at an index. This is cheaper than perf_mix(), since filling
+ * must not take longer than sending. */
 static uint64_t word_at(uint64_t key, uint64_t index)
 {
 	uint64_t x = (key + index) * 0x9e3779b97f4a7c15ull;
@@ -48,7 +49,8 @@ static uint64_t bytes_differing(uint64_t difference)
 	return n;
 }
 
-/* How many of len bytes (at most 8) at `at` differ from those of want. */
+/* Return how many of the len bytes (at most 8) at `at` differ from those of
+ * want. */
 static uint64_t differing(const char *at, size_t len, uint64_t want)
 {
 	uint64_t word = want;
@@ -84,8 +86,8 @@ uint64_t perf_data_touched(const void *buf, size_t len)
 	return n;
 }
 
-/* A hash of key and i gives two 32-bit numbers a and b; the value is a + rank *
- * b. */
+/* Return a + rank * b, where the 32-bit numbers a and b are a hash of key and
+ * i. */
 uint32_t perf_value(uint64_t key, uint64_t i, int rank)
 {
 	uint64_t bits = perf_mix(key + i);

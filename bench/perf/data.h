@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills new receive buffers, so that bytes that were not written are
+/* New receive buffers are filled with this byte, so that missing writes are
  * detected. */
 #define PERF_POISON 0xa5
 
@@ -26,15 +26,16 @@ static inline uint64_t perf_key(uint64_t key, uint64_t more)
  * bytes of key + number, so that successive messages always differ. */
 void perf_data_fill(void *buf, size_t len, uint64_t key, uint64_t number);
 
-/* How many bytes differ from what perf_data_fill() wrote. */
+/* Return how many bytes differ from those that perf_data_fill() writes. */
 uint64_t perf_data_check(const void *buf, size_t len, uint64_t key,
 			 uint64_t number);
 
-/* How many bytes are not PERF_POISON. */
+/* Return how many bytes are not PERF_POISON. */
 uint64_t perf_data_touched(const void *buf, size_t len);
 
-/* Element i of rank's input to the reduction. Sums are modulo 2^32, so that no
- * wrong bit is rounded away. perf_sum() is the sum over all ranks. */
+/* Return element i of rank's input to the reduction. perf_sum() returns the sum
+ * over all ranks. Sums are modulo 2^32, so that no wrong bit is rounded
+ * away. */
 uint32_t perf_value(uint64_t key, uint64_t i, int rank);
 uint32_t perf_sum(uint64_t key, uint64_t i, int nranks);
 

@@ -2,8 +2,8 @@
 /* Latency histograms. */
 #include "perf/hist.h"
 
-/* Each value below PERF_HIST_SUB has its own bucket; above, each power of two
- * is divided into PERF_HIST_SUB buckets. */
+/* Return the bucket of a value. Each value below PERF_HIST_SUB has its own
+ * bucket. Above, each power of two is divided into PERF_HIST_SUB buckets. */
 static unsigned int bucket_of(uint64_t ns)
 {
 	unsigned int shift, index;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of latencies. Buckets are at most 1/32 of their value wide, so
- * any number of samples takes a fixed size and quantiles are right to 3 %.
+ * A histogram of latencies, of fixed size. The width of a bucket is at most
+ * 1/32 of its value, so quantiles have an error of at most 3 %.
  */
 #ifndef PERF_HIST_H
 #define PERF_HIST_H
@@ -21,8 +21,8 @@ void perf_hist_add(struct perf_hist *h, uint64_t ns);
 
 void perf_hist_merge(struct perf_hist *to, const struct perf_hist *from);
 
-/* The quantile q (0..1) in ns, as the middle of its bucket. 0 without
- * samples. */
+/* Return the quantile q (0..1) in ns: the middle of its bucket, or 0 if there
+ * are no samples. */
 double perf_hist_quantile(const struct perf_hist *h, double q);
 
 #endif

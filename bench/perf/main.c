@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-perf: forks the ranks of this host, or is one of several hosts. */
+/* mpib-perf: run a test with the ranks of this host, or take part in a test of
+ * several hosts. */
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,13 +10,13 @@
 
 static struct perf_world *world;
 
-/* The kernel ends the ranks with their parent, see perf_ranks_start(). */
+/* Exit. The kernel ends the ranks with their parent, see perf_ranks_start(). */
 static void kill_all(int sig)
 {
 	_exit(128 + sig);
 }
 
-/* SIGINT ends a steady run; its results so far are then reported. */
+/* On SIGINT, end a steady run. Its results so far are then reported. */
 static void interrupted(int sig)
 {
 	if (!(world->opt.steady_seconds > 0) ||
@@ -23,7 +24,7 @@ static void interrupted(int sig)
 		kill_all(sig);
 }
 
-/* All nodes are on this host. */
+/* Run a test whose nodes are all on this host. */
 static int run_here(const struct perf_options *opt)
 {
 	struct perf_world *w = perf_world_new(opt, -1);

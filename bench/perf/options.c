@@ -89,7 +89,7 @@ static const struct option longopts[] = {
 	{ "rendezvous", required_argument, NULL, OPT_RENDEZVOUS },
 	{ "expect", required_argument, NULL, OPT_EXPECT },
 	{ "serial", no_argument, NULL, OPT_SERIAL },
-	/* As nccl-tests name them. */
+	/* The names of nccl-tests. */
 	{ "minbytes", required_argument, NULL, OPT_MIN },
 	{ "maxbytes", required_argument, NULL, OPT_MAX },
 	{ "stepfactor", required_argument, NULL, OPT_FACTOR },
@@ -100,7 +100,7 @@ static const struct option longopts[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Options about several hosts. */
+/* Parse the options for several hosts. */
 static int take_hosts(struct perf_options *opt, int c, const char *arg)
 {
 	switch (c) {
@@ -243,7 +243,8 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 
 static int no_option(char **argv, const char *shorts)
 {
-	/* getopt_long() has not moved past a word with further letters. */
+	/* Use optopt, since getopt_long() has not moved past a word with
+	 * further letters. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
 		return perf_bad("command line: -%c is no option (see --help)",
 				optopt);
@@ -351,40 +352,42 @@ const char perf_help[] =
 	"  --plugin PATH        the plugin (libnccl-net-mpib.so, as ld.so finds it)\n"
 	"  --abi N              force ABI version 8..12 (default: newest)\n"
 	"  --dev N|near|all     device of the plugin (0); near: each rank of a\n"
-	"                       node has its own, all: a rank uses all of them\n"
-	"  --nodes DIR,DIR...   one node per run dir; MPIB_RUN_DIR of its ranks\n"
-	"  --ranks-per-node N   (1, or 2 without --nodes)\n"
-	"  --order cyclic|block deal ranks out over the nodes, or fill a node\n"
-	"                       first (cyclic: every hop leaves the node)\n"
-	"  --pin                each rank on its share of the CPUs, by node\n"
+	"                       node has its own; all: a rank uses them all\n"
+	"  --nodes DIR,DIR...   one node per directory, which is MPIB_RUN_DIR\n"
+	"                       of the node's ranks\n"
+	"  --ranks-per-node N   ranks of each node (1, or 2 without --nodes)\n"
+	"  --order cyclic|block cyclic: neighbours in the ring are on other\n"
+	"                       nodes; block: fill one node after another\n"
+	"                       (cyclic)\n"
+	"  --pin                pin each rank to a part of the CPUs\n"
 	"  --env [NODE:]K=V     environment of the ranks, may be repeated\n"
 	"\n"
 	"Several hosts\n"
 	"  --server             serve tests until a signal comes\n"
-	"  --client HOST,...    a node here, and one at each server\n"
+	"  --client HOST,...    run a node here, and one at each server\n"
 	"  --port N             TCP port of servers (18600), or of rank 0\n"
-	"  --listen ADDRESS     of a server, or of rank 0 (all)\n"
-	"  --once               the server ends after a test\n"
-	"  --rendezvous HOST    where rank 0 runs, if the launcher does not say\n"
-	"  --launcher auto|none be a rank of the launcher that started this (auto)\n"
-	"  --expect GB/S        check: what a pair should move; 0: judge no speed\n"
+	"  --listen ADDRESS     address of a server, or of rank 0 (all)\n"
+	"  --once               end the server after one test\n"
+	"  --rendezvous HOST    host of rank 0, if the launcher sets none\n"
+	"  --launcher auto|none auto: be a rank if started by one (auto)\n"
+	"  --expect GB/S        check: speed that a pair should have; 0: any\n"
 	"  --serial             check: one pair at a time\n"
 	"\n"
 	"Measurement\n"
 	"  --pattern P          sendrecv (ranks in a ring), stream (even ranks\n"
 	"                       send, odd ones receive), ring (all-reduce),\n"
 	"                       reduce-scatter, all-gather, alltoall, pingpong\n"
-	"                       or nccl: slots, steps and groups as NCCL has\n"
-	"                       them (sendrecv)\n"
+	"                       or nccl: with slots, steps and groups as in\n"
+	"                       NCCL (sendrecv)\n"
 	"  -b, --min S          first size in bytes, suffixes K M G (0)\n"
 	"  -e, --max S          last size (64M)\n"
 	"  -f, --factor F       next size is F times the last (2)\n"
 	"  -n, --iters N        timed iterations (20)\n"
-	"  -w, --warmup N       iterations before them (5)\n"
+	"  -w, --warmup N       iterations before the timed ones (5)\n"
 	"  --channels N         connections per pair of neighbours (1; nccl and\n"
 	"                       check: 4)\n"
 	"  --inflight N         requests outstanding on a connection (8)\n"
-	"  --chunk S            bytes of one isend (512K); 0: all in one\n"
+	"  --chunk S            bytes of one isend (512K); 0: a single isend\n"
 	"  --memory M           private: ordinary memory; sealed: a sealed memfd,\n"
 	"                       which needs no copy (private)\n"
 	"  --group N            buffers of one irecv, 1..8 (1)\n"
@@ -392,20 +395,20 @@ const char perf_help[] =
 	"  --steady N|Ns        one size for N iterations or N seconds\n"
 	"  --early-completion   preload irecv's request with the hint 0x1\n"
 	"  --churn              register and deregister while traffic runs\n"
-	"  --seed N             of the data and of random sizes (1)\n"
+	"  --seed N             seed of the data and of random sizes (1)\n"
 	"\n"
 	"Output\n"
 	"  -c, --check 0|1      compare every byte of every message, of warm-up\n"
-	"                       and timed iterations; 0: none (1)\n"
-	"  --json FILE|-        everything, as JSON too\n"
-	"  --timeout S          give up when nothing moves for S seconds (30)\n"
-	"  -v, --verbose        the plugin's INFO lines too\n"
+	"                       and timed iterations; 0: do not compare (1)\n"
+	"  --json FILE|-        also write all results as JSON\n"
+	"  --timeout S          give up after S seconds without progress (30)\n"
+	"  -v, --verbose        also print the plugin's INFO lines\n"
 	"  -h, --help  --version\n"
 	"\n"
-	"time, algbw and busbw are as in nccl-tests; time is that of the\n"
-	"slowest rank, and in pingpong half a round trip. p50 and p99 are of\n"
-	"one message, from isend to its end, or in pingpong of half a round\n"
-	"trip. cpu is in seconds\n"
-	"per GB (10^9 bytes) that all ranks together sent. The clock stands\n"
-	"still while data is made and compared, but for --random-sizes and nccl.\n"
+	"time, algbw and busbw are defined as in nccl-tests. time is that of\n"
+	"the slowest rank. p50 and p99 are of one message, from isend to its\n"
+	"end. In pingpong, all times are of half a round trip. cpu is in\n"
+	"seconds per GB (10^9 bytes) that all ranks together sent. The clock\n"
+	"is stopped while data is made and compared, except with\n"
+	"--random-sizes and nccl.\n"
 	"Exit status: 0 all data right, 1 not, 2 bad arguments.\n";

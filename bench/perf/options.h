@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of mpib-perf; it is checked before any rank starts. */
+/* The command line of mpib-perf. It is checked before any rank starts. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
@@ -20,7 +20,7 @@
 enum perf_pattern {
 	PERF_SENDRECV,
 	PERF_STREAM,
-	PERF_RING, /* this and the next two: see pattern.h */
+	PERF_RING, /* for this and the next two, see pattern.h */
 	PERF_REDUCE_SCATTER,
 	PERF_ALL_GATHER,
 	PERF_ALLTOALL,
@@ -32,14 +32,14 @@ enum perf_pattern {
 /* The role of a process of mpib-perf. */
 enum perf_role {
 	PERF_LOCAL, /* fork the ranks of all nodes on this host */
-	PERF_SERVER, /* waits for tests that other hosts ask for */
-	PERF_CLIENT, /* tests with the servers of other hosts, and reports */
-	PERF_CHECK, /* tests each pair of servers, and reports */
-	PERF_LAUNCHED, /* is one rank, started by srun, mpirun or torchrun */
-	PERF_NODE, /* of any of these: forks the ranks of one node */
+	PERF_SERVER, /* wait for tests that other hosts request */
+	PERF_CLIENT, /* test with the servers of other hosts, and report */
+	PERF_CHECK, /* test each pair of servers, and report */
+	PERF_LAUNCHED, /* be one rank, started by srun, mpirun or torchrun */
+	PERF_NODE, /* a child of any of these: fork the ranks of one node */
 };
 
-/* One --env: a variable for the ranks of a node; node is -1 for every node. */
+/* An option --env: a variable for the ranks of a node; -1: of all nodes. */
 struct perf_env {
 	int node;
 	char *name;
@@ -47,15 +47,15 @@ struct perf_env {
 };
 
 #define PERF_DEVICES_MAX 16
-#define PERF_DEV_NEAR (-1) /* a node's ranks take turns at the devices */
-#define PERF_DEV_ALL (-2) /* so do the connections of each rank */
+#define PERF_DEV_NEAR (-1) /* spread a node's ranks over the devices */
+#define PERF_DEV_ALL (-2) /* spread each rank's connections over them */
 
 struct perf_options {
 	const char *plugin;
 	int abi; /* 0: the newest version the plugin has */
 	int dev; /* or one of PERF_DEV_ */
 	int nnodes;
-	char *nodes[PERF_NODES_MAX]; /* NULL: leave MPIB_RUN_DIR alone */
+	char *nodes[PERF_NODES_MAX]; /* NULL: do not set MPIB_RUN_DIR */
 	int ranks_per_node;
 	bool block_order; /* ranks 0..n-1 on node 0, not round robin */
 	bool pin;
@@ -72,8 +72,8 @@ struct perf_options {
 	int group;
 	uint64_t seed;
 	const char *json;
-	uint64_t random_sizes; /* messages per connection; 0: other mode */
-	uint64_t steady_count; /* iterations; 0: other mode */
+	uint64_t random_sizes; /* messages per connection; 0: another mode */
+	uint64_t steady_count; /* iterations; 0: another mode */
 	double steady_seconds;
 	double timeout;
 	bool early_completion;
@@ -81,7 +81,7 @@ struct perf_options {
 	bool verbose;
 	struct perf_env env[PERF_ENV_MAX];
 	int nenv;
-	/* Several hosts. */
+	/* Options for several hosts. */
 	enum perf_role role;
 	char *hosts[PERF_NODES_MAX]; /* of --client or check */
 	int nhosts;
@@ -90,12 +90,12 @@ struct perf_options {
 	bool once;
 	bool no_launcher;
 	int rank; /* of PERF_LAUNCHED */
-	bool leads; /* PERF_LAUNCHED: the first of its host */
-	/* Number of the rank among the ranks of its host, their number. */
+	bool leads; /* PERF_LAUNCHED: the first rank of its host */
+	/* The rank's index among the ranks of its host, and their number. */
 	int place, places;
-	uint64_t job; /* tells the jobs of a launcher apart */
-	char rendezvous[256]; /* host of rank 0, "" unknown */
-	double expect; /* check: GB/s; 0: none; < 0: by the rails' speed */
+	uint64_t job; /* distinguishes the jobs of a launcher */
+	char rendezvous[256]; /* host of rank 0; "": unknown */
+	double expect; /* check: GB/s; 0: any; < 0: from the rails' speed */
 	bool serial; /* check: one pair at a time */
 };
 
@@ -105,18 +105,17 @@ enum perf_parse {
 	PERF_PARSE_BAD, /* the error is on stderr, in one line */
 };
 
-/* Fills opt, whose strings point into argv or are freed by
- * perf_options_free(). */
+/* Fill opt. Its strings point into argv, or perf_options_free() frees them. */
 enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 				   char **argv);
 void perf_options_free(struct perf_options *opt);
 
-/* Print one line on stderr: what is wrong with the command line and what would
- * be right. Returns -EINVAL, for callers to return. */
+/* Print one line to stderr that says what is wrong and what would be right.
+ * Returns -EINVAL, for callers to return. */
 int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Second half of parsing: set the defaults that depend on other options, and
- * refuse options that contradict each other (-EINVAL after perf_bad()). */
+/* Do the second half of parsing: set the defaults that depend on other options.
+ * Refuse options that contradict each other (-EINVAL after perf_bad()). */
 int perf_options_settle(struct perf_options *opt);
 
 extern const char perf_help[];
@@ -125,10 +124,10 @@ extern const char perf_help[];
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
 
 const char *perf_pattern_name(enum perf_pattern pattern);
-/* True: ring.h runs the pattern. */
+/* Return whether ring.h runs the pattern. */
 bool perf_is_ring(const struct perf_options *opt);
 
-/* The node that rank runs on, and the number of the rank on that node. */
+/* Return the node on which rank runs, and the rank's index on that node. */
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
 
@@ -138,22 +137,23 @@ static inline bool perf_is_steady(const struct perf_options *opt)
 	return opt->steady_count || opt->steady_seconds > 0;
 }
 
-/* Return whether data is checked within the timed part, since the buffers are
- * used again at once. */
+/* Return whether data is checked within the timed part. That is necessary if
+ * the buffers are used again immediately. */
 static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;
 }
 
 /*
- * If the environment is that of one rank of several, set role, rank, nnodes,
- * job and where rank 0 is. Options that say how many ranks run on this host, or
- * --launcher none, mean that it is not. 0, or -EINVAL after a line on stderr.
+ * If a launcher started this process as one of several ranks, set role, rank,
+ * nnodes, job and the host of rank 0. The launcher is ignored after --launcher
+ * none and after options that say how many ranks run on this host. Returns 0,
+ * or -EINVAL after a line on stderr.
  */
 int perf_launcher_find(struct perf_options *opt);
 
-/* The first host of a Slurm node list: "a[03-05,9],b" gives "a03". False if
- * that is none or longer than len. */
+/* Get the first host of a Slurm node list, such as "a03" of "a[03-05,9],b".
+ * False: there is none, or it is longer than len. */
 bool perf_launcher_first(const char *list, char *host, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The patterns other than ring and nccl. The bytes that an iteration sends to a
- * peer are cut into chunks, one message each; chunk k goes by channel
+ * peer are cut into chunks. Each chunk is a message, and chunk k uses channel
  * k % channels.
  */
 #include "perf/pattern.h"
@@ -12,8 +12,8 @@
 
 /* Bytes of all buffers of a rank, unless one iteration needs more. */
 #define RANK_MEMORY (32ull << 20)
-/* Bounds a batch of small iterations, so that data is checked several times a
- * second. */
+/* The maximum number of iterations in a batch, so that data is checked several
+ * times a second. */
 #define ITERS_MAX 4096
 #define LINE 64
 
@@ -66,8 +66,9 @@ bool perf_lap_end(struct perf_rank *r, const struct perf_lap *lap, bool timed,
 		return false;
 	if (!timed)
 		return true;
-	/* Between hosts a barrier is a round trip of TCP, which is no part of
-	 * what is measured; the report takes the slowest rank. */
+	/* Between hosts a barrier takes a round trip of TCP, which must not be
+	 * measured, so use the rank's own time. The report uses the slowest
+	 * rank. */
 	res->seconds += r->w->node < 0 ? perf_now() - lap->begun : own;
 	res->cpu += cpu;
 	if (!lap->leads)
@@ -112,7 +113,7 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	return count;
 }
 
-/* Bytes that one peer gets in an iteration. */
+/* Return the bytes that one peer gets in an iteration. */
 static uint64_t share(const struct perf_options *opt, uint64_t size)
 {
 	return opt->pattern == PERF_ALLTOALL ? size / (unsigned)opt->nranks
@@ -155,13 +156,13 @@ struct pattern_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes; /* to each peer, per iteration */
+	uint64_t bytes; /* sent to each peer per iteration */
 	uint64_t chunk, chunks;
 	uint64_t stride, fit; /* bytes between iterations; how many fit */
 	double last_pong;
 };
 
-/* Chunks of the stream's channel in one iteration. */
+/* Return the number of chunks of the stream's channel in one iteration. */
 static uint64_t per_iteration(const struct perf_stream *s)
 {
 	const struct pattern_run *run = s->arg;
@@ -182,8 +183,8 @@ static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 	*len = left < run->chunk ? left : run->chunk;
 }
 
-/* Return whether the latency of iteration iter counts. The first one of a batch
- * waits for the other rank to begin, so in large batches it is left out. */
+/* Return whether the latency of iteration iter counts. In large batches the
+ * first one does not count, as it waits until the other rank begins. */
 static bool counts(const struct pattern_run *run, uint64_t iter)
 {
 	return run->batch->timed && (iter > 0 || run->batch->iters < 64);
@@ -207,8 +208,9 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	}
 }
 
-/* Ping-pong: the lower rank sends after the answer to its last ping, the higher
- * rank after it has received a ping. */
+/* In ping-pong, return whether this rank may send message i. The lower rank
+ * sends after the answer to its last ping, the higher rank after it has
+ * received a ping. */
 static bool my_turn(struct perf_stream *s, uint64_t i)
 {
 	const struct pattern_run *run = s->arg;
@@ -218,7 +220,7 @@ static bool my_turn(struct perf_stream *s, uint64_t i)
 	return other->done >= (s->self < s->peer ? iter : iter + 1) * per;
 }
 
-/* Messages of the stream before this batch. */
+/* Return the number of messages of the stream before this batch. */
 static uint64_t before(const struct perf_stream *s)
 {
 	const struct pattern_run *run = s->arg;
@@ -245,8 +247,8 @@ static bool prepare(struct perf_stream *s)
 	return true;
 }
 
-/* How many bytes of the gap between two iterations were written; nothing may
- * write there. The gap follows the last chunk, so other chunks give 0. */
+/* Return how many bytes of the gap between two iterations were written, which
+ * is an error. The gap follows the last chunk; for other chunks, return 0. */
 static uint64_t beyond(const struct pattern_run *run, const char *end,
 		       uint64_t k)
 {
@@ -268,7 +270,7 @@ static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
 	wrong = perf_data_check(addr, len, key, number) +
 		beyond(run, addr + len,
 		       i % per * channels + (unsigned)s->channel);
-	/* With early completion the plugin need not report the size. */
+	/* With early completion the plugin may leave the size out. */
 	perf_stream_judge(run->r->w, s, number, len,
 			  s->early ? len : s->size[i], wrong, run->res);
 }
@@ -340,7 +342,7 @@ static bool run_chunks(struct perf_rank *r, const struct perf_batch *batch,
 bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
 		      struct perf_result *res)
 {
-	/* In pingpong it is the round trip that is measured. */
+	/* In pingpong, measure the round trip. */
 	for (int i = 0; i < r->nsend; i++)
 		r->stream[i].took =
 			batch->timed && r->w->opt.pattern != PERF_PINGPONG

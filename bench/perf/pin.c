@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinning a rank to its share of the CPUs. */
+/* Pin a rank to its part of the CPUs. */
 #include "perf/pin.h"
 
 #include <errno.h>

@@ -3,9 +3,10 @@
 #define PERF_PIN_H
 
 /*
- * Pin this process, and the threads that it creates from now on, to a part of
- * the CPUs that it may use: number `place` of `shares` equal parts, each at
- * least one CPU. With more shares than CPUs, processes share CPUs. 0 or -errno.
+ * Pin this process, and the threads that it creates later, to a part of the
+ * CPUs that it may use. The part is number `place` of `shares` equal parts,
+ * each at least one CPU. If there are fewer CPUs than parts, processes share
+ * CPUs. Returns 0 or -errno.
  */
 int perf_pin(int place, int shares);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a plugin and calling the table of its ABI version. */
+/* Load a plugin, and call the table of its ABI version. */
 #include "perf/plug.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 #include "perf/options.h"
 
-/* The table as version n, for members that differ between versions. */
+/* The table as that of version n, for members that differ between versions. */
 #define TABLE(p, n) ((const struct nccl_net_v##n *)(p)->table)
 /* For members that are the same in every version. */
 #define ANY(p) TABLE(p, 12)
@@ -70,7 +70,8 @@ static enum nccl_result init(struct perf_plug *p)
 	case 10:
 		return TABLE(p, 10)->init(p->log, no_profiler);
 	default:
-		/* A job's number: one for all ranks that this run has here. */
+		/* The number of the job: the parent's pid, which is the same
+		 * for all ranks of this run on this host. */
 		return TABLE(p, 12)->init(
 			&p->ctx, 0x6d70696200000000 | (uint64_t)getppid(),
 			&config, p->log, no_profiler);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks of this host, a process each. The main thread of a rank acts as
- * NCCL's Service thread, which connects, registers and closes; a second thread
+ * The ranks of this host. Each is a process. The main thread of a rank acts as
+ * NCCL's Service thread, which connects, registers and closes. A second thread
  * acts as NCCL's Progress thread and runs the rows.
  */
 #include "perf/rank.h"
@@ -25,7 +25,7 @@
 #include "perf/pin.h"
 #include "perf/report.h"
 
-/* True if res is success; otherwise report the failed call. */
+/* Return whether res is success; if not, report the failed call. */
 static bool succeeded(struct perf_rank *r, const char *call,
 		      enum nccl_result res)
 {
@@ -36,7 +36,7 @@ static bool succeeded(struct perf_rank *r, const char *call,
 	return false;
 }
 
-/* The device for a connection of the rank. */
+/* Return the device for a connection of the rank. */
 static int device_of(const struct perf_rank *r, int peer, int channel)
 {
 	const struct perf_options *opt = &r->w->opt;
@@ -127,8 +127,8 @@ static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
 			 perf_plug_close_listen(&r->plug, *lcomm));
 }
 
-/* Like NCCL's Service thread: call connect or accept of each pending connection
- * again until all are connected. */
+/* Call connect or accept of each pending connection again and again until all
+ * are connected, like NCCL's Service thread. */
 static bool connect_all(struct perf_rank *r, void **lcomm)
 {
 	struct copy *copy = calloc((size_t)r->nsend + 1, sizeof(*copy));
@@ -164,8 +164,8 @@ static bool connect_all(struct perf_rank *r, void **lcomm)
 	return ok;
 }
 
-/* Create the rank's streams and connect all of them. The caller frees the list of
- * streams. */
+/* Create the rank's streams and connect all of them. The caller frees the list
+ * of streams. */
 static bool connect_rank(struct perf_rank *r)
 {
 	size_t most = 2 * (size_t)r->w->opt.nranks * (size_t)r->w->opt.channels;
@@ -183,7 +183,7 @@ static bool connect_rank(struct perf_rank *r)
 	add_streams(r, true);
 	add_streams(r, false);
 	ok = listen_all(r, lcomm);
-	/* From other nodes the handles come with this barrier. */
+	/* This barrier also brings the handles of other nodes. */
 	if (ok && r->w->node >= 0)
 		ok = perf_world_barrier(r->w);
 	ok = ok && connect_all(r, lcomm);
@@ -191,8 +191,8 @@ static bool connect_rank(struct perf_rank *r)
 	return ok;
 }
 
-/* Map a new buffer. MAP_FAILED with errno set on error. *fd is the memfd, or -1
- * for private memory. */
+/* Map a new buffer. On an error, return MAP_FAILED with errno set. *fd becomes
+ * the memfd, or -1 for private memory. */
 static void *buffer_new(const struct perf_options *opt, size_t len, int *fd)
 {
 	void *mem;
@@ -245,8 +245,8 @@ static bool register_rank(struct perf_rank *r)
 				"no memory for buffers (give a smaller --max)");
 			return false;
 		}
-		/* Poison, so that a message that never came is not taken for
-		 * one that is all zeros. */
+		/* Poison the buffer, so that a missing message differs from one
+		 * that is all zeros. */
 		memset(s->mem, PERF_POISON, s->mem_len);
 		if (!succeeded(r, fd < 0 ? "regMr" : "regMrDmaBuf",
 			       reg(r, s, fd)))
@@ -293,8 +293,8 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	/* Other nodes have other CPUs, but each rank of a launcher is a
-	 * node. */
+	/* With several hosts, other nodes have other CPUs. But a launcher makes
+	 * each rank a node. */
 	bool several = opt->role != PERF_LOCAL;
 	int node =
 		several ? opt->place % opt->places : perf_rank_node(opt, rank);
@@ -342,13 +342,13 @@ static bool start_plugin(struct perf_rank *r)
 	return true;
 }
 
-/* Return whether a steady run continues. Rank 0 decides for all ranks: a rank
- * that continued alone would wait for ever. */
+/* Return whether a steady run continues. Rank 0 decides for all ranks, since a
+ * rank that continued alone would wait forever. */
 static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;
 
-	/* Nodes without rank 0 learn it from the hub. */
+	/* The hub tells the decision to nodes without rank 0. */
 	if (r->rank == 0)
 		atomic_store(&w->more, !atomic_load(&w->enough) &&
 					       perf_now() - begun <
@@ -356,7 +356,8 @@ static bool goes_on(struct perf_rank *r, double begun)
 	return perf_world_barrier(w) && atomic_load(&w->more);
 }
 
-/* With several hosts the hub decides. */
+/* Report the progress of a run on this host. With several hosts, the hub
+ * reports it. */
 static void tell(struct perf_rank *r)
 {
 	int row = atomic_load(&r->w->row);
@@ -368,8 +369,8 @@ static void tell(struct perf_rank *r)
 	perf_report_progress(r->w, row, &sums);
 }
 
-/* Run iters iterations. With checking they are cut into batches that fit into
- * the buffers; without, they are one batch. */
+/* Run iters iterations. If data is checked, cut them into batches that fit into
+ * the buffers; otherwise they are one batch. */
 static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
 		      struct perf_result *res)
 {
@@ -419,7 +420,7 @@ static void *progress(void *arg)
 	struct perf_rank *r = arg;
 
 	for (int row = 0; row < r->w->rows; row++) {
-		/* All ranks store the same. */
+		/* All ranks store the same value. */
 		atomic_store(&r->w->row, row);
 		if (!one_row(r, row))
 			return NULL;
@@ -432,8 +433,8 @@ static void *progress(void *arg)
 	return r;
 }
 
-/* Until the Progress thread ends, register and deregister unused memory from
- * this thread, as NCCL's Service thread may. */
+/* Until the Progress thread ends, register and deregister unused memory on this
+ * thread, as NCCL's Service thread may do. */
 static void churn(struct perf_rank *r, pthread_t thread, void **out)
 {
 	static char mem[65536];
@@ -487,7 +488,7 @@ static bool close_all(struct perf_rank *r)
 	return ok && succeeded(r, "finalize", perf_plug_finalize(&r->plug));
 }
 
-/* All that a forked rank does. Returns its exit status. */
+/* Run a forked rank. Return its exit status. */
 static int rank_main(struct perf_world *w, int rank)
 {
 	struct perf_rank r = { .w = w, .rank = rank };
@@ -518,7 +519,7 @@ int perf_ranks_start(struct perf_world *w)
 {
 	pid_t parent = getpid();
 
-	/* A rank must not write what this process has not written yet. */
+	/* Flush, as a rank would otherwise write the buffered text again. */
 	fflush(stdout);
 	children = 0;
 	for (int i = 0; i < w->opt.nranks; i++) {
@@ -553,7 +554,8 @@ void perf_ranks_kill(void)
 	}
 }
 
-/* The rank that was pid; -1: none. It is no child any more. */
+/* Return the rank with that pid, and forget the pid, as it has ended. -1: there
+ * is none. */
 static int ended(pid_t pid)
 {
 	for (int i = 0; i < children; i++) {

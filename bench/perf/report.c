@@ -20,7 +20,7 @@ static double bus_factor(const struct perf_options *opt)
 								  : 1;
 }
 
-/* Speeds of a row in which `senders` ranks sent `sent` bytes. */
+/* Compute the speeds of a row in which `senders` ranks sent `sent` bytes. */
 static void set_speed(struct perf_row *row, const struct perf_options *opt,
 		      double slowest, uint64_t sent, int senders)
 {
@@ -105,7 +105,7 @@ bool perf_save_json(const char *path, const json_t *all)
 	ok = f &&
 	     json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
 	     fputc('\n', f) != EOF;
-	/* A full disk may be reported only by fclose(). */
+	/* Check fclose(), as only that may report a full disk. */
 	if (f && own)
 		ok = fclose(f) == 0 && ok;
 	if (!ok)
@@ -169,13 +169,13 @@ static void print_row(const struct perf_world *w, const struct perf_row *row)
 	printf("\n");
 }
 
-/* n, or null if this run compares nothing. */
+/* Return n, or null if this run compares no data. */
 static json_t *count_of(const struct perf_world *w, uint64_t n)
 {
 	return w->opt.check ? json_integer((json_int_t)n) : json_null();
 }
 
-/* A measured value, or null where it was not measured. */
+/* Return a measured value, or null if it was not measured. */
 static json_t *measured(double n)
 {
 	return n < 0 ? json_null() : json_real(n);
@@ -231,7 +231,7 @@ static void print_checks(const struct perf_world *w, const struct perf_row *sum)
 	printf("\n");
 }
 
-/* The values of the last line of progress. */
+/* The values in the last line of progress. */
 static struct {
 	int row; /* plus 1 */
 	double at, seconds, moved;

@@ -10,17 +10,17 @@
 /* The results of one row over all ranks. */
 struct perf_row {
 	uint64_t size, count, wrong, wrong_messages;
-	uint64_t messages, bytes; /* that were compared */
-	uint64_t iters; /* timed; with random sizes 1 */
-	double checking; /* longest time that a rank compared, s */
-	double seconds; /* of one iteration, slowest rank */
+	uint64_t messages, bytes; /* compared */
+	uint64_t iters; /* timed iterations; with random sizes 1 */
+	double checking; /* s; longest time that a rank compared data */
+	double seconds; /* of one iteration of the slowest rank */
 	double algbw, busbw; /* GB/s */
-	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
-	double p50, p90, p99, p999; /* us, < 0 where not measured */
+	double cpu_ranks, cpu_proxies; /* s per GB sent; < 0: unknown */
+	double p50, p90, p99, p999; /* us; < 0: not measured */
 };
 
-/* The part of that time for one direction: in pingpong the directions
- * alternate. */
+/* Return the part of a time that is for one direction: in pingpong half of it,
+ * as the directions alternate. */
 static inline double perf_one_way(const struct perf_options *opt, double s)
 {
 	return opt->pattern == PERF_PINGPONG ? s / 2 : s;
@@ -29,17 +29,18 @@ static inline double perf_one_way(const struct perf_options *opt, double s)
 struct perf_row perf_row_make(const struct perf_world *w, int i);
 
 void perf_report_header(const struct perf_world *w);
-/* Called while row i runs: at most once a second a line about the time since
- * the last one. */
+/* While row i runs: print at most once a second a line about the time since the
+ * last line. */
 void perf_report_progress(const struct perf_world *w, int i,
 			  const struct perf_sums *now);
-/* Called when all ranks have ended row i. */
+/* Print row i, which all ranks have ended. */
 void perf_report_row(const struct perf_world *w, int i);
-/* Print the sums and write the JSON. True when no message was wrong. */
+/* Print the sums and write the JSON. Returns whether all messages were
+ * right. */
 bool perf_report(const struct perf_world *w);
 
-/* Write the file of --json, "-" for standard output. False after a line on
- * stderr. */
+/* Write the file of --json; "-" is standard output. On failure, print a line to
+ * stderr and return false. */
 bool perf_save_json(const char *path, const json_t *all);
 
 #endif

@@ -8,11 +8,11 @@
 #include "perf/data.h"
 
 /*
- * The send stream's memory holds the data. The receive stream's memory holds a
- * slot for each message in flight, which is then added to or copied into the
- * data. A segment is one rank's part of the data; step s of 2 (n - 1) sends
- * segment (rank - s) mod n. The first n - 1 steps are the reduce-scatter, the
- * others the all-gather.
+ * The send stream's memory holds the data. The receive stream's memory has a
+ * slot for each message in flight. A received message is added to the data or
+ * copied into it. A segment is one rank's part of the data. Step s of 2 (n - 1)
+ * sends segment (rank - s) mod n. The first n - 1 steps are the reduce-scatter,
+ * the others the all-gather.
  */
 struct ring {
 	struct perf_rank *r;
@@ -26,8 +26,8 @@ struct ring {
 	uint64_t seg; /* words of each segment except the last */
 	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
-	uint64_t slot; /* bytes */
-	uint64_t first, steps; /* of those of an all-reduce */
+	uint64_t slot; /* bytes of a slot */
+	uint64_t first, steps; /* first step of an all-reduce; number */
 	int n, rank;
 };
 
@@ -59,13 +59,13 @@ size_t perf_ring_memory(const struct perf_options *opt, bool sends, int streams)
 	return (size_t)(slot * PERF_INFLIGHT_MAX);
 }
 
-/* The step of message i. */
+/* Return the step of message i. */
 static uint64_t step_of(const struct ring *g, uint64_t i)
 {
 	return g->first + i / g->per_seg % g->steps;
 }
 
-/* The words that message i moves. Sends and receives are numbered alike; a
+/* Return the words of message i. Sends and receives have the same numbers. A
  * receive has the segment that the previous rank sends in the same step. */
 static uint32_t *part(const struct ring *g, uint64_t i, bool sends,
 		      uint64_t *len)
@@ -103,8 +103,9 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 	*len = (size_t)n * sizeof(uint32_t);
 }
 
-/* A step sends what the step before received, so send i waits for receive i -
- * per_seg; the first step of an iteration waits for the end of the last one. */
+/* Return whether send i may be posted. A step sends the segment that the step
+ * before received, so send i waits for receive i - per_seg. The first step of
+ * an iteration waits for the end of the last iteration. */
 static bool ready_send(struct perf_stream *s, uint64_t i)
 {
 	const struct ring *g = s->arg;
@@ -112,7 +113,7 @@ static bool ready_send(struct perf_stream *s, uint64_t i)
 	return g->rx->done + g->per_seg > i;
 }
 
-/* Add or copy message i from its slot into the data; the slot is free then. */
+/* Add message i to the data, or copy it. Afterwards its slot is free. */
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
 	const struct ring *g = s->arg;
@@ -194,8 +195,8 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 {
 	uint64_t first = g->base + (uint64_t)(at - g->data) - iter * g->stride;
 	uint64_t key = key_of(g, iter), wrong = 0;
-	/* An all-gather begins with each rank's part where a reduce-scatter
-	 * leaves the sums. */
+	/* At the start of an all-gather, each rank's part is where a
+	 * reduce-scatter leaves the sums. */
 	int owner = g->seg ? (int)((first - g->base) / g->seg) + g->n - 1 : 0;
 
 	owner %= g->n;
@@ -205,9 +206,8 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 	return wrong * sizeof(*at);
 }
 
-/* Judge each message that brought or completed a part of the result by that
- * part. The messages of partial sums are judged at the rank where the sum is
- * complete. */
+/* Judge each message by the part of the result that it brought or completed.
+ * Messages of partial sums are judged at the rank where the sum is complete. */
 static void compare(const struct ring *g)
 {
 	uint64_t per = g->steps * g->per_seg;

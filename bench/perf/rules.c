@@ -11,7 +11,7 @@
 
 /* The size that follows 0 in a series of sizes. */
 #define SMALLEST 8
-/* NCCL starts with two to four channels between two nodes; so does check. */
+/* The channels of check. NCCL starts with two to four between two nodes. */
 #define NCCL_CHANNELS 4
 
 const char *perf_pattern_name(enum perf_pattern pattern)
@@ -63,7 +63,7 @@ int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes)
 	return n;
 }
 
-/* Set the number of nodes if the command line does not list them. */
+/* Set the number of nodes if the command line does not list the nodes. */
 static int settle_hosts(struct perf_options *opt)
 {
 	if (opt->role == PERF_LOCAL || opt->role == PERF_NODE ||
@@ -83,7 +83,7 @@ static int settle_hosts(struct perf_options *opt)
 	if (opt->role == PERF_CLIENT)
 		opt->nnodes = 1 + opt->nhosts;
 	if (opt->role == PERF_SERVER)
-		opt->nnodes = 2; /* until a client says more */
+		opt->nnodes = 2; /* a client may later give more */
 	for (int i = 0; i < opt->nnodes; i++)
 		opt->nodes[i] = NULL;
 	return 0;
@@ -117,7 +117,7 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
-/* Check that the file can be written before anything is measured. */
+/* Check that the file can be written, before the measurement begins. */
 static int settle_json(const char *path)
 {
 	int fd;
@@ -167,14 +167,14 @@ static int settle_sizes(struct perf_options *opt)
 	return 0;
 }
 
-/* The options of tests of pairs are fixed: see hosts/check.c. */
+/* Refuse options that tests of pairs do not allow, see hosts/check.c. */
 static int settle_check(const struct perf_options *opt)
 {
 	if (opt->role != PERF_CHECK)
 		return 0;
 	if (!opt->check)
 		return perf_bad(
-			"check: it says whether data is right (leave out --check 0)");
+			"check: it always compares data (leave out --check 0)");
 	if (opt->random_sizes || opt->group > 1 || opt->early_completion)
 		return perf_bad(
 			"check: its messages have one size and a receive each (leave out --random-sizes, --group and --early-completion)");

@@ -10,12 +10,12 @@ struct run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes, step, steps; /* to a peer, per iteration */
-	uint64_t room; /* of a slot's buffer */
+	uint64_t bytes, step, steps; /* to one peer, per iteration */
+	uint64_t room; /* bytes of a slot */
 	uint64_t key;
 };
 
-/* Bytes of the largest message. */
+/* Return the bytes of the largest message. */
 static uint64_t step_of(const struct perf_options *opt)
 {
 	uint64_t step =
@@ -30,7 +30,7 @@ size_t perf_steps_memory(const struct perf_options *opt)
 			perf_batch_stride(step_of(opt)));
 }
 
-/* Messages of the stream's channel in one iteration. */
+/* Return the number of messages of the stream's channel in one iteration. */
 static uint64_t per_iteration(const struct perf_stream *s)
 {
 	const struct run *run = s->arg;
@@ -39,8 +39,8 @@ static uint64_t per_iteration(const struct perf_stream *s)
 	return (run->steps + channels - 1 - (unsigned)s->channel) / channels;
 }
 
-/* Return the place of send i in its group: each group is sent in cyclic order
- * from a pseudo-random place in a pseudo-random direction. */
+/* Return the place of send i in its group. Each group is sent in cyclic order,
+ * from a pseudo-random place and in a pseudo-random direction. */
 static unsigned order(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -52,7 +52,7 @@ static unsigned order(struct perf_stream *s, uint64_t i)
 	return (unsigned)(bits & 1 ? n - 1 - at : at);
 }
 
-/* The number by which both ends know message i of this end's stream. */
+/* Return the number that both ends use for message i of this end's stream. */
 static uint64_t number_of(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -78,7 +78,7 @@ static size_t size_of(const struct perf_stream *s, uint64_t number)
 	return (size_t)(left < run->step ? left : run->step);
 }
 
-/* Messages of the stream before this run. */
+/* Return the number of messages of the stream before this run. */
 static uint64_t before(const struct perf_stream *s)
 {
 	const struct run *run = s->arg;
@@ -135,8 +135,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	run->res->checking += perf_now() - begun;
 }
 
-/* Requests in flight. Sends of a group are out of order, so fewer of them may
- * be in flight, or two sends would use one slot. */
+/* Return the maximum number of requests in flight. It is lower for sends of a
+ * group, as these are out of order: two sends must not use one slot. */
 static unsigned depth(const struct perf_options *opt, bool sends)
 {
 	unsigned group = (unsigned)opt->group;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posting and testing the requests of a rank's streams, and counting messages
- * that are wrong. */
+/* Post and test the requests of a rank's streams, and count wrong messages. */
 #include "perf/stream.h"
 
 #include <inttypes.h>
@@ -31,8 +30,8 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 	return -1;
 }
 
-/* The tag of message i: that of its receive, also if group members are sent in
- * another order. */
+/* Return the tag of message i. It is the tag of the message's receive, even if
+ * the messages of a group are sent in another order. */
 static int tag_of(struct perf_stream *s, uint64_t i)
 {
 	int from = s->sends ? s->self : s->peer;
@@ -78,7 +77,8 @@ static bool may_post(struct perf_stream *s)
 	       (!s->ready || s->ready(s, s->posted));
 }
 
-/* Post the next request. 1: posted; 0: the plugin had no room; -1: failed. */
+/* Post the next request. Returns 1: posted; 0: the plugin had no room; -1:
+ * failed. */
 static int post(struct perf_world *w, struct perf_stream *s)
 {
 	uint64_t left = s->total - s->posted;
@@ -104,7 +104,7 @@ static int post(struct perf_world *w, struct perf_stream *s)
 	return 1;
 }
 
-/* Test the oldest request. 1: it is done; 0: not yet; -1: failed. */
+/* Test the oldest request. Returns 1: it is done; 0: not yet; -1: failed. */
 static int test(struct perf_world *w, struct perf_stream *s)
 {
 	unsigned at = s->tail % PERF_INFLIGHT_MAX;
@@ -145,8 +145,8 @@ static void stuck(struct perf_world *w, struct perf_stream *s, int n)
 	}
 }
 
-/* One post or test for each stream that is not done. Returns the number of
- * streams that moved, or -1. Takes streams that ended off *left. */
+/* Make one post or test for each stream that is not done. Subtract streams that
+ * ended from *left. Returns the number of streams that made progress, or -1. */
 static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
 {
 	int moved = 0;
@@ -202,7 +202,7 @@ bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n)
 	return true;
 }
 
-/* Most lines per run about wrong messages. */
+/* The maximum number of lines per run about wrong messages. */
 #define LINES_MAX 16
 
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s)

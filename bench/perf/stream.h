@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream is one direction of one connection, driven like NCCL's progress
- * thread does: at most `depth` requests in flight, only the oldest is tested,
- * one action per turn.
+ * A stream is one direction of one connection. It is driven as NCCL's progress
+ * thread does: there are at most `depth` requests in flight, only the oldest is
+ * tested, and a turn makes one post or test.
  */
 #ifndef PERF_STREAM_H
 #define PERF_STREAM_H
@@ -12,14 +12,16 @@
 
 struct perf_stream;
 
-/* Where message i lies and how long it is (for a receive: the posted size). */
+/* Get the address and the size of message i (for a receive: the posted
+ * size). */
 typedef void perf_place_fn(struct perf_stream *s, uint64_t i, char **addr,
 			   size_t *len);
-/* May message i be sent, or received, now? */
+/* Return whether message i may be sent, or received, now. */
 typedef bool perf_ready_fn(struct perf_stream *s, uint64_t i);
-/* The place in its group of the i-th send, which determines its tag. */
+/* Return the place of send i in its group, which determines its tag. */
 typedef unsigned perf_order_fn(struct perf_stream *s, uint64_t i);
-/* Called when message i is done; size is what the plugin's test() reported. */
+/* Handle the end of message i. size is the one that the plugin's test()
+ * reported. */
 typedef void perf_over_fn(struct perf_stream *s, uint64_t i, size_t size);
 
 struct perf_stream {
@@ -28,16 +30,16 @@ struct perf_stream {
 	bool sends;
 	int self, peer, channel; /* self, peer: ranks */
 	int group; /* messages per receive */
-	unsigned depth; /* requests in flight at most */
+	unsigned depth; /* maximum number of requests in flight */
 	bool early;
-	/* Set by the pattern for the present run. */
+	/* Set by the pattern for the current run. */
 	uint64_t total; /* messages */
 	perf_place_fn *place;
-	perf_order_fn *order; /* NULL: in the receives' order */
+	perf_order_fn *order; /* NULL: the order of the receives */
 	perf_ready_fn *ready; /* NULL: always */
 	perf_over_fn *over; /* NULL: nothing to do */
 	void *arg;
-	uint32_t *size; /* by test(), of each message of a batch */
+	uint32_t *size; /* of each message of a batch, from test() */
 	uint64_t sizes; /* length of size[] */
 	uint64_t posted, done; /* messages */
 	struct perf_hist *took; /* from isend to its end; NULL: not measured */
@@ -46,29 +48,29 @@ struct perf_stream {
 	struct {
 		void *req;
 		uint64_t first;
-		double posted; /* when, if that is measured */
+		double posted; /* time of the post, if measured */
 		int n;
 	} slot[PERF_INFLIGHT_MAX];
 	unsigned head, tail;
-	/* The memory in which the messages lie. */
+	/* The memory of the messages. */
 	char *mem;
 	size_t mem_len;
 	void *mh;
 };
 
-/* Run all streams to their end. False after perf_world_fail(). */
+/* Run all streams until they end. Returns false after perf_world_fail(). */
 bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n);
 
-/* Make s->size long enough for s->total messages. False after
+/* Make s->size long enough for s->total messages. Returns false after
  * perf_world_fail(). */
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s);
 
-/* True the first time that message i is placed. A message that the plugin had
- * no room for is placed again and must stay the same. */
+/* Return whether message i is placed for the first time. If the plugin had no
+ * room for a message, it is placed again, and must not change. */
 bool perf_stream_is_new(struct perf_stream *s, uint64_t i);
 
-/* Count a message of len bytes that arrived with size `got` and `wrong` wrong
- * bytes, and report the first messages that are wrong. */
+/* Count a message of len bytes that arrived with size `got` and with `wrong`
+ * wrong bytes. Report the first wrong messages. */
 void perf_stream_judge(struct perf_world *w, const struct perf_stream *s,
 		       uint64_t number, uint64_t len, uint64_t got,
 		       uint64_t wrong, struct perf_result *res);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing the values of options. */
+/* Parse the values of options. */
 #include "perf/values.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ int perf_get_pattern(const char *text, enum perf_pattern *pattern)
 		text);
 }
 
-/* One of two words: *is_second says which. */
+/* Parse one of two words; *is_second tells whether it is the second. */
 static int one_of_two(const char *option, const char *text, const char *first,
 		      const char *second, bool *is_second)
 {
@@ -148,8 +148,8 @@ int perf_get_env(struct perf_options *opt, const char *text)
 				PERF_ENV_MAX);
 	env->node = -1;
 	if (len) {
-		/* atoi() is safe up to 9 digits; a longer number is refused
-		 * later like any node that does not exist. */
+		/* atoi() is safe for up to 9 digits. A longer number is refused
+		 * later, like each node that does not exist. */
 		env->node = len > 9 ? INT_MAX : atoi(text);
 		name = text[len] == ':' ? text + len + 1 : "";
 	}

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of options. Unless said otherwise, a function returns 0, or -EINVAL
- * after a line on stderr with the option, the text and what would be right.
+ * Values of options. By default, a function returns 0, or prints a line to
+ * stderr and returns -EINVAL. The line has the option, the text, and what would
+ * be right.
  */
 #ifndef PERF_VALUES_H
 #define PERF_VALUES_H
 
 #include "perf/options.h"
 
-/* Parse "64", "8K", "4M" or "1G"; powers of 1024. On -EINVAL or -ERANGE it
- * prints nothing and leaves *size unchanged. */
+/* Parse a size such as "64", "8K", "4M" or "1G", with powers of 1024. On
+ * -EINVAL or -ERANGE it prints nothing and does not change *size. */
 int perf_parse_size(const char *text, uint64_t *size);
 
 int perf_get_size(const char *opt, const char *text, uint64_t *size);
@@ -17,7 +18,7 @@ int perf_get_number(const char *opt, const char *text, uint64_t lo, uint64_t hi,
 		    uint64_t *out);
 int perf_get_int(const char *opt, const char *text, int lo, int hi, int *out);
 
-/* Parse "1.5" or "1.5s": above 0, at most a million. */
+/* Parse a time such as "1.5" or "1.5s": above 0, at most a million seconds. */
 int perf_get_seconds(const char *opt, const char *text, double *out);
 
 int perf_get_pattern(const char *text, enum perf_pattern *pattern);
@@ -28,10 +29,11 @@ int perf_get_steady(struct perf_options *opt, const char *text);
 int perf_get_launcher(const char *text, bool *none);
 int perf_get_expect(const char *text, double *expect);
 
-/* Make list the names in text, separated by commas; opt is the option. */
+/* Set list to the names in text, which are separated by commas. opt is the
+ * option. */
 int perf_get_list(const char *opt, char **list, int *n, const char *text);
 
-/* Add the names in text to list. -1 if they are more than PERF_NODES_MAX. */
+/* Add the names in text to list. -1: there are more than PERF_NODES_MAX. */
 int perf_options_list(char **list, int *n, const char *text);
 
 #endif

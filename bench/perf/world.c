@@ -83,7 +83,7 @@ static void ring_bell(const struct perf_world *w)
 {
 	uint64_t one = 1;
 
-	/* The counter of an eventfd cannot be full here. */
+	/* The write cannot fail, as the eventfd's counter is not full. */
 	if (write(w->bell, &one, sizeof(one)) < 0)
 		return;
 }
@@ -175,7 +175,7 @@ double perf_cpu(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-/* The proxy's pid, or 0 when there is none. */
+/* Return the proxy's pid, or 0 if there is no proxy. */
 static long pid_of(const char *run_dir)
 {
 	char path[512], text[32] = "";
@@ -191,8 +191,8 @@ static long pid_of(const char *run_dir)
 	return strtol(text, NULL, 10);
 }
 
-/* User and system seconds of the proxy of a run directory, which is found by its
- * file proxy.pid. Negative without one. */
+/* Return user and system seconds of the proxy of a run directory, whose file
+ * proxy.pid names it. Negative: there is no proxy. */
 static double proxy_seconds(const char *run_dir)
 {
 	long pid = pid_of(run_dir);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two engines in one process, whose turns the program makes, for bench/budget:
- * callgrind counts the instructions of budget_sender() and budget_receiver()
- * alone.
+ * Two engines in one process, for bench/budget. The program makes the turns of
+ * both engines. callgrind counts only the instructions of budget_sender() and
+ * budget_receiver().
  *
  *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS ACKS BUSY USERS]
  *
- * prints the turns per message of each node. ACKS is wire or delivered.
+ * This prints the turns per message of each node. ACKS is wire or delivered.
  *
- * INFLIGHT 0: no message, but MESSAGES turns that find nothing to do.
+ * With INFLIGHT 0, no message is sent, but MESSAGES turns run without work.
  *
- * Between turns the process sleeps, so that each turn finds what the kernel has
- * moved, and the number of turns depends on the work, not on timing. IDLE is
- * the number of idle pairs of connections. BUSY is the number of pairs that
- * carry messages, INFLIGHT on each connection and in both directions, so that
- * each node sends and receives; a message counts once. USERS tenants share the
- * pairs.
+ * Between turns the process sleeps, so that each turn finds all that the kernel
+ * has transferred. So the number of turns depends on the work, not on timing.
+ * IDLE is the number of idle pairs of connections. BUSY is the number of pairs
+ * that carry messages, INFLIGHT on each connection and in both directions, so
+ * that each node sends and receives. A message counts once. USERS tenants share
+ * the pairs.
  */
 #include <string.h>
 #include <unistd.h>
@@ -30,18 +30,18 @@
 static struct rig_node node[2];
 static unsigned turns[2];
 
-/* budget_sender() and budget_receiver() are not inlined, so that callgrind can
- * count them alone by their names. */
+/* budget_sender() and budget_receiver() must not be inlined, so that callgrind
+ * can count only these functions, by their names. */
 __attribute__((noinline)) static void budget_sender(void)
 {
 	mpib_shard_turn(&node[0].engine->shard[0]);
-	turns[0]++; /* after it: a tail call would hide the name */
+	turns[0]++; /* last, as a tail call would hide the function's name */
 }
 
 __attribute__((noinline)) static void budget_receiver(void)
 {
 	mpib_shard_turn(&node[1].engine->shard[0]);
-	turns[1]++; /* after it: a tail call would hide the name */
+	turns[1]++; /* last, as a tail call would hide the function's name */
 }
 
 /* Make n turns of both nodes without work: the cost of polling. */
@@ -93,7 +93,7 @@ static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 	}
 }
 
-/* A word of failover.completion: when a send completes. */
+/* Parse a word of failover.completion, which says when a send completes. */
 static uint32_t ends_at(const char *word)
 {
 	if (!strcmp(word, "wire"))
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 		users = (unsigned)peer_size("USERS", argv[9], 1, RIG_USERS);
 	if (busy % users || busy / users > MPIB_CONNS_MAX / 2)
 		peer_wrong("USERS does not divide BUSY, or has too many each");
-	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
+	cfg.mode = MPIB_MODE_ADAPTIVE; /* the default of mpib-proxy */
 	rig_open(node, argv[1], users, busy ? busy : idle + 1,
 		 (size_t)size * inflight + 4096, &cfg);
 	if (inflight == 0)
@@ -140,5 +140,5 @@ int main(int argc, char **argv)
 		batch(size, inflight, busy ? busy : 1, busy ? 2 : 1);
 	peer_say("turns_sender", (double)turns[0] / messages);
 	peer_say("turns_receiver", (double)turns[1] / messages);
-	_exit(0); /* do not measure tearing down */
+	_exit(0); /* do not measure the clean-up */
 }

@@ -101,7 +101,7 @@ static void open_node(struct rig_node *n, const char *net, size_t mem,
 		open_user(n, i, mem);
 }
 
-/* A lane of each user between the nodes. */
+/* Connect a lane of each user between the nodes. */
 static void connect_lanes(struct rig_node node[2])
 {
 	struct mpib_lane_info info[2];
@@ -124,7 +124,8 @@ static void connect_lanes(struct rig_node node[2])
 	}
 }
 
-/* Make an end of pair i; back: of the connection from node 1 to node 0. */
+/* Make an end of pair i. With back, it is an end of the connection from node 1
+ * to node 0. */
 static void make_end(struct rig_node *n, unsigned i, unsigned back,
 		     struct rig_end *e, struct engine_conn_info *info)
 {
@@ -152,7 +153,8 @@ static void got_snapshot(void *arg, struct mpib_snapshot *snap)
 	*(bool *)arg = true;
 }
 
-/* The snapshot shows that the shard has taken what was started. */
+/* Wait until the shard has handled all messages sent to it: a snapshot is
+ * complete only then. */
 static void settle(struct rig_node *n)
 {
 	bool there = false;

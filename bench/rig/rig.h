@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two nodes' engines linked into a benchmark: no proxy, no control socket, no
- * peer link. The benchmark turns both by hand and plays the client: it pushes
- * descriptors and reads completion words like the client library.
+ * Two nodes' engines linked into a benchmark, without a proxy, a control socket
+ * or a peer link. The benchmark makes the turns of both engines and acts as the
+ * client: it pushes descriptors and reads completion words like the client
+ * library.
  *
  * On an error, calls print a line and end the program.
  */
@@ -13,7 +14,7 @@
 
 #include "engine/engine.h"
 
-#define RIG_CONNS 1024 /* pairs of connections, one each way */
+#define RIG_CONNS 1024 /* maximum number of pairs: a connection each way */
 #define RIG_USERS 16
 
 /* One end of a connection. */
@@ -23,12 +24,12 @@ struct rig_end {
 	struct engine_conn *conn;
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
-	uint32_t index; /* of the user's connections */
-	uint32_t gen[MPIB_REQUESTS]; /* last generation, by request */
+	uint32_t index; /* among the user's connections */
+	uint32_t gen[MPIB_REQUESTS]; /* last generation of each request */
 	uint32_t next_gen;
 };
 
-/* A user of a node: a tenant with one client, on a lane of its own. */
+/* A user of a node: a tenant with one client and one lane. */
 struct rig_user {
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
@@ -40,26 +41,26 @@ struct rig_user {
 
 struct rig_node {
 	unsigned me; /* 0 or 1 */
-	unsigned conns, users; /* the pairs are dealt out to the users */
+	unsigned conns, users; /* the users share the pairs equally */
 	bool threaded; /* the shard has a thread, which a doorbell wakes */
 	struct mpib_engine *engine;
 	struct rig_user user[RIG_USERS];
 	int bell;
-	char *mem; /* a region of each user */
+	char *mem; /* each user registers it as a region */
 	struct rig_end tx[RIG_CONNS], rx[RIG_CONNS];
 };
 
-/* Open both nodes' engines, each with conns pairs of connections, of which
- * each user has conns / users. net is "127.44"; the rails of node n are
- * NET.0.(n+1) and NET.1.(n+1), all other settings are those of cfg. The nodes
+/* Open both nodes' engines. There are conns pairs of connections, of which each
+ * user has conns / users. net is such as "127.44": the rails of node n are
+ * NET.0.(n+1) and NET.1.(n+1). All other settings are those of cfg. The nodes
  * are zeroed memory. */
 void rig_open(struct rig_node node[2], const char *net, unsigned users,
 	      unsigned conns, size_t mem, const struct mpib_engine_config *cfg);
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len);
-/* Return whether the last post of req has completed; ends the program if it
- * failed. */
+/* Return whether the last post of req has completed. If it failed, end the
+ * program. */
 bool rig_done(const struct rig_end *e, unsigned req);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib-perf check HOST...: a verdict on each pair of servers. Pairs run in
- * rounds of which each host is in one pair, so that n hosts take n - 1 rounds;
- * a pair is a forked process with a hub of its own.
+ * rounds. In a round each host is in one pair, so that n hosts need n - 1
+ * rounds. Each pair is tested by a forked process with its own hub.
  */
 #include "perf/hosts/hosts.h"
 
@@ -22,10 +22,10 @@
 
 #include "perf/report.h"
 
-/* Below this part of what is expected, or of what most pairs do, a pair is
- * slow. */
+/* A pair is slow if its speed is below this part of the expected speed, or of
+ * the median of the pairs. */
 #define ENOUGH 0.7
-/* A rail that moved less than this part of its share is idle. */
+/* A rail is idle if it moved less than this part of its share. */
 #define IDLE 0.1
 
 struct list {
@@ -60,8 +60,8 @@ static double rails_speed(const struct perf_rails *rails)
 	return sum;
 }
 
-/* The rate that a pair should reach each way, in GB/s: by --expect or the rails' speed.
- * 0: unknown, as with software rails. */
+/* Return the rate that a pair should reach each way, in GB/s, from --expect or
+ * the rails' speed. 0: unknown, as with software rails. */
 static double expected_of(const struct perf_options *opt,
 			  const struct perf_verdict *v)
 {
@@ -150,8 +150,8 @@ static int by_busbw(const void *a, const void *b)
 	return (x->busbw > y->busbw) - (x->busbw < y->busbw);
 }
 
-/* Set median[d] to the median busbw of the tests of device d that ran; to 0 of
- * fewer than three, which say nothing about each other. */
+/* Set median[d] to the median busbw of the tests of device d that ran. If fewer
+ * than three ran, set it to 0, as they cannot be compared. */
 static void set_medians(const struct perf_verdict *v, int n,
 			double median[PERF_DEVICES_MAX])
 {
@@ -285,9 +285,9 @@ static void print_head(int width)
 	       "(Gb/s)");
 }
 
-/* Print a line for each verdict, the rails that are at fault, and the sum over
- * pairs, whose verdicts follow each other; with --json that too. Returns the
- * exit status: 0 if all is well. */
+/* Print a line for each verdict, the rails that have faults, and the sum over
+ * pairs. The verdicts of a pair must follow each other. With --json, write
+ * JSON, too. Returns the exit status: 0 if there are no faults. */
 static int report_all(const struct perf_options *opt,
 		      const struct perf_verdict *v, int n)
 {
@@ -314,7 +314,7 @@ static int report_all(const struct perf_options *opt,
 		failed |= faults > 0;
 		if (i + 1 < n && v[i + 1].host[0] == v[i].host[0] &&
 		    v[i + 1].host[1] == v[i].host[1])
-			continue; /* the pair has one more device */
+			continue; /* another device of the same pair */
 		pairs++;
 		bad += failed;
 		failed = false;
@@ -329,9 +329,10 @@ static int report_all(const struct perf_options *opt,
 #define LATENCY_ITERS 500
 #define SPEED_BYTES (4 << 20)
 #define SPEED_SECONDS 1.0
-#define PAIR_S 60 /* seconds for a device, besides the time of its tests */
+#define PAIR_S 60 /* seconds for a device, plus the time of its tests */
 
-/* Run a test of the two hosts. False after a line on stderr. */
+/* Run a test of the two hosts. On failure, print a line to stderr and return
+ * false. */
 static bool test_pair(const struct perf_options *opt, const char *const host[2],
 		      struct perf_verdict *v, struct perf_row *row)
 {
@@ -362,7 +363,8 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	return ok;
 }
 
-/* Latency first, so that *v keeps the rails of the test of speed. */
+/* Test a pair: first the latency, then the speed, so that *v has the rails of
+ * the test of speed. */
 static void judge_pair(const struct perf_options *opt,
 		       const char *const host[2], struct perf_verdict *v)
 {
@@ -412,8 +414,8 @@ static int judge_devices(const struct perf_options *opt,
 	return 0;
 }
 
-/* Run the tests of a pair in a process of its own, which writes its verdicts to
- * a pipe. Returns the pipe's end to read, or -1. */
+/* Run the tests of a pair in a forked process, which writes its verdicts to a
+ * pipe. Returns the reading end of the pipe, or -1. */
 static int fork_pair(const struct perf_options *opt,
 		     const struct perf_verdict *v)
 {
@@ -440,15 +442,15 @@ static int fork_pair(const struct perf_options *opt,
 	return -1;
 }
 
-/* Read the verdicts on a pair into v. If none came, write one that says that
- * the test failed. A write of a verdict to a pipe is atomic, so a read gets all
- * of it or nothing. Returns the end of the verdicts. */
+/* Read the verdicts on a pair into v. If there is none, write one that says
+ * that the test failed. A verdict is written to the pipe atomically, so a read
+ * gets a whole verdict or nothing. Returns the end of the verdicts. */
 static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 				  struct perf_verdict *v)
 {
 	struct perf_verdict *first = v;
 
-	_Static_assert(sizeof(*v) <= PIPE_BUF, "a pipe takes it whole");
+	_Static_assert(sizeof(*v) <= PIPE_BUF, "writes must be atomic");
 	while (fd >= 0 && v - first < PERF_DEVICES_MAX &&
 	       read(fd, v, sizeof(*v)) == sizeof(*v))
 		v++;
@@ -459,8 +461,8 @@ static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 	return v;
 }
 
-/* Round-robin by the circle method: host 0 stays, the others rotate. With an
- * odd number of hosts, the partner of number n pauses. */
+/* Get pair k of a round by the circle method: host 0 stays, the others rotate.
+ * With an odd number of hosts, the host whose partner is number n pauses. */
 static void pair_of(int n, int round, int k, int *a, int *b)
 {
 	int m = n + n % 2 - 1;
@@ -469,8 +471,8 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 	*b = (round + m - k) % m;
 }
 
-/* Run one round, one pair after the other if serial. Adds their number to
- * *pairs, and returns the end of the verdicts. */
+/* Run one round; if serial is true, one pair after the other. Adds the number
+ * of pairs to *pairs, and returns the end of the verdicts. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
 				 struct perf_verdict *v, int *pairs)
 {

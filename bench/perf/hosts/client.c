@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that reports, with --client or as rank 0 of a launcher. */
+/* The process that reports: that of --client, or rank 0 of a launcher. */
 #include "perf/hosts/hosts.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 
 #include "perf/report.h"
 
-/* How long rank 0 waits before it names the missing ranks. */
+/* Seconds after which rank 0 names the missing ranks. */
 #define PATIENCE_S 10
 
 static struct perf_hub *hub;
 static pid_t own_node;
 
-/* SIGINT ends a steady run; its results so far are then reported. */
+/* On SIGINT, end a steady run. Its results so far are then reported. */
 static void interrupted(int sig)
 {
 	if (sig == SIGINT && perf_hub_enough(hub))
@@ -88,8 +88,8 @@ int perf_client(const struct perf_options *opt)
 {
 	int fd[PERF_NODES_MAX];
 
-	/* Before this process's own ranks, which would only report the end of
-	 * the test. */
+	/* Connect before this process starts its own ranks: after a failure
+	 * these would only report the end of the test. */
 	for (int i = 0; i < opt->nhosts; i++) {
 		fd[i] = perf_link_dial(opt->hosts[i], opt->port, 0);
 		if (fd[i] < 0)

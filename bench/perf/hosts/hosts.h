@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A test over several hosts: what mpib-perf does, and the parts of that. The
- * first four return the exit status.
+ * Tests over several hosts. The first four functions are the roles of
+ * mpib-perf, and return the exit status. The others are their parts.
  */
 #ifndef PERF_HOSTS_H
 #define PERF_HOSTS_H
@@ -9,7 +9,8 @@
 #include "perf/hosts/link.h"
 #include "perf/world.h"
 
-/* Serve tests, several at a time, until a signal or, with --once, one test. */
+/* Serve tests, several at a time, until a signal or, with --once, until the end
+ * of one test. */
 int perf_serve(const struct perf_options *opt);
 
 /* Run a test with the servers of --client, and report. */
@@ -22,16 +23,16 @@ int perf_launched(const struct perf_options *opt);
 int perf_check(const struct perf_options *opt);
 
 /*
- * The hub of a test over several hosts: it tells the nodes what to run, lets
- * their ranks pass barriers together, hands handles around and has the results.
- * One thread, which polls the links.
+ * The hub of a test over several hosts. It sends the nodes the test, lets their
+ * ranks pass barriers together, distributes handles and collects the results.
+ * It has one thread, which polls the links.
  */
 struct perf_hub_node {
 	int fd; /* -1: none yet */
 	struct perf_hello hello;
 	struct perf_info info;
 	struct perf_arrive arrive;
-	struct perf_rails rails; /* when it said BYE */
+	struct perf_rails rails; /* from the node's BYE */
 	bool arrived, bye;
 };
 
@@ -39,29 +40,30 @@ struct perf_hub {
 	struct perf_world *w; /* results of all ranks; node -1 */
 	struct perf_hub_node *node;
 	int n;
-	int barriers; /* passed by all */
-	int reported; /* rows */
-	bool quiet; /* no report while it runs */
-	uint32_t
-		device; /* that the nodes are to use; PERF_SETUP_OWN at first */
-	struct perf_handle_msg *handle; /* until they are handed around */
+	int barriers; /* number of barriers that all ranks have passed */
+	int reported; /* number of reported rows */
+	bool quiet; /* print no report while the test runs */
+	uint32_t device; /* for all nodes; PERF_SETUP_OWN at first */
+	struct perf_handle_msg *handle; /* until they are distributed */
 	size_t nhandle, room;
 };
 
-/* For opt->nnodes nodes. NULL after a line on stderr. */
+/* Make a hub for opt->nnodes nodes. On failure, print a line to stderr and
+ * return NULL. */
 struct perf_hub *perf_hub_new(const struct perf_options *opt);
 void perf_hub_free(struct perf_hub *h);
 
-/* Wait for HELLO on fd, which is closed if it is not that of a node of this
- * job. Who is node i, or the launcher's rank if i is -1, has fd from now on.
- * Returns the node, or -errno after a line on stderr. */
+/* Wait for HELLO on fd. If it is not from a node of this job, close fd. The
+ * node is number i or, if i is -1, the launcher's rank; it owns fd from now on.
+ * Returns the node's number, or -errno after a line on stderr. */
 int perf_hub_greet(struct perf_hub *h, int fd, int i);
 
-/* Run the test with all nodes greeted. 0, or -errno after a line on stderr. */
+/* Run the test, after all nodes were greeted. Returns 0, or -errno after a line
+ * on stderr. */
 int perf_hub_run(struct perf_hub *h);
 
-/* End a steady run early, whose figures so far are then reported. Says whether
- * this was a steady run and the first call. Async-signal-safe. */
+/* End a steady run early. Its results so far are then reported. Returns whether
+ * this is a steady run, and the first call. Async-signal-safe. */
 static inline bool perf_hub_enough(struct perf_hub *h)
 {
 	return h->w->opt.steady_seconds > 0 &&
@@ -69,9 +71,9 @@ static inline bool perf_hub_enough(struct perf_hub *h)
 }
 
 /*
- * Say HELLO on fd, take the test that the hub asks for, fork its ranks and
- * carry their barriers, handles, results and failures until they end. own are
- * the options of this host; what the load is comes from the hub. Closes fd.
+ * Send HELLO on fd, receive the test from the hub, fork its ranks, and transfer
+ * their barriers, handles, results and failures until they end. own has the
+ * options of this host; the hub sends the options of the load. Closes fd.
  * Returns 0, or -errno after a line on stderr.
  */
 int perf_node_run(int fd, const struct perf_options *own);
@@ -80,7 +82,7 @@ int perf_node_run(int fd, const struct perf_options *own);
  * long. */
 void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len);
 
-/* Write where the proxy of a run dir takes peer links, "ADDRESS:PORT", into
+/* Write the address of the peer link of a run dir's proxy, "ADDRESS:PORT", into
  * buf. False: there is no proxy. */
 bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
 
@@ -88,19 +90,19 @@ bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
  * each. */
 struct perf_verdict {
 	int host[2]; /* indices of opt->hosts */
-	int device; /* its index at both; -1: the test failed at once */
+	int device; /* its index at both hosts; -1: the test did not begin */
 	int devices[2]; /* how many each host has */
-	bool ran; /* false: the test failed, stderr says why */
-	uint64_t wrong; /* messages */
+	bool ran; /* false: the test failed, and stderr has the reason */
+	uint64_t wrong; /* number of wrong messages */
 	double p50_us, p99_us; /* of small messages, one way */
-	double busbw; /* GB/s each way at once */
+	double busbw; /* GB/s each way, while both directions send */
 	double seconds; /* of the test of speed */
-	int speed_mbps[2]; /* by the plugin */
+	int speed_mbps[2]; /* reported by the plugin */
 	struct perf_rails rails[2]; /* since the test of speed began */
 };
 
-/* Write what is wrong, a line each; median is the busbw of all pairs with this
- * device, 0 for none. Returns how many, at most max. */
+/* Write the faults of a pair, a line each. median is the median busbw of all
+ * pairs with this device; 0: unknown. Returns their number, at most max. */
 #define PERF_FAULT_LEN 200
 int perf_verdict_faults(const struct perf_options *opt,
 			const struct perf_verdict *v, double median,

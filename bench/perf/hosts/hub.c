@@ -11,7 +11,7 @@
 
 #include "perf/report.h"
 
-/* Barrier 1 distributes the handles, 2 ends the preparation of all ranks. */
+/* Barrier 1 distributes the handles. At barrier 2 all ranks are prepared. */
 #define PREPARED 2
 
 struct perf_hub *perf_hub_new(const struct perf_options *opt)
@@ -47,7 +47,7 @@ void perf_hub_free(struct perf_hub *h)
 	free(h);
 }
 
-/* Return which missing node of this job the caller is, or an error. */
+/* Return the number of the missing node of this job that calls, or an error. */
 static int known(const struct perf_hub *h, const struct perf_hello *hello,
 		 int i)
 {
@@ -226,7 +226,8 @@ static void take_info(struct perf_hub *h)
 	w->hosts = count_hosts(h);
 }
 
-/* Print the report that is due at a barrier that all have reached. */
+/* Print the report that is due at a barrier, after all ranks have reached
+ * it. */
 static void report(struct perf_hub *h)
 {
 	struct perf_sums sums = { 0 };
@@ -252,7 +253,7 @@ static void report(struct perf_hub *h)
 	}
 }
 
-/* All ranks of all nodes wait at a barrier: let them go on. */
+/* Let all ranks of all nodes, which wait at a barrier, continue. */
 static int pass(struct perf_hub *h)
 {
 	struct perf_go go = { .more = h->node[0].arrive.more &&
@@ -275,8 +276,7 @@ static int pass(struct perf_hub *h)
 	return rc;
 }
 
-/* Add up the senders of all nodes: a sum above the number of ranks is
- * invalid. */
+/* Store a node's arrival. More senders than ranks are invalid. */
 static int keep_arrive(struct perf_hub *h, int i, const struct perf_msg *m)
 {
 	struct perf_arrive arrive;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a launcher's variables in the environment, see options.h. */
+/* Read a launcher's environment variables, see options.h. */
 #include "perf/options.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 #include "perf/values.h"
 
-/* Ports of jobs, so that several jobs may share the host of rank 0. */
+/* The number of ports for jobs, so that several jobs can share the host of
+ * rank 0. */
 #define JOB_PORTS 10000
 #define JOB_PORT_FIRST 20000
 
@@ -19,7 +20,7 @@
  */
 static const struct {
 	const char *name, *rank, *size, *local, *locals, *job, *master, *list;
-	const char *node; /* which part of locals is of this host */
+	const char *node; /* this host's index in the list of locals */
 } launchers[] = {
 	{ "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
 	  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -107,8 +108,7 @@ static int locals_of(const char *list, long node)
 	return 0;
 }
 
-/* Return the rank's number on its host, by which devices and CPUs are
- * assigned. */
+/* Find the rank's number on its host, which determines its devices and CPUs. */
 static void find_place(struct perf_options *opt, size_t i)
 {
 	const char *local = value(launchers[i].local);

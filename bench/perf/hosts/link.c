@@ -17,7 +17,7 @@
 
 #include "perf/world.h"
 
-/* How long a message may take from its first byte to its last. */
+/* The maximum time of a message from its first byte to its last. */
 #define HALF_MESSAGE_S 30
 
 struct head {
@@ -31,7 +31,8 @@ void perf_link_ready(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
-	/* A socket pair refuses the other options and does not need them. */
+	/* Ignore errors: a socket pair refuses the other options, but does not
+	 * need them. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -145,7 +146,7 @@ int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
 		rc = -EREMOTEIO;
 	} else {
 		perf_bad(
-			"%s: another answer than expected (is it mpib-perf of this version?)",
+			"%s: unexpected answer (is it mpib-perf of this version?)",
 			host);
 		rc = -EPROTO;
 	}
@@ -186,8 +187,8 @@ static int split(const char *host, int port, char name[256], char text[16])
 	return 0;
 }
 
-/* One try of all addresses. The fd, or -errno: -ECONNREFUSED if one of them may
- * only have to be tried again. */
+/* Try all addresses once. Returns the fd or -errno. -ECONNREFUSED: try again,
+ * as one of the addresses may listen later. */
 static int try_all(const struct addrinfo *all)
 {
 	int rc = -EHOSTUNREACH;
@@ -253,7 +254,7 @@ static int bound_port(int fd)
 	return atoi(text);
 }
 
-/* The fd, or -errno. */
+/* Listen at an address. Returns the fd or -errno. */
 static int listen_at(const void *addr, socklen_t len)
 {
 	const struct sockaddr *at = addr;
@@ -263,7 +264,7 @@ static int listen_at(const void *addr, socklen_t len)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	/* A socket that listens on all IPv6 addresses listens on all IPv4
+	/* Let a socket that listens on all IPv6 addresses listen on all IPv4
 	 * addresses, too. */
 	if (at->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -282,7 +283,7 @@ static int listen_at_all(int port)
 					.sin_port = htons((uint16_t)port) };
 	int fd = listen_at(&v6, sizeof(v6));
 
-	/* This host may have no IPv6. */
+	/* Try IPv4, as this host may have no IPv6. */
 	return fd < 0 && fd != -EADDRINUSE ? listen_at(&v4, sizeof(v4)) : fd;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the hosts of a test talk: a star of TCP links. The hub, in the process
- * that reports, has one link to each node; a node is a process that forks the
- * ranks of its host. Integers are in native byte order, which HELLO proves to
- * be the same at both ends.
+ * The TCP links between the hosts of a test, which form a star. The hub is in
+ * the process that reports, and has one link to each node. A node is a process
+ * that forks the ranks of its host. Integers are in native byte order. HELLO
+ * checks that it is the same at both ends.
  */
 #ifndef PERF_LINK_H
 #define PERF_LINK_H
@@ -15,9 +15,10 @@
 #include "perf/options.h"
 
 #define PERF_LINK_MAGIC 0x6d70696270657266ull
-/* Raised with any change of a message or of struct perf_result. */
+/* Increment it with each change of a message or of struct perf_result. */
 #define PERF_LINK_PROTO 2
-/* The longest message: the results and handles of a node fit. */
+/* The maximum size of a message: enough for the results and handles of a
+ * node. */
 #define PERF_LINK_MAX (64u << 20)
 
 enum perf_msg_type {
@@ -26,16 +27,16 @@ enum perf_msg_type {
 	PERF_INFO, /* node to hub: struct perf_info */
 	PERF_HANDLES, /* both ways: struct perf_handle_msg[] */
 	PERF_ARRIVE, /* node to hub: all its ranks wait at a barrier */
-	PERF_GO, /* hub to node: all ranks of all nodes do */
+	PERF_GO, /* hub to node: all ranks of all nodes have arrived */
 	PERF_RESULT, /* node to hub: struct perf_result_head, perf_result */
-	PERF_FAIL, /* both ways: text, why the test ends */
-	PERF_BYE, /* node to hub: all its ranks ended well; perf_rails */
+	PERF_FAIL, /* both ways: a text that says why the test ends */
+	PERF_BYE, /* node to hub: all ranks succeeded; struct perf_rails */
 };
 
 struct perf_hello {
 	uint64_t magic;
 	uint32_t proto;
-	int32_t rank; /* by the launcher; -1: a server's */
+	int32_t rank; /* given by the launcher; -1: a server */
 	uint64_t job; /* of the launcher, so that jobs do not mix */
 	char host[64];
 };
@@ -52,11 +53,11 @@ struct perf_handle_msg {
 
 struct perf_arrive {
 	int32_t more; /* from rank 0's node: a steady run continues */
-	int32_t row; /* the row under way */
+	int32_t row; /* the current row */
 	int32_t ended; /* the row has ended and its results were sent */
 	int32_t senders;
-	uint64_t sent, wrong; /* bytes of the row by now */
-	double seconds; /* of its timed part, slowest rank */
+	uint64_t sent, wrong; /* bytes of the row so far */
+	double seconds; /* of the row's timed part of the slowest rank */
 };
 
 struct perf_go {
@@ -69,20 +70,20 @@ struct perf_result_head {
 
 #define PERF_RAILS 2
 
-/* Counts of the rails of the tested device during the test, from a node's
- * proxy. */
+/* The counts of the tested device's rails during the test, which a node's proxy
+ * reported. */
 struct perf_rails {
 	int32_t n, rsvd;
 	struct {
 		char name[48], device[64];
 		int32_t soft, up;
-		int32_t standby; /* carries bytes only while the other is down */
+		int32_t standby; /* used only while the other rail is down */
 		int32_t rsvd;
 		uint64_t speed_mbps, tx_bytes, rx_bytes, errors;
 	} rail[PERF_RAILS];
 };
 
-/* A received message; data has len bytes, followed by a 0. */
+/* A received message. data has len bytes, followed by a zero byte. */
 struct perf_msg {
 	uint32_t type, len;
 	char *data;
@@ -92,36 +93,36 @@ struct perf_msg {
  * vanished. */
 void perf_link_ready(int fd);
 
-/* Send a message. 0 or -errno. */
+/* Send a message. Returns 0 or -errno. */
 int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 		   size_t len);
 
-/* Make text, of size bytes, a string of printable ASCII: text of another host
- * goes to a terminal. */
+/* Make text, of size bytes, a string of printable ASCII, since text of another
+ * host is printed to a terminal. */
 void perf_link_clean(char *text, size_t size);
 
 /* Receive a message into *m, whose data the caller frees. The text of a
- * PERF_FAIL is clean. -EPIPE: the other end hung up; -EPROTO: that is no
- * message; -ETIMEDOUT: it stopped within one. */
+ * PERF_FAIL is clean. -EPIPE: the other end hung up; -EPROTO: the bytes are no
+ * message; -ETIMEDOUT: the message is incomplete. */
 int perf_link_recv(int fd, struct perf_msg *m);
 
-/* The same for a message of one type with at least len bytes. A PERF_FAIL
- * instead is reported on stderr and is -EREMOTEIO. */
+/* The same for a message of one type with at least len bytes. If a PERF_FAIL
+ * arrives instead, print its text to stderr and return -EREMOTEIO. */
 int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
 		     size_t len, const char *host);
 
-/* Connect to host, "NAME", "NAME:PORT" or "[V6]:PORT", and retry for this
- * number of seconds if nothing listens there yet. The fd, or -1 after a line on
- * stderr. */
+/* Connect to host: "NAME", "NAME:PORT" or "[V6]:PORT". If no process listens
+ * there yet, retry for this number of seconds. Returns the fd, or -1 after a
+ * line on stderr. */
 int perf_link_dial(const char *host, int port, double seconds);
 
-/* Listen at an address, NULL for all. With *port 0 it chooses a free port and
- * sets *port. The fd, or -1 after a line on stderr. */
+/* Listen at an address; NULL: at all. If *port is 0, choose a free port and set
+ * *port. Returns the fd, or -1 after a line on stderr. */
 int perf_link_listen(const char *addr, int *port);
 
-/* The command that the hub sends each node. Plugin, ABI version and environment are
- * each node's own, and never come over the network; so is the device, except in
- * check. */
+/* The command that the hub sends to each node. Each node has its own plugin,
+ * ABI version and environment, which never come over the network. It also has
+ * its own device, except in check. */
 /* The device that the node chose itself. */
 #define PERF_SETUP_OWN UINT32_MAX
 
@@ -129,7 +130,7 @@ struct perf_setup {
 	uint32_t node, nnodes, ranks_per_node;
 	uint32_t pattern, block_order, channels, inflight, sealed;
 	uint32_t check, group, early, churn;
-	uint32_t device, rsvd; /* PERF_SETUP_OWN, or its index */
+	uint32_t device, rsvd; /* PERF_SETUP_OWN, or the device's index */
 	uint64_t min, max, factor, iters, warmup, chunk, seed;
 	uint64_t random_sizes, steady_count;
 	double steady_seconds, timeout;
@@ -138,8 +139,8 @@ struct perf_setup {
 void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
 		     int node, uint32_t device);
 
-/* Take *s over into *opt, checked like a command line. -EINVAL after a line on
- * stderr. */
+/* Copy *s into *opt, with the checks of a command line. Returns 0, or -EINVAL
+ * after a line on stderr. */
 int perf_setup_take(const struct perf_setup *s, struct perf_options *opt);
 
 #endif

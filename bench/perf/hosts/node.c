@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of a node, and what its proxy says of its rails. */
+/* The process of a node, and the state of its rails from its proxy. */
 #include "perf/hosts/hosts.h"
 
 #include <errno.h>
@@ -41,7 +41,8 @@ static FILE *dial(const char *run_dir)
 	return f;
 }
 
-/* The proxy's answer to a command, a new reference; NULL: there is none. */
+/* Return the proxy's answer to a command, a new reference; NULL: there is
+ * none. */
 static json_t *ask(const char *run_dir, const char *command)
 {
 	FILE *f = dial(run_dir);
@@ -88,7 +89,7 @@ static void take(struct perf_rails *rails, const json_t *o)
 	snprintf(rails->rail[i].name, sizeof(rails->rail[i].name), "%s", name);
 	snprintf(rails->rail[i].device, sizeof(rails->rail[i].device), "%s",
 		 device ? device : "?");
-	/* "soft (io_uring)" and its like. */
+	/* Such as "soft (io_uring)". */
 	rails->rail[i].soft = provider && strncmp(provider, "soft", 4) == 0;
 	rails->rail[i].up = is(o, "state", "active");
 	rails->rail[i].standby = json_is_true(json_object_get(o, "standby"));
@@ -100,9 +101,9 @@ static void take(struct perf_rails *rails, const json_t *o)
 	rails->n++;
 }
 
-/* Ask the proxy of a run dir for the rails of a device, by its index: rails are
- * listed device by device, each with the name of its device. Without a proxy, as
- * under another plugin, there are no rails. */
+/* Ask the proxy of a run dir for the rails of the device with an index. The
+ * proxy lists rails device by device, each with the name of its device. Without
+ * a proxy, as with another plugin, there are no rails. */
 static void rails_read(struct perf_rails *rails, const char *run_dir,
 		       unsigned device)
 {
@@ -135,8 +136,8 @@ bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len)
 	return found;
 }
 
-/* Make the counts of *now those since *before. A rail that is not in *before
- * counts from 0. */
+/* Subtract the counts of *before from those of *now. A rail that is not in
+ * *before counts from 0. */
 static void rails_since(struct perf_rails *now, const struct perf_rails *before)
 {
 	for (int i = 0; i < now->n; i++) {
@@ -152,17 +153,17 @@ static void rails_since(struct perf_rails *now, const struct perf_rails *before)
 
 /* The interval of the check for dead ranks. */
 #define LOOK_MS 100
-#define SETUP_S 10 /* from the connect to the whole setup */
-/* A server gives no test more memory than this for buffers. */
+#define SETUP_S 10 /* time limit from the connect to the complete setup */
+/* The maximum memory for buffers that a server gives a test. */
 #define SERVER_BYTES (8ull << 30)
 
 struct bridge {
 	int fd, index;
 	struct perf_world *w;
 	bool introduced; /* handles were sent */
-	int shipped; /* rows whose results were sent */
+	int shipped; /* number of rows whose results were sent */
 	char run_dir[256];
-	unsigned device; /* under test; PERF_SETUP_OWN: not in check */
+	unsigned device; /* tested device; PERF_SETUP_OWN: this is no check */
 	struct perf_rails before;
 };
 
@@ -235,7 +236,7 @@ void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len)
 		buf[0] = '\0';
 }
 
-/* Send the handles of all listeners here that others connect to. */
+/* Send the handles of all listeners of this node to which others connect. */
 static int send_handles(struct bridge *n)
 {
 	const struct perf_options *opt = &n->w->opt;
@@ -264,7 +265,7 @@ static int send_handles(struct bridge *n)
 	return rc;
 }
 
-/* Before the first barrier send the plugin's name and the handles. */
+/* Send the plugin's name and the handles, before the first barrier. */
 static int introduce(struct bridge *n)
 {
 	struct perf_info info = { .abi = n->w->abi,
@@ -300,7 +301,7 @@ static int send_results(struct bridge *n, int row)
 	return rc;
 }
 
-/* All ranks here wait at a barrier. */
+/* Tell the hub that all ranks of this node wait at a barrier. */
 static int arrived(struct bridge *n)
 {
 	int ended = atomic_load(&n->w->ended), row = atomic_load(&n->w->row);
@@ -370,7 +371,8 @@ static int heard(struct bridge *n)
 	return rc;
 }
 
-/* A rank here failed: the hub reports it, for all. */
+/* Tell the hub that a rank of this node failed. The hub reports it for all
+ * nodes. */
 static int tell_failure(struct bridge *n)
 {
 	perf_link_send(n->fd, PERF_FAIL, n->w->why, strlen(n->w->why));
@@ -417,7 +419,7 @@ int perf_node_run(int fd, const struct perf_options *own)
 	int rc = say_hello(fd, own);
 
 	perf_node_run_dir(own, n.run_dir, sizeof(n.run_dir));
-	/* A silent hub must not occupy one of the server's tests. */
+	/* Limit the time, as a silent hub must not occupy a place for tests. */
 	alarm(SETUP_S);
 	if (rc == 0)
 		rc = take_setup(&n, own, &opt);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib-perf --server. A test is a forked process, so that the server survives
- * its failure. A program that reaches the port can only load this host: plugin,
- * device and environment are the server's.
+ * mpib-perf --server. Each test runs in a forked process, so that the server
+ * survives its failure. A program that reaches the port can only put load on
+ * this host, since the server sets plugin, device and environment.
  */
 #include "perf/hosts/hosts.h"
 
@@ -42,7 +42,7 @@ static void say(const char *peer, const char *what)
 	fflush(stdout);
 }
 
-/* Report tests that ended. Returns their number, and in *bad whether one
+/* Report tests that ended. Returns their number; *bad tells whether one
  * failed. */
 static int reap(bool *bad)
 {
@@ -107,7 +107,7 @@ static void take_one(const struct perf_options *opt, int listener)
 	perf_link_ready(fd);
 	getnameinfo((struct sockaddr *)&at, len, peer, sizeof(peer), NULL, 0,
 		    NI_NUMERICHOST);
-	/* An IPv4 address at an IPv6 socket. */
+	/* Skip the prefix of an IPv4 address at an IPv6 socket. */
 	name = peer + (strncmp(peer, "::ffff:", 7) == 0 ? 7 : 0);
 	if (running() == TESTS_MAX)
 		refuse(fd, "its server runs four tests already (try later)");
@@ -115,8 +115,8 @@ static void take_one(const struct perf_options *opt, int listener)
 		fork_test(opt, listener, fd, name);
 }
 
-/* Choose the address to listen at: as given, or that of this node's peer link;
- * NULL: at all. */
+/* Choose the address to listen at: the given one, or that of this node's peer
+ * link; NULL: all. */
 static const char *listen_at(const struct perf_options *opt, char *buf,
 			     size_t len)
 {
@@ -150,8 +150,8 @@ int perf_serve(const struct perf_options *opt)
 	if (p.fd < 0)
 		return 1;
 	printf("ready: port %d\n", port);
-	printf("note: nothing authenticates: who reaches %s%sport %d can load "
-	       "this host (--listen ADDRESS)\n",
+	printf("note: there is no authentication: any program that reaches "
+	       "%s%sport %d can load this host (--listen ADDRESS)\n",
 	       at ? at : "", at ? " " : "", port);
 	fflush(stdout);
 	for (;;) {
