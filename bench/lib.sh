@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Functions shared by the commands of this folder; sourced, not run.
+# Functions that the commands of this folder share. This file is sourced, not run.
 #
-#   bench_setup NAME [BUILD]  packages (those of $bench_packages, else of bench), a
-#                             build, a scratch directory $dir
-#   bench_nodes N [options]   start N proxies of two software rails each, run
-#                             directories $dir/n0.., until bench_nodes_stop;
-#                             node i on the CPUs ${bench_cpus[i]}, if set
-#   bench_halves              half of the CPUs each for nodes 0 and 1, like
+#   bench_setup NAME [BUILD]  install packages (those of $bench_packages, else of
+#                             bench), build, make a scratch directory $dir
+#   bench_nodes N [options]   start N proxies with two software rails each and run
+#                             directories $dir/n0... Node i runs on the CPUs
+#                             ${bench_cpus[i]}, if set. bench_nodes_stop stops them
+#   bench_halves              give each of nodes 0 and 1 half of the CPUs, like
 #                             mpib-perf --pin
-#   bench_load                one line about this machine and its load
-#   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
-#   run_perf, value, emit     a run of mpib-perf, a value of it, a sample of it
-#   tally, item               the table of all samples; tally.pl says how
+#   bench_load                print one line about this machine and its load
+#   need TOOL PACKAGE         if TOOL is missing, print a line to stderr and fail
+#   run_perf, value, emit     run mpib-perf, print a value, store it as a sample
+#   tally, item               print the table of all samples; see tally.pl
 
 top=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$top/cmake/usage.sh"
@@ -31,7 +31,7 @@ at_end() {
 bench_setup() {
 	bench=$1 build=${2:-}
 	bash "$top/cmake/setup-debian.sh" "${bench_packages:-bench}" ||
-		echo "$bench: going on without what is missing" >&2
+		echo "$bench: continuing without the missing packages" >&2
 	if [ -z "$build" ]; then
 		build=$top/build
 		(cd "$top" && cmake --preset dev && cmake --build build) \
@@ -62,7 +62,7 @@ bench_halves() {
 	bench_cpus=("${cpus[*]:0:${#cpus[@]} / 2}" "${cpus[*]:${#cpus[@]} / 2}")
 }
 
-# Each set of nodes has new addresses, since closed sockets linger for a while.
+# Start nodes. Each set has new addresses, since closed sockets linger for a while.
 bench_set=0
 bench_nodes() {
 	local n=$1 i
@@ -109,33 +109,34 @@ need() {
 	return 1
 }
 
-# wanted ROW: whether --only, in $only, has it.
+# wanted ROW: succeed if --only, stored in $only, has the row.
 wanted() {
 	[[ $1 =~ ^($only)$ ]]
 }
 
-# A row failed: go on with the rest, then end with $failed.
+# Report a failed row. The other rows are still measured; then the command exits
+# with $failed.
 failed=0
 complain() {
 	failed=1
 	echo "$bench: $*" >&2
 }
 
-# bench_out DIR: make $out, DIR or one that the command has in the build, with an
-# empty file samples.
+# bench_out DIR: make $out, which is DIR or the command's directory in the build,
+# with an empty file samples.
 bench_out() {
 	out=${1:-$build/bench/out/$bench}
 	mkdir -p "$out" && : >"$out/samples" || exit 1
 }
 
-# emit ROW METRIC VALUE: a sample of repetition $rep.
+# emit ROW METRIC VALUE: store a sample of repetition $rep.
 emit() {
 	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
 }
 
-# run_perf ROW OPTION...: run mpib-perf, its rows go to $dir/rows; false when it
-# failed. The timed run uses the same buffers again and again without checking
-# them, as other programs do; a run before it checks every byte.
+# run_perf ROW OPTION...: run mpib-perf, and write its rows to $dir/rows. The first
+# run checks every byte. The timed run then uses the same buffers again and again
+# without checks, as other programs do.
 run_perf() {
 	local perf=("$build/bench/mpib-perf" --pin "${@:2}")
 	timeout 120 "${perf[@]}" --warmup 0 --iters 3 >"$dir/perf" 2>&1 &&
@@ -148,14 +149,14 @@ run_perf() {
 	perf_rows "$dir/json" >"$dir/rows"
 }
 
-# value KEY: the sum of the last rows of run_perf() with such a key, an extended
-# regular expression.
+# value KEY: print the sum of the last rows of run_perf() whose key matches KEY, an
+# extended regular expression.
 value() {
 	awk -v k="^$1\$" '$2 ~ k && $3 >= 0 { v += $3; n++ } END { if (n) print v }' \
 		"$dir/rows"
 }
 
-# emit_busbw ROW PREFIX [SUFFIX]: a sample for each size that run_perf() had.
+# emit_busbw ROW PREFIX [SUFFIX]: store a sample for each size of run_perf().
 emit_busbw() {
 	local size key v
 	while read -r size key v; do
@@ -163,15 +164,15 @@ emit_busbw() {
 	done <"$dir/rows"
 }
 
-# as_peer COMMAND...: with NCCL's net_ib, which finds the software HCA by the name
-# of the drop-in, of one device.
+# as_peer COMMAND...: run a command with NCCL's net_ib, which finds the software HCA,
+# with one device, by the name of the drop-in library.
 as_peer() {
 	MPIB_SOFT_DEVICES=soft0=$net.100.1 NCCL_SOCKET_IFNAME=lo \
 		LD_LIBRARY_PATH=$build/runtime/softverbs/dropin \
 		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
 }
 
-# cpu_of PID...: user and system seconds of processes, in steps of 0.01 s.
+# cpu_of PID...: print user and system seconds of processes, in steps of 0.01 s.
 cpu_of() {
 	local pid sum=0 hz
 	hz=$(getconf CLK_TCK)
@@ -182,7 +183,7 @@ cpu_of() {
 	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
 }
 
-# tally LAYOUT SAMPLES: medians and ranges; tally.pl says how.
+# tally LAYOUT SAMPLES: print medians and ranges, see tally.pl.
 tally() {
 	perl "$top/bench/tally.pl" "$@"
 }

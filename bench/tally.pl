@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# tally.pl LAYOUT SAMPLES: medians and ranges of the samples of several
-# repetitions, as a Markdown table.
+# tally.pl LAYOUT SAMPLES: print medians and ranges of the samples of several
+# repetitions as a Markdown table.
 #
 # A sample is a line "REP ROW METRIC VALUE". The layout has one item per line, with
 # tabs between its words:
@@ -9,12 +9,12 @@
 #   column METRIC HEADING [DIGITS]      row ROW LABEL
 #   mark TEXT >=|<= LIMIT ROW METRIC [DIVROW DIVMETRIC]
 #
-# A mark with a divisor takes the ratio of two samples of the same repetition,
-# since these were measured close together, and then the median of the ratios.
+# A mark is a goal. With a divisor, its value is the median of the ratios of two
+# samples of the same repetition, as these were measured close together.
 use strict;
 use warnings;
 
-# Words of an item, the kind not counted.
+# The number of words of an item, without its kind.
 my %least = (title => 1, note => 1, column => 2, row => 2, mark => 5);
 my %most = (%least, column => 3, mark => 7);
 
@@ -54,8 +54,8 @@ sub read_samples {
 	}
 }
 
-# The statistics of a metric of a row, n of 0 where there is no sample; with a
-# divisor, of the ratio per repetition.
+# Return the statistics of a metric of a row; n is 0 if there is no sample. With a
+# divisor, return those of the ratio per repetition.
 sub stat_of {
 	my ($row, $metric, $div_row, $div_metric) = @_;
 	my (%divisor, @value);
@@ -112,8 +112,8 @@ sub markdown {
 	return $text . join('', map { "\n$_->[0]\n" } @{ $item{note} // [] });
 }
 
-@ARGV == 2 or fail('it wants a file of a layout and one of samples');
+@ARGV == 2 or fail('give a file with a layout and a file with samples');
 read_layout($ARGV[0]);
 read_samples($ARGV[1]);
-# A full disk shows only when the file is closed.
+# Check close(), as a full disk may be reported only then.
 print(markdown()) && close(STDOUT) or fail("cannot write stdout: $!");

@@ -1,8 +1,8 @@
-# Sum up callgrind's output (--compress-strings=no --compress-pos=no) by stage
-# of a message. Arguments: the source files, then callgrind's output; -v
-# stages=bench/rig/stages.txt. Costs are by source line, so an inlined function
-# counts where it was written; one of the stage "caller" counts for the function that
-# calls it, or that it is inlined into. Prints "stage instructions" per line, or
+# Sum up callgrind's output (--compress-strings=no --compress-pos=no) by stage of a
+# message. Arguments: -v stages=bench/rig/stages.txt, the source files, then
+# callgrind's output. Costs are by source line, so an inlined function counts for the
+# stage of its own source. A function of the stage "caller" counts for the function
+# that calls it, or into which it is inlined. Prints lines "STAGE INSTRUCTIONS", or
 # with -v functions=1 the functions of each stage.
 BEGIN {
 	while ((getline line < stages) > 0) {
@@ -22,8 +22,8 @@ function short(path) {
 	return path
 }
 
-# Sources: a function begins at a line that starts in column 1 and has a "(",
-# and ends at a "}" in column 1.
+# Find the functions in the sources. A function begins at a line that starts in
+# column 1 and has a "(", and ends at a "}" in column 1.
 FNR == 1 {
 	is_source = FILENAME ~ /\.[ch]$/
 	source = short(FILENAME)
