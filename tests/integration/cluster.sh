@@ -39,7 +39,7 @@ done
 	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1
 ) >"$dir/got" 2>"$dir/err"
 [ $? -eq 1 ] && [ ! -s "$dir/got" ] &&
-	grep -q 'want 650 descriptors, and the limit is 300' "$dir/err" || {
+	grep -q 'need 650 descriptors, but the limit is 300' "$dir/err" || {
 	cat "$dir/got" "$dir/err"
 	failed=1
 }
