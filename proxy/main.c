@@ -86,7 +86,7 @@ static void warn_of_holes(void)
 	if (rc == -EPERM)
 		mpib_warn("users can delay each other by punching holes into "
 			  "shared memory: CAP_LINUX_IMMUTABLE is missing "
-			  "(give it, as the unit does)");
+			  "(grant it, as the unit does)");
 	else if (rc < 0)
 		mpib_warn("users can delay each other by punching holes into "
 			  "shared memory: the kernel cannot forbid it: %s "

@@ -45,14 +45,14 @@ struct mpib_agent_policy {
 	struct mpib_agent_conf conf;
 	/* Run directory of the proxy to ask; NULL: the default one. */
 	const char *run_dir;
-	bool silent; /* it does not answer, which was logged */
+	bool silent; /* logged: the proxy does not answer */
 	json_t *rails; /* its last answer; NULL: none yet */
 	uint64_t rails_ns; /* time of that answer */
 	struct mpib_agent_objection sick[MPIB_RAILS], congested[MPIB_RAILS];
 	bool missing[MPIB_AGENT_LIMITS]; /* logged: no rail has the counter */
 	struct mpib_agent_peers peers;
 	uint64_t peers_s; /* time of the last query about peers */
-	/* Seconds of the epoch, and monotonic nanoseconds. */
+	/* The current time: seconds of the epoch, and monotonic ns. */
 	struct mpib_agent_now {
 		uint64_t s, ns;
 	} now;

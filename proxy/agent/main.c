@@ -135,10 +135,10 @@ static void agent_help(void)
 	       "  --dry-run          report decisions without applying them\n"
 	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
 	       "else " MPIB_AGENT_DIR "\n"
-	       "  --run-dir DIR      of the proxy that is asked\n"
-	       "  --user NAME        of the proxies served, besides root's and "
-	       "one's own;\n"
-	       "                     default " SERVES "\n"
+	       "  --run-dir DIR      run directory of the proxy to query\n"
+	       "  --user NAME        serve proxies of this user, too, besides "
+	       "root's and\n"
+	       "                     your own; default " SERVES "\n"
 	       "  --help, --version\n");
 }
 

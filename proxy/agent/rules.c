@@ -72,7 +72,7 @@ static bool rule_time(const char *text, uint64_t *s)
 	time_t t = timegm(&tm);
 
 	*s = (uint64_t)t;
-	/* timegm() turns a day that the month does not have into another. */
+	/* If the month does not have that day, timegm() changed the day. */
 	return end && !*end && t > 0 && tm.tm_mday == day;
 }
 

@@ -441,8 +441,9 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 						   .dmabuf_fd = -1 });
 }
 
-/* Return whether the file has no type, like the kernel's own files. Other files
- * are not queried, as a file system in user space could block the proxy. */
+/* Return whether the kernel made the file: then its mode has no file type.
+ * Other files are not queried, as a file system in user space could block the
+ * proxy. */
 static bool is_of_the_kernel(int fd)
 {
 	struct statx st;

@@ -101,7 +101,8 @@ static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 	return n;
 }
 
-/* Return how many connections use up a sixteenth of memory, at most `most`. */
+/* Return the number of connections that use a sixteenth of memory, or `most` if
+ * that is less. */
 static uint64_t connections_part(uint64_t most, uint64_t memory)
 {
 	return least_part(most, memory / 16 / MPIB_CONNECTION_BYTES,

@@ -159,7 +159,8 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
  * short messages only. */
 #define RATED_BYTES (1u << 20)
 
-/* Sections of settings that must be equal in a cluster, and single settings. */
+/* Settings that must be equal in a cluster: whole sections (NULL) or single
+ * settings. */
 static const char *const alike[][2] = {
 	{ "lane", NULL },   { "failover", NULL },   { "policy", NULL },
 	{ "island", NULL }, { "sout", NULL },	    { "sup", NULL },

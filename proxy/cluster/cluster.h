@@ -22,7 +22,7 @@
 /* text is valid until the function returns; NULL: no memory. */
 typedef void mpib_cluster_fn(void *arg, const char *text);
 
-/* A reader. Zeroed memory is a valid wait that is not waiting. */
+/* A reader. Zeroed memory is a valid, inactive wait. */
 struct mpib_cluster_wait {
 	TAILQ_ENTRY(mpib_cluster_wait) link;
 	bool waiting;
@@ -65,12 +65,12 @@ void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 
 /* Call fn(arg, text) once, in a later turn of the loop. text is the JSON of
  * mpib-protocol(7), from answers of the last second. If answers are missing,
- * fn is called after the time limit of the round. wait must not be waiting. */
+ * fn is called after the time limit of the round. wait must be inactive. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
 /* Ask the peers unless they were asked within a second. Does not wait. */
 void mpib_cluster_begin(struct mpib_cluster *c);
-/* Cancel: fn will not be called. Does nothing if wait is not waiting. */
+/* Cancel: fn will not be called. Does nothing if wait is inactive. */
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
 
@@ -86,7 +86,7 @@ bool mpib_cluster_text_make(struct mpib_cluster *c);
 const char *mpib_cluster_text(const struct mpib_cluster *c);
 
 /* nodes.c: return the last reports of the peers' agents as a new reference, or
- * NULL. If nodes at two addresses claim the same SOUT, both are left out. */
+ * NULL. Nodes at different addresses that report the same SOUT are left out. */
 json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

@@ -48,8 +48,8 @@ static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		json_array_append_new(notes, json_sprintf("%s drained", name));
 }
 
-/* List the settings whose values differ on the two nodes. A setting that only
- * one of their versions knows does not differ. */
+/* List the settings whose values differ on the two nodes. Ignore settings that
+ * only one of their versions has. */
 static json_t *differing(const struct cluster_view *x,
 			 const struct mpib_node_report *r)
 {
@@ -390,10 +390,10 @@ const char *mpib_cluster_text(const struct mpib_cluster *c)
 
 /* The reports of the peers' agents, for this node's agent. */
 
-/* The node that claims a SOUT as its own. */
+/* A node, and the SOUT that it reports as its own. */
 struct agents_sout {
 	uint32_t sout;
-	bool contested; /* a node at another address claims it, too */
+	bool contested; /* a node at another address reports it, too */
 	struct in6_addr addr;
 };
 

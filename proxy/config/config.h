@@ -243,8 +243,8 @@ const char *mpib_config_nearest(const char *typed, const char *otherwise,
 /* Give every setting its built-in value. */
 void mpib_config_init(struct mpib_config *cfg);
 
-/* Write the reason for a failure into why, of MPIB_WHY_MAX bytes, and return rc.
- * Any thread. */
+/* Write the reason for a failure into why, of MPIB_WHY_MAX bytes, and return
+ * rc. Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Append a line to why if there is room. */
@@ -262,8 +262,8 @@ int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
  * not change. */
 int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 		       const char *value, const char *origin, char *why);
-/* Read the file at path, which must exist, or the files dir/mpib.conf and
- * dir/conf.d, which may be missing. */
+/* Read settings. The file at path must exist; dir/mpib.conf and dir/conf.d may
+ * be missing. */
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);

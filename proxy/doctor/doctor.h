@@ -37,8 +37,8 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Add a finding from the text why, which is "what: why (remedy)". If why has no
- * remedy, other is the remedy; it may be NULL. */
+/* Add a finding from the text why, which is "what: why (remedy)". other is the
+ * remedy if that text has none; it may be NULL. */
 void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 		   const char *check, char *why, const char *other);
 

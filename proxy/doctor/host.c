@@ -311,8 +311,8 @@ static bool rank_is_file(const char *name)
 		!strcmp(name + len - strlen(".so"), ".so"));
 }
 
-/* Load one name of NCCL_NET_PLUGIN like NCCL: as it is, then as
- * libnccl-net-NAME.so. file becomes the last name tried. */
+/* Load one name of NCCL_NET_PLUGIN like NCCL: first the name itself, then
+ * libnccl-net-NAME.so. The last name tried is written to file. */
 static void *open_plugin(const char *name, char *file, size_t len)
 {
 	void *so;

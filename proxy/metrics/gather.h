@@ -20,7 +20,7 @@
  * short. */
 typedef void mpib_gather_fn(void *arg, const struct mpib_view *v);
 
-/* One reader's request. Zeroed memory is a valid wait that is inactive. */
+/* One reader's request. Zeroed memory is a valid, inactive wait. */
 struct mpib_gather_wait {
 	TAILQ_ENTRY(mpib_gather_wait) link;
 	bool waiting;
@@ -47,8 +47,8 @@ struct mpib_gather {
 
 void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 		      struct mpib_engine *engine, const struct mpib_view *view);
-/* Call fn(arg, view) once, in a later turn of the loop. wait must not be
- * waiting already. */
+/* Call fn(arg, view) once, in a later turn of the loop. wait must be
+ * inactive. */
 void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 		     mpib_gather_fn *fn, void *arg);
 /* The same, but the snapshot includes outstanding requests that are at least
@@ -63,7 +63,7 @@ void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait);
  * other snapshot is taken. Call it only within fn. */
 void mpib_gather_keep(struct mpib_gather *g);
 void mpib_gather_release(struct mpib_gather *g);
-/* Cancel: fn will not be called. Does nothing if wait is not waiting. */
+/* Cancel: fn will not be called. Does nothing if wait is inactive. */
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
 
 /* The limit on one user's readers, for all sockets that show statistics. */

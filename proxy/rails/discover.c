@@ -144,7 +144,8 @@ static bool same_card(const struct mpib_rdma_port *a,
 	return !strcmp(a->name, b->name) || (a->card && a->card == b->card);
 }
 
-/* Domain, bus, device and function, "0000:41:00.0", in one number; 0: unknown. */
+/* Domain, bus, device and function, "0000:41:00.0", in one number; 0:
+ * unknown. */
 static uint64_t pci_order(const char *path)
 {
 	static const char ends[] = { ':', ':', '.', '\0' };
@@ -227,9 +228,9 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* Exclude ports without a GPU near if some port has one. If there are active
- * ports, that port must be active: one that is down may never have had a
- * cable. */
+/* Exclude ports without a GPU near if another port has one. A port that is down
+ * may never have had a cable, so it does not count as that other port unless
+ * all ports are down. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;

@@ -62,7 +62,8 @@ int mpib_text_receive(int sock, char text[PATH_MAX])
 	return fd;
 }
 
-/* Return whether users that cannot write own can write this file. */
+/* Return whether more users can write this file (st) than the proxy's own
+ * program (own). */
 static bool is_less_protected(const struct stat *st, const struct stat *own)
 {
 	return (st->st_uid != 0 && st->st_uid != own->st_uid) ||

@@ -290,8 +290,8 @@ int mpib_caller_open(const struct sockaddr_in *listener)
 	return rc < 0 ? rc : -EPROTO;
 }
 
-/* Time limit from the connection, or the last answer, to the end of the next
- * answer. */
+/* Time limit for an answer: from the connection, or from the end of the
+ * previous answer, to the end of this one. */
 #define PATIENCE (10 * MPIB_SEC)
 /* The uid of callers that the kernel does not know, such as those on other
  * machines. For these, each address counts as one user. */

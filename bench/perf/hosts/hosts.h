@@ -53,8 +53,8 @@ struct perf_hub {
 struct perf_hub *perf_hub_new(const struct perf_options *opt);
 void perf_hub_free(struct perf_hub *h);
 
-/* Wait for HELLO on fd. If it is not from a node of this job, close fd. The
- * node is number i or, if i is -1, the launcher's rank; it owns fd from now on.
+/* Wait for the HELLO of node i on fd, which the hub owns from now on. If i is
+ * -1, the HELLO names the node. If it is not from a node of this job, close fd.
  * Returns the node's number, or -errno after a line on stderr. */
 int perf_hub_greet(struct perf_hub *h, int fd, int i);
 
