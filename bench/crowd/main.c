@@ -38,7 +38,7 @@ static void crowd_await(struct crowd_world *w, enum crowd_stage stage)
 {
 	while (atomic_load(&w->stage) < (int)stage) {
 		if (kill(child, 0) < 0)
-			peer_die("the process of the other nodes is gone");
+			peer_die("the process of the other nodes has ended");
 		usleep(1000);
 	}
 }

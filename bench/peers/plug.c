@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < messages; i += inflight)
 		batch();
 	if (memcmp(tx.mem, rx.mem, (size_t)size * inflight))
-		peer_die("what was received is not what was sent");
+		peer_die("received data differs from sent data");
 	peer_say("turns_sender", (double)tx.turns / messages);
 	peer_say("turns_receiver", (double)rx.turns / messages);
 	_exit(0); /* do not measure the clean-up */

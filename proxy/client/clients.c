@@ -277,8 +277,8 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 	}
 	if (rc == -EMFILE) {
 		proxy_client_refuse(s, &m->h, rc,
-				    "the proxy has no descriptor left for what "
-				    "came with a request of type %u (raise "
+				    "the proxy has no descriptor left for "
+				    "those of a request of type %u (raise "
 				    "LimitNOFILE of mpib-proxy)",
 				    type);
 		return false;

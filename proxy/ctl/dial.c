@@ -304,8 +304,8 @@ static int dial_say(struct mpib_dial *d, const char *command)
 	    strlen(command) != strcspn(command, "\n"))
 		return dial_fail(
 			d, MPIB_EXIT_USAGE,
-			"%.40s...: not a line the proxy takes (see mpibctl "
-			"--help)",
+			"%.40s...: not a valid command line of the proxy (see "
+			"mpibctl --help)",
 			command);
 	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
 		return MPIB_EXIT_OK;

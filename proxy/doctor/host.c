@@ -379,7 +379,7 @@ static void check_no_plugin(struct mpib_doctor *d)
 			  "export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB on every "
 			  "rank",
 			  "NCCL_NET_PLUGIN is not set in this rank, so NCCL "
-			  "takes libnccl-net.so or none");
+			  "uses libnccl-net.so or no plugin");
 	else
 		mpib_find(d, MPIB_OK, "plugin", NULL,
 			  "this is no rank's shell: ranks need "

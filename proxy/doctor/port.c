@@ -135,7 +135,7 @@ static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 		mpib_find(d, MPIB_WARN, check,
 			  "turn ACS off: in the firmware's settings, or by "
 			  "setpci -s BRIDGE ECAP_ACS+6.w=0",
-			  "ACS of bridge %s sends what %s and GPUs exchange "
+			  "ACS of bridge %s sends traffic between %s and GPUs "
 			  "through the root",
 			  strrchr(path, '/') + 1, dev);
 		return;

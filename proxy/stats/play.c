@@ -169,7 +169,7 @@ static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 		return false;
 	fault->rail = (unsigned)rail;
 	if (at && (!k->lanes || !at[1])) {
-		mpib_ask_fail(ask, "name the rail alone",
+		mpib_ask_fail(ask, "name the rail without a peer",
 			      "%s cannot be limited to the lanes to a peer",
 			      ask->argv[0]);
 		return false;

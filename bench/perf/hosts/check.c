@@ -101,11 +101,11 @@ static void judge_rails(const struct perf_options *opt,
 			 !rails->rail[i].standby &&
 			 (double)rails->rail[i].tx_bytes <
 				 IDLE * all / rails->n)
-			add(list, "%s: rail %s (%s) carries next to nothing",
+			add(list, "%s: rail %s (%s) is almost idle",
 			    host, name, rails->rail[i].device);
 		if (rails->rail[i].errors)
 			add(list,
-			    "%s: rail %s (%s): %llu errors, retries or fail-overs meanwhile",
+			    "%s: rail %s (%s): %llu errors, retries or fail-overs during the test",
 			    host, name, rails->rail[i].device,
 			    (unsigned long long)rails->rail[i].errors);
 	}
@@ -128,13 +128,13 @@ int perf_verdict_faults(const struct perf_options *opt,
 		    opt->hosts[v->host[0]], v->devices[0],
 		    opt->hosts[v->host[1]], v->devices[1]);
 	if (v->wrong)
-		add(&list, "%llu messages came wrong",
+		add(&list, "%llu messages were wrong",
 		    (unsigned long long)v->wrong);
 	if (expected > 0 && v->busbw < ENOUGH * expected)
 		add(&list, "%.2f GB/s is %.0f %% of the %.2f GB/s expected",
 		    v->busbw, 100 * v->busbw / expected, expected);
 	if (opt->expect != 0 && median > 0 && v->busbw < ENOUGH * median)
-		add(&list, "%.2f GB/s is %.0f %% of what most pairs have",
+		add(&list, "%.2f GB/s is %.0f %% of the median of all pairs",
 		    v->busbw, 100 * v->busbw / median);
 	for (int side = 0; side < 2; side++)
 		judge_rails(opt, v, side, &list);

@@ -212,7 +212,7 @@ static int take_setup(struct bridge *n, const struct perf_options *own,
 			"setup: its buffers are too large for a server (give a smaller --max or --chunk)");
 	if (rc < 0) {
 		static const char why[] =
-			"it does not take this test; its own line says why";
+			"it refuses this test; its own output says why";
 
 		perf_link_send(n->fd, PERF_FAIL, why, sizeof(why) - 1);
 		return rc;
