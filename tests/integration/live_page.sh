@@ -288,7 +288,7 @@ until_true "document.documentElement.dataset.samples > 2"
 kill "${pids[0]}"
 until_true "document.getElementById('live').textContent.includes('does not answer')"
 until_true "$verdict === 'mpib-proxy does not answer'"
-until_true "/what is below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
+until_true "/the data below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
 # Old data looks old, also after the window has another size or colour.
 width 800

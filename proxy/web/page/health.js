@@ -109,6 +109,6 @@ function showDead() {
 	$("verdict").textContent = "mpib-proxy does not answer";
 	$("problems").dataset.text = "";
 	$("problems").replaceChildren(el("li", {}, last ?
-		`what is below is of ${clock(last)}, ${age} s ago` : "nothing was ever shown here"));
+		`the data below is of ${clock(last)}, ${age} s ago` : "no data was shown yet"));
 	document.title = (host ? host + ": " : "") + "no answer \u2013 mpib";
 }
