@@ -164,7 +164,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "fault", "show", true, "", 0, 0, "faults", mpib_ctl_show,
 	  "faults that are being played" },
 	{ "fault", "play", false, "WHAT RAIL[@PEER] SECONDS", 3, 3, "fault",
-	  mpib_ctl_change, "play rate=MBITS, delay=US, black-hole, ..." },
+	  mpib_ctl_change, "play a fault: rate=MBITS, delay=US, ..." },
 	{ "fault", "end", false, "RAIL", 1, 1, "heal", mpib_ctl_change,
 	  "end the fault on a rail" },
 	{ "jobs", "show", true, "", 0, 0, "jobs", mpib_ctl_show,
