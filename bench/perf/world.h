@@ -65,7 +65,8 @@ bool perf_world_barrier(struct perf_world *w);
  * calls this. */
 void perf_world_go(struct perf_world *w);
 
-/* Return whether this rank measures the CPU time that all these ranks share. */
+/* Return whether this rank acts for all ranks of w: it measures the CPU time of
+ * the proxies, and reports the plugin. */
 bool perf_world_leads(const struct perf_world *w, int rank);
 
 /* The bytes that these ranks have sent, and found wrong, in a row so far. */
