@@ -18,7 +18,7 @@ int mpib_daemon_start(int *report);
 
 /* Report status to the starter, which prints text. With status 0, text is the
  * ready line and goes to stdout; otherwise it is an error and goes to stderr.
- * With status 0, mpib_daemon_settle() is called as well. Closes report. */
+ * With status 0, it also calls mpib_daemon_settle(). Closes report. */
 void mpib_daemon_report(int report, int status, const char *text);
 
 /* Leave the terminal and the start directory, and log to syslog from now on. */
