@@ -311,11 +311,10 @@ static void file_setting(struct reader *r, const char *key, const char *value)
 
 	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
 	if (is_quoted(value)) {
-		snprintf(
-			why, sizeof(why),
-			"%s: %.63s: the value has quotes or a no-break space "
-			"(remove them)",
-			origin, key);
+		snprintf(why, sizeof(why),
+			 "%s: %.63s: the value has quotes or a no-break space "
+			 "(remove them)",
+			 origin, key);
 		file_fail(r, -EINVAL, why);
 		return;
 	}

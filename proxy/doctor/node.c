@@ -139,14 +139,13 @@ void mpib_check_rails(struct mpib_doctor *d)
 			  "give all their network interfaces one MTU",
 			  "their MTUs differ");
 	if (d->rails && !sup)
-		mpib_find(
-			d, MPIB_WARN, "rails",
-			"name the second one: sup in [hca] or [device NAME]",
-			json_array_size(d->rails) < 2
-				? "there is only one, without a replacement "
-				  "when it fails"
-				: "each device has only one, without a "
-				  "replacement when it fails");
+		mpib_find(d, MPIB_WARN, "rails",
+			  "name the second one: sup in [hca] or [device NAME]",
+			  json_array_size(d->rails) < 2
+				  ? "there is only one, without a replacement "
+				    "when it fails"
+				  : "each device has only one, without a "
+				    "replacement when it fails");
 	if (has_rail(d, "soft:"))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name RDMA ports: [hca] sout and sup in mpib.conf",

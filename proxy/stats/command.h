@@ -54,8 +54,7 @@ enum mpib_command_needs {
 
 struct mpib_command {
 	const char *name;
-	const char
-		*args; /* "CLIENT", "[since]", ""; "...]" takes the rest */
+	const char *args; /* "CLIENT", "[since]", ""; "...]" takes the rest */
 	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
 	bool admin; /* only the admin socket accepts it */

@@ -101,8 +101,8 @@ static void judge_rails(const struct perf_options *opt,
 			 !rails->rail[i].standby &&
 			 (double)rails->rail[i].tx_bytes <
 				 IDLE * all / rails->n)
-			add(list, "%s: rail %s (%s) is almost idle", host,
-			    name, rails->rail[i].device);
+			add(list, "%s: rail %s (%s) is almost idle", host, name,
+			    rails->rail[i].device);
 		if (rails->rail[i].errors)
 			add(list,
 			    "%s: rail %s (%s): %llu errors, retries or fail-overs during the test",
