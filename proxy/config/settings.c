@@ -49,7 +49,7 @@ static const char *const no_yes[] = { "no", "yes", NULL };
  * environment variable that users know, such as MPIB_SUP_BW. */
 const struct mpib_setting mpib_settings[] = {
 	{ "run", "dir", "run-dir", MPIB_SET_TEXT, FIELD(run_dir), TEXT("DIR"),
-	  "directory of the sockets; default /run/mpib as root, else "
+	  "for the sockets; default /run/mpib as root, else "
 	  "$XDG_RUNTIME_DIR/mpib" },
 	{ "run", "group", "run-group", MPIB_SET_TEXT, FIELD(run_group),
 	  TEXT("NAME"), "group that may attach, where it exists" },
