@@ -81,7 +81,7 @@ static void send_it(struct mpib_client *client, char *data,
 	pass(read(STDIN_FILENO, &handle, sizeof(handle)));
 	check(mpib_connect(client, &handle, -1, &conn));
 	wait_ready(conn);
-	memset(data, 'x', SIZE - 1); /* and a 0, as fresh memory has */
+	memset(data, 'x', SIZE - 1); /* the last byte stays 0 */
 	while (!req) /* NULL: no room yet */
 		check(mpib_isend(conn, data, SIZE, 0, region, &req));
 	finish(req);
