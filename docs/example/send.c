@@ -17,7 +17,7 @@ static void check(int rc)
 	exit(1);
 }
 
-/* The handle may travel by any means; here it is a pipe. */
+/* A program may send the handle by any means. This one uses a pipe. */
 static void pass(ssize_t moved)
 {
 	if (moved == sizeof(struct mpib_handle))
@@ -27,7 +27,7 @@ static void pass(ssize_t moved)
 	exit(1);
 }
 
-/* Return which end this is; exits if the command line does not say. */
+/* Return which end this is. Exit if the command line does not say. */
 static int sends(int argc, char **argv)
 {
 	const char *way = argc == 2 ? argv[1] : "";
@@ -121,14 +121,14 @@ int main(int argc, char **argv)
 	char *data;
 
 	check(mpib_attach(NULL, &client)); /* MPIB_RUN_DIR says where */
-	data = mpib_mem_alloc(client, SIZE); /* moves without a copy */
+	data = mpib_mem_alloc(client, SIZE); /* not copied */
 	check(data ? 0 : -1);
 	check(mpib_reg(client, data, SIZE, &region));
 	if (sending)
 		send_it(client, data, region);
 	else
 		receive_it(client, data, region);
-	mpib_detach(client); /* closes all that is its */
+	mpib_detach(client); /* closes its objects */
 	return 0;
 }
 /* [end] */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modes of the virtual QP side by side, over plain libibverbs: two nodes in
- * one process, on one device or two. Prints what a message costs, which depends
- * only on the mode, and the bandwidth, which depends on the machine; last, with
- * one QP broken half way and its fragments replayed.
+ * Compare the modes of the virtual QP over plain libibverbs: two nodes in one
+ * process, on one device or two. Print the cost of a message, which depends only
+ * on the mode, and the bandwidth, which depends on the machine. The last run
+ * breaks one QP half way and replays its fragments.
  *
  *   cc -o mpib-vqp vqp.c $(pkg-config --cflags --libs mpib-vqp)
  */
@@ -41,7 +41,7 @@ struct node {
 struct shape {
 	const char *name;
 	enum mpib_vqp_mode mode;
-	bool breaks; /* one QP, half way */
+	bool breaks; /* break one QP half way */
 	unsigned devices, gid, qps, messages;
 	uint64_t size;
 	uint32_t frag;
@@ -50,7 +50,7 @@ struct shape {
 static struct node node[2];
 static size_t bytes;
 
-/* rc is 0, an errno as verbs return it, or its negative. */
+/* rc is 0, a positive errno of verbs, or a negative errno. */
 static void must(int rc, const char *what)
 {
 	if (rc == 0)
@@ -95,7 +95,7 @@ static void open_node(struct node *n, char *names, const struct shape *s)
 		must(ibv_query_port(dev->ctx, 1, &dev->port), "port");
 		must(ibv_query_gid(dev->ctx, 1, (int)s->gid, &dev->gid), "GID");
 		dev->pd = made(ibv_alloc_pd(dev->ctx), "PD");
-		/* One virtual QP at a time, with notify QPs, 2 * CAP each. */
+		/* Room for one virtual QP: 2 * CAP for each notify QP. */
 		dev->cq = made(ibv_create_cq(dev->ctx,
 					     (int)(2 * CAP * (s->qps + 1)),
 					     NULL, NULL, 0),
@@ -284,7 +284,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* All messages, INFLIGHT of them at a time. */
+/* Send all messages, at most INFLIGHT at a time. */
 static void exchange(const struct shape *s)
 {
 	unsigned posted = 0, sent = 0, got = 0;
@@ -295,7 +295,7 @@ static void exchange(const struct shape *s)
 			post(posted++, s);
 			if (!s->breaks || posted != s->messages / 2)
 				continue;
-			/* At both ends: nothing of it arrives any more. */
+			/* At both ends, so that no fragment arrives later. */
 			to_err(node[0].data[0]);
 			to_err(node[1].data[0]);
 		}
