@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compare the modes of the virtual QP over plain libibverbs: two nodes in one
- * process, on one device or two. Print the cost of a message, which depends only
- * on the mode, and the bandwidth, which depends on the machine. The last run
- * breaks one QP half way and replays its fragments.
+ * process, on one device or two. Print the cost of a message, which depends
+ * only on the mode, and the bandwidth, which depends on the machine. The last
+ * run breaks one QP half way and replays its fragments.
  *
  *   cc -o mpib-vqp vqp.c $(pkg-config --cflags --libs mpib-vqp)
  */
