@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Administration from wrong places: the stats socket, the root of a container,
- * the root of a user namespace.
+ * Try to change settings from where it is not allowed: by the stats socket,
+ * from a container, and as root of a user namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Send the command and wait for the answer. Returns 0: done; 1: refused; 2:
- * cannot connect to the socket; 3: no answer. */
+/* Send the command and wait for the answer. Return 0 after a success, 1 after a
+ * refusal, 2 if the socket cannot be reached, and 3 if no answer came. */
 static int give(int fd, const char *command)
 {
 	char line[4096];
@@ -77,7 +77,7 @@ static const char *const changes[] = { "drain SUP",
 				       "fault black-hole SOUT 60",
 				       "heal SUP" };
 
-/* The stats socket changes nothing, not even for root. */
+/* The stats socket changes no setting, not even for root. */
 static int change_by_stats(void *arg)
 {
 	(void)arg;
@@ -88,15 +88,16 @@ static int change_by_stats(void *arg)
 	return 0;
 }
 
-TEST(the_stats_socket_changes_nothing)
+TEST(the_stats_socket_cannot_change_settings)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, change_by_stats, NULL), 0);
 	assert_int_equal(tenant_run(0, change_by_stats, NULL), 0);
 }
 
-/* Become a pod: a separate mount namespace and root directory with the run
- * directory mounted; uid 0 outside as well, as without user namespaces. */
+/* Enter a separate mount namespace and root directory with only the run
+ * directory mounted. Keep uid 0 outside, too, as pods without user namespaces
+ * do. */
 static int be_a_pod(void *arg)
 {
 	char root[128], at[160];
@@ -114,12 +115,11 @@ static int be_a_pod(void *arg)
 	if (give(tenant_dial("/run", MPIB_STATS_SOCK, SOCK_STREAM),
 		 "drain SUP") != 1)
 		return 1;
-	/* No file in the directories that pods mount leads to
-	 * administration. */
+	/* A directory that pods mount holds no file that changes settings. */
 	return access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0 ? 2 : 0;
 }
 
-TEST(a_pods_root_changes_nothing)
+TEST(root_of_a_pod_cannot_change_settings)
 {
 	char root[128];
 	int rc;
@@ -151,7 +151,7 @@ static int be_root_of_a_user_namespace(void *arg)
 	return give_stats("drain SUP") == 1 ? 0 : 2;
 }
 
-TEST(root_of_a_user_namespace_is_a_user_like_others)
+TEST(root_of_a_user_namespace_has_no_more_rights_than_its_user)
 {
 	int rc;
 
@@ -168,7 +168,7 @@ static int connect_to_admin(void *arg)
 	return give_admin("info") == 2 ? 0 : 1;
 }
 
-TEST(a_tenant_does_not_reach_the_admin_socket)
+TEST(a_tenant_cannot_reach_the_admin_socket)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
@@ -176,7 +176,7 @@ TEST(a_tenant_does_not_reach_the_admin_socket)
 
 /* Root may do this, so the attacks above are not refused for lack of a working
  * socket. */
-TEST(root_changes_settings_by_the_admin_socket)
+TEST(root_can_change_settings_by_the_admin_socket)
 {
 	attack_needs_root();
 	assert_int_equal(give_admin("drain SUP"), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile agent: a user that the proxies trust only as an agent. It sends
+ * A hostile agent is a user that the proxies trust only as an agent. It sends
  * arbitrary answers and unrequested messages, writes and truncates the hints
  * that the proxies read, and replaces them by other files.
  */
@@ -24,12 +24,12 @@
 #include "victim.h"
 
 #define AGENT "games" /* a user of every system that owns nothing important */
-#define HEARD 8 /* calls of proxies that the agent accepts */
+#define HEARD 8 /* the agent accepts this many calls of proxies */
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the agent has attacked */
-static int frozen[2]; /* in the other direction: the proxies are stopped */
+static int ready[2]; /* tells the test that the agent has attacked */
+static int frozen[2]; /* tells the agent that the proxies are stopped */
 static char dir[] = "/tmp/mpib-agent.XXXXXX";
 static _Atomic unsigned *heard;
 
@@ -71,7 +71,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Make valid hints. Returns the descriptor. */
+/* Create a file with valid hints. Return its descriptor. */
 static int make_hints(void)
 {
 	const struct mpib_hint_header h = {
@@ -103,7 +103,8 @@ static int make_socket(void)
 	return fd;
 }
 
-/* Answer with a random slot or error, or send random data of random length. */
+/* Answer with a random slot or error, or send a random number of random
+ * bytes. */
 static void say(int to, uint64_t *rng)
 {
 	struct mpib_agent_request ask;
@@ -126,8 +127,8 @@ static void say(int to, uint64_t *rng)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Write random hints, in entries with an unfinished write, in a file that has
- * the right size, is shorter, longer, empty or full of holes. */
+/* Write random hints into entries marked as unfinished. The file has the right
+ * size, is shorter or longer, is empty, or has holes. */
 static void spoil_hints(int fd, uint64_t *rng)
 {
 	uint64_t entry[2] = { draw(rng, UINT64_MAX), draw(rng, UINT64_MAX) };
@@ -142,7 +143,8 @@ static void spoil_hints(int fd, uint64_t *rng)
 		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
 }
 
-/* Replace the hints with another file, for the next process that opens them. */
+/* Replace the hints with another file. The next process that opens them gets
+ * it. */
 static void replace_hints(uint64_t *rng)
 {
 	unlink(MPIB_AGENT_HINTS);
@@ -221,7 +223,7 @@ TEST(a_hostile_agent_affects_no_job)
 	print_message("proxies called the agent %u times\n", *heard);
 }
 
-/* Send both proxies unrequested messages and further data, with lingering
+/* Send both proxies unrequested messages and further data. Attach lingering
  * sockets as descriptors. */
 static int send_sockets(void *arg)
 {

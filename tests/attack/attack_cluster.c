@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real peer, with the key or in a cluster without one, that lies: it asks for
- * the node's state endlessly and reads no answer, sends megabytes of
- * unrequested reports in another node's name, and answers nothing itself.
+ * A lying peer. It has the cluster's key, or the cluster has none. It requests
+ * the node's state endlessly and reads no answer. It sends megabytes of
+ * unrequested reports in another node's name. It answers no request.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 static struct node node[2];
 static struct victim *victim;
 static char other[32]; /* an address without a proxy */
-static int ready[2]; /* a pipe: the attacker is a peer */
+static int ready[2]; /* tells the test that the attacker has become a peer */
 
 static int setup(void **state)
 {
@@ -67,7 +67,7 @@ static int become_a_peer(uint16_t port)
 	return say(fd, &m) ? fd : -1;
 }
 
-/* Make a report of maximum size, with wrong values only. */
+/* Make a report of maximum size in which every value is wrong. */
 static void lie(struct mpib_peer_msg *m)
 {
 	struct mpib_node_report *r = &m->report;
@@ -87,8 +87,7 @@ static void lie(struct mpib_peer_msg *m)
 	snprintf(r->agent.island, sizeof(r->agent.island), "\033[31m\n");
 }
 
-/* Send questions and reports endlessly, and connect again after a
- * disconnect. */
+/* Send requests and reports endlessly. Connect again after a disconnect. */
 static int lie_without_end(void *arg)
 {
 	const uint16_t *port = arg;
@@ -115,7 +114,8 @@ static int lie_without_end(void *arg)
 	return 0;
 }
 
-/* Return the answer, or NULL. Every string of it must be printable. */
+/* Return the answer, or NULL. Check that every string of the answer is
+ * printable. */
 static json_t *ask_politely(const char *command)
 {
 	json_t *data = node_ask(&node[0], command);
@@ -161,8 +161,8 @@ TEST(a_lying_peer_harms_only_itself)
 		assert_true(json_array_size(
 				    json_object_get(cluster, "nodes")) >= 2);
 		json_decref(cluster);
-		/* Without a key, the first node that claims an address gets it,
-		 * if the address belongs to no peer. */
+		/* Without a key, the first node that claims an address gets it
+		 * if no peer has that address. */
 		if (victim_is_here(victim))
 			nobody_is_sick_by_a_strangers_word();
 		victim_goes_on(victim, 256);

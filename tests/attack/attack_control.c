@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user occupies places without using them: silent connections to the control
- * socket, and readers of the stats socket that send no command, or do not read
- * the answers.
+ * A user occupies connections without using them. It opens silent connections
+ * to the control socket. It also opens readers of the stats socket that send no
+ * command or do not read the answers.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -16,9 +16,9 @@
 #include "victim.h"
 
 #define READERS 1000
-#define LONG 400 /* connections */
+#define LONG 400 /* connections that make a long list */
 #define HELD 120
-#define CROWD 1000 /* attaches, most of them refused */
+#define CROWD 1000 /* attaches; most are refused */
 #define COMERS 400
 
 static struct node node[2], other;
@@ -32,7 +32,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connect repeatedly, keep each connection, and replace those that the proxy
+/* Connect repeatedly and keep each connection. Replace those that the proxy
  * closed. */
 static int stay_silent(void *arg)
 {
@@ -59,7 +59,7 @@ static int stay_silent(void *arg)
 
 #define CASE(name) TEST_OF(name, setup, victim_teardown)
 
-CASE(silent_connections_keep_nobody_out)
+CASE(silent_connections_do_not_block_other_users)
 {
 	pid_t pid[2];
 
@@ -96,7 +96,7 @@ static int read_stats(void *arg)
 	return strstr(line, "\"mpib\"") ? 0 : 2;
 }
 
-CASE(readers_that_stay_keep_nobody_out)
+CASE(idle_readers_do_not_block_other_readers)
 {
 	const char *const argv[] = { "mpibctl", "-s", node[0].dir, "rails",
 				     NULL };
@@ -113,7 +113,7 @@ CASE(readers_that_stay_keep_nobody_out)
 	child_kill(pid);
 }
 
-/* Make the list of connections long, request it with many readers, and read no
+/* Make the list of connections long. Request it with many readers, but read no
  * answer. Replace readers that the proxy disconnects. */
 static int hold_answers(void *arg)
 {
@@ -150,8 +150,8 @@ static int hold_answers(void *arg)
 	return 0;
 }
 
-/* Read so slowly that the proxy must keep the whole answer for a while. Returns
- * 0 if the answer is complete. */
+/* Read so slowly that the proxy must keep the whole answer in memory for a
+ * while. Return 0 if the answer is complete. */
 static int read_conns_late(void *arg)
 {
 	int fd = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -170,7 +170,7 @@ static int read_conns_late(void *arg)
 	return lines == 2 ? 0 : 2;
 }
 
-CASE(answers_not_read_keep_nobody_from_theirs)
+CASE(unread_answers_do_not_delay_other_answers)
 {
 	const char *const argv[] = { "mpibctl", "-s",	 node[0].dir,
 				     "-j",	"conns", NULL };
@@ -194,7 +194,7 @@ CASE(answers_not_read_keep_nobody_from_theirs)
 	munmap(holds, 4096);
 }
 
-/* Attach until refused, keep the clients, and try further. */
+/* Attach until the proxy refuses. Keep the clients and continue to try. */
 static int attach_without_end(void *arg)
 {
 	_Atomic bool *holds = arg;
@@ -214,7 +214,7 @@ static int attach_without_end(void *arg)
 	return 0;
 }
 
-/* Attach repeatedly. Returns how many attaches were refused. */
+/* Attach repeatedly. Return how many attaches were refused. */
 static int attach_again_and_again(void *arg)
 {
 	static struct mpib_hist took;
@@ -241,7 +241,7 @@ static int attach_again_and_again(void *arg)
 	return refused;
 }
 
-CASE(who_has_many_clients_leaves_others_theirs)
+CASE(many_clients_of_a_user_do_not_block_other_users)
 {
 	_Atomic bool *holds = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);

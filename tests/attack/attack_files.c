@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files and directories that users can open: the users lock them, create them
- * first, and call the agent's socket endlessly. Proxy and agent still start and
- * serve.
+ * Attacks with files and directories that users can open. Users lock the files,
+ * create them before the proxy does, and call the agent's socket endlessly.
+ * Proxy and agent must still start and serve.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 static struct node node[2], other;
 static struct victim *victim;
 static char agent_dir[100], squatted[100], said[100];
-static int ready[2]; /* a pipe: the attack has begun */
+static int ready[2]; /* tells the test that the attack has begun */
 
 static int setup(void **state)
 {
@@ -48,7 +48,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Start a program of the build, which runs until child_kill(). */
+/* Start a program of the build. It runs until child_kill(). */
 static pid_t begin_agent(const char *dir)
 {
 	int err = open(said, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -113,8 +113,8 @@ static void lock_one(int dir, const char *name)
 		usleep(1000);
 }
 
-/* Lock every file that can be opened in the directory, each from another
- * process. */
+/* Lock every file of the directory that this user can open. Use a separate
+ * process for each. */
 static int lock_all(void *arg)
 {
 	const char *path = arg;
@@ -132,24 +132,24 @@ static int lock_all(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-TEST(locks_of_others_stop_no_proxy_start)
+TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 {
 	pid_t pid;
 
 	attack_needs_root();
-	/* Its user is in the group that may attach, like that of a packaged
-	 * proxy. */
+	/* The proxy's user is in the group that may attach, as in the
+	 * package. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
-	usleep(300000); /* a process that waits for the lock has it by now */
+	usleep(300000); /* by now a process that waits for the lock has it */
 	node_again(&other);
 	child_kill(pid);
 	node_wipe(&other);
 }
 
-/* End the agent as an operator does, so that it leaves no files. */
+/* Stop the agent as an operator does, so that it removes its files. */
 static void end_agent(pid_t pid)
 {
 	int status;
@@ -159,7 +159,7 @@ static void end_agent(pid_t pid)
 	assert_true(WIFEXITED(status));
 }
 
-TEST(locks_of_others_stop_no_agent_start)
+TEST(locks_of_other_users_do_not_stop_an_agent_from_starting)
 {
 	pid_t agent, pid;
 	bool came;
@@ -196,7 +196,7 @@ static int squat(void *arg)
 	return 0;
 }
 
-TEST(an_agent_refuses_a_directory_made_by_others)
+TEST(an_agent_refuses_a_directory_of_another_user)
 {
 	char precious[100], gone[120];
 	struct stat st;
@@ -215,8 +215,8 @@ TEST(an_agent_refuses_a_directory_made_by_others)
 		pid_t agent = begin_agent(squatted);
 		unsigned long long until = node_ms() + 20000;
 
-		/* The agent refuses the directory, or it was seen changing the
-		 * file's mode. */
+		/* Either the agent refuses the directory, or it was seen
+		 * changing the file's mode. */
 		while (waitpid(agent, &status, WNOHANG) == 0) {
 			assert_int_equal(fstat(fd, &st), 0);
 			assert_int_equal(st.st_mode & 0777, 0644);
@@ -253,7 +253,7 @@ static int call_agent(void *arg)
 	return 0;
 }
 
-TEST(calls_of_others_block_no_proxy_from_its_agent)
+TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 {
 	unsigned answered = 0;
 	pid_t agent, pid[2];
@@ -272,12 +272,12 @@ TEST(calls_of_others_block_no_proxy_from_its_agent)
 		child_kill(pid[i]);
 	end_agent(agent);
 	print_message("%u of %u calls of a proxy answered\n", answered, TRIES);
-	/* A proxy calls again each second. */
+	/* A proxy repeats its call each second. */
 	assert_true(answered >= TRIES / 4);
 }
 
-/* Try to steer with the existing hints or with new ones, as a member of the
- * group of the proxies' user, like every client. */
+/* Try to steer with the existing hints or with new ones. Like every client, the
+ * attacker is in the group of the proxies' user. */
 static int take_agents_place(void *arg)
 {
 	char path[2][140], mine[140];
@@ -303,7 +303,7 @@ static int call_as_proxy(void *arg)
 	return agent_answers(agent_dir) ? 0 : 1;
 }
 
-TEST(others_cannot_reach_an_agents_files)
+TEST(other_users_cannot_open_an_agents_files)
 {
 	pid_t agent;
 
@@ -311,7 +311,7 @@ TEST(others_cannot_reach_an_agents_files)
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
 	assert_int_equal(tenant_run(ATTACKER, take_agents_place, NULL), 0);
-	/* A process of the served user is accepted. */
+	/* The agent accepts a process of the user that it serves. */
 	assert_int_equal(tenant_run(65534, call_as_proxy, NULL), 0);
 	victim_goes_on(victim, 64);
 	end_agent(agent);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: a thread that touches a page while the owner punches a hole there
- * waits in the kernel for the hole, and then for the next one. This takes long
- * if the page has many mappings, and arbitrarily long if the punching process
- * hardly gets the CPU.
+ * Attacks with holes. While a process punches a hole into a file, a thread that
+ * touches the page waits in the kernel until the hole exists, and then for the
+ * next hole. This wait is long if the page has many mappings. It is arbitrarily
+ * long if the punching process hardly gets the CPU.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "victim.h"
 
 #define PAGE 4096
-#define MAPS 2000 /* so punching a page takes 0.3 ms */
+#define MAPS 2000 /* punching a page with this many mappings takes 0.3 ms */
 #define HOLES_MS 3000
 
 static struct node node[2];
@@ -38,7 +38,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Send a request and receive the answer with its descriptors. */
+/* Send a request. Receive the answer and its descriptors. */
 static bool ask(int sock, const struct mpib_ctl_header *h,
 		struct mpib_message *m)
 {
@@ -49,8 +49,8 @@ static bool ask(int sock, const struct mpib_ctl_header *h,
 	       mpib_message_recv(sock, m) > 0 && m->h.status == 0;
 }
 
-/* Get the segments that the proxy reads in each turn, and the memory that its
- * rails read and write. */
+/* Get the segments that the proxy reads in each turn and the memory that its
+ * rails access. */
 static bool segments(int *submit, int *pool)
 {
 	const struct mpib_ctl_hello hello = {
@@ -77,8 +77,8 @@ static bool segments(int *submit, int *pool)
 static bool map_often(int fd)
 {
 	for (unsigned i = 0; i < MAPS; i++) {
-		/* Not adjacent to the previous mapping: the kernel would merge
-		 * both. */
+		/* Leave a gap to the previous mapping, since the kernel would
+		 * merge adjacent ones. */
 		char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				 fd, i % 2 * 2 * PAGE);
 
@@ -89,8 +89,8 @@ static bool map_often(int fd)
 	return true;
 }
 
-/* Move this process to a processor that four other processes keep busy, with
- * lower priority than they have. */
+/* Move this process to a processor that four other processes of higher priority
+ * keep busy. */
 static void hardly_run(void)
 {
 	const struct sched_param none = { 0 };
@@ -111,7 +111,7 @@ static void hardly_run(void)
 	sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
-/* Punch holes. Returns 0 if the file allows none. */
+/* Punch holes endlessly. Return 0 if the file allows no holes. */
 static int punch(int fd)
 {
 	unsigned long long until = node_ms() + HOLES_MS;
@@ -160,8 +160,7 @@ static void *punch_on(void *arg)
 	return NULL;
 }
 
-/* Register memory in which the proxy cannot prevent holes. Returns 0 if it is
- * refused. */
+/* Register memory whose seals allow holes. Return 0 if the proxy refuses it. */
 static int register_and_punch(void *arg)
 {
 	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -186,8 +185,7 @@ static int register_and_punch(void *arg)
 	return rc != -EPERM;
 }
 
-/* Run the attacker, and report the longest time without progress of the
- * victim. */
+/* Run the attacker and report the victim's longest time without progress. */
 static void comes_to_nothing(int (*fn)(void *arg))
 {
 	unsigned long long moved, longest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user occupies connections of the HTTP page without using them, while
- * another user scrapes.
+ * A user occupies connections to the HTTP page without using them. Meanwhile
+ * another user scrapes the page.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connect to the page and send text. Returns the socket or -1. */
+/* Connect to the page and send text. Return the socket or -1. */
 static int visit(const char *text)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -62,8 +62,8 @@ static bool is_over(int fd)
 	       (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-/* Hold requests that never end, each with a byte now and then so that it is not
- * idle. Replace connections that the proxy closes. */
+/* Hold requests that never end. Send a byte now and then so that no request
+ * counts as idle. Replace connections that the proxy closes. */
 static int stay_slow(void *arg)
 {
 	int fd[SLOW];
@@ -84,8 +84,8 @@ static int stay_slow(void *arg)
 	return 0;
 }
 
-/* Read to the end, which must come in time. Returns whether the answer begins
- * with this text. */
+/* Read to the end, which must arrive before the timeout. Return whether the
+ * answer begins with this text. */
 static bool answer_begins(int fd, const char *with)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -103,7 +103,7 @@ static bool answer_begins(int fd, const char *with)
 	return n == 0 && !strncmp(head, with, strlen(with));
 }
 
-/* Request the largest answers endlessly, on as many connections as a user may
+/* Request the largest answers endlessly. Use as many connections as a user may
  * have. */
 static int ask_for_all(void *arg)
 {
@@ -120,8 +120,8 @@ static int ask_for_all(void *arg)
 		for (unsigned i = 0; i < LOOPS; i++) {
 			if (p[i].revents &&
 			    recv(p[i].fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
-				/* Send another request behind the unread
-				 * answer. */
+				/* Send another request while the first answer
+				 * is unread. */
 				(void)!send(p[i].fd, ask, sizeof(ask) - 1,
 					    MSG_NOSIGNAL | MSG_DONTWAIT);
 			} else if (p[i].revents) {
@@ -133,7 +133,7 @@ static int ask_for_all(void *arg)
 	return 0;
 }
 
-/* The exit status is the number of scrapes that got no answer. */
+/* Exit with the number of scrapes that got no answer. */
 static int scrape_page(void *arg)
 {
 	int failed = 0;
@@ -148,7 +148,7 @@ static int scrape_page(void *arg)
 	return failed;
 }
 
-TEST(slow_clients_leave_scrapes_answered)
+TEST(slow_clients_do_not_block_scrapes)
 {
 	pid_t pid;
 
@@ -162,7 +162,7 @@ TEST(slow_clients_leave_scrapes_answered)
 }
 
 /* Four users take all connections except those reserved for root. */
-TEST(slow_users_leave_root_its_scrapes)
+TEST(slow_users_do_not_block_scrapes_by_root)
 {
 	pid_t pid[5];
 
@@ -176,7 +176,7 @@ TEST(slow_users_leave_root_its_scrapes)
 		child_kill(pid[i]);
 }
 
-TEST(endless_large_requests_leave_others_served)
+TEST(endless_large_requests_do_not_block_scrapes)
 {
 	pid_t pid;
 

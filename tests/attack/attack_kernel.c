@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proxies that are killed by any system call outside their list still serve,
- * lose a peer and read statistics. System calls typical of injected code must
- * end a process with this filter.
+ * The filter kills a proxy that makes a system call outside its list. With this
+ * filter, proxies must still serve, lose a peer and read statistics. Injected
+ * code typically makes other system calls, and these must end the process.
  */
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -29,7 +29,7 @@ static void ctl(const char *word, const char *more)
 		fail_msg("mpibctl %s: %d: %s", word, run.status, run.err);
 }
 
-TEST(a_proxy_keeps_to_its_list_of_calls)
+TEST(a_proxy_only_makes_system_calls_of_its_list)
 {
 	const char *const args[] = { "--seccomp", "kill", NULL };
 	static const char *const words[] = { "ping",	"info",	   "rails",
@@ -46,9 +46,9 @@ TEST(a_proxy_keeps_to_its_list_of_calls)
 	victim_leave(v, node);
 }
 
-/* System calls to leave a container, to read other processes' memory or keys,
- * to load modules, or to become another program or user. Each ends the process
- * with SIGSYS, or fails with a more lenient filter. */
+/* System calls that leave a container, read other processes' memory or keys,
+ * load modules, execute another program, or change the user. Each ends the
+ * process with SIGSYS. With a more lenient filter it fails. */
 static long forbidden_call(unsigned n)
 {
 	switch (n) {
@@ -98,7 +98,7 @@ static int call_in_filter(unsigned n, enum mpib_seccomp how)
 				   : WEXITSTATUS(status);
 }
 
-TEST(calls_outside_the_list_fail_or_end_the_process)
+TEST(system_calls_outside_the_list_fail_or_end_the_process)
 {
 #ifdef MPIB_TRACED
 	skip_as("a sanitizer makes calls of its own");

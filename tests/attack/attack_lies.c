@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that differ from the owner's description: the proxy refuses each,
- * and none causes a signal in it. LIES is their number, 5000 by default.
+ * Register descriptors that differ from their owner's description. The proxy
+ * refuses each, and none causes a signal in it. LIES is the number of such
+ * descriptors, 5000 by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,8 +63,8 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* Make the n-th wrong descriptor and its description. Returns -1 if this
- * machine has no such descriptor. */
+/* Make the n-th wrong descriptor and its description. Return -1 if this machine
+ * has no such descriptor. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
 	*offset = 0;
@@ -110,7 +111,7 @@ static int tell_lies(void *arg)
 			continue;
 		rc = tenant_reg_fd(sock, fd, offset, size);
 		close(fd);
-		/* The quota of messages per second applies to all of them. */
+		/* The quota of messages per second counts each of them. */
 		if (rc == -EDQUOT) {
 			usleep(10000);
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory: pages that a client wants charged to the proxy, and the proxy's own
- * memory, which has the data of all users and the cluster's key.
+ * Attacks on memory. Clients try to have pages charged to the proxy, and to
+ * read the proxy's memory, which holds all users' data and the cluster's key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +17,18 @@
 #include "test.h"
 #include "victim.h"
 
-#define ATTACKED 1000 /* messages during an attack that ends soon */
+#define ATTACKED 1000 /* victim's messages during a short attack */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
-/* MiB that a proxy grows by in addition to the user's memory: tables of its
- * regions, the victim's window. A sanitizer keeps freed memory. */
+/* MiB that a proxy may grow by in addition to the user's memory, for tables of
+ * its regions and the victim's window. A sanitizer keeps freed memory. */
 #ifdef MPIB_TRACED
 #define BESIDE_MIB 1024
 #else
 #define BESIDE_MIB 16
 #endif
 
-#define CONNECTION (32u << 10) /* most bytes of an end */
+#define CONNECTION (32u << 10) /* most bytes that an end takes */
 
 static struct node node[2];
 
@@ -57,10 +57,10 @@ static long shared_kib(pid_t pid)
 	return number_of(pid, "status", "RssShmem:");
 }
 
-/* Register memfds without pages, without the library, which would allocate
- * them. mincore(2) reports no pages of the second to users who may not write
- * it. Returns 0 if each is refused, for the holes or, with a lower quota, for
- * its size. */
+/* Register memfds without pages. Do not use the library, which would allocate
+ * the pages. mincore(2) reports no pages of the second memfd to users who may
+ * not write it. Return 0 if the proxy refuses each, because of the holes or,
+ * with a lower quota, because of the size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -116,7 +116,8 @@ static int register_by_library(void *arg)
 	return mpib_reg_fd(c, other, 4 << 20, 4096, fd, MPIB_REG_MEMFD, &r) < 0;
 }
 
-/* Take pools up to the quota, which is below the machine's memory. */
+/* Take pools until the quota is used up. The quota is below the machine's
+ * memory. */
 static int take_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -129,8 +130,8 @@ static int take_pools(void *arg)
 	return had >= *least && had <= 64 << 20 ? 0 : 1;
 }
 
-/* Take all pools that a user gets while its earlier ones are released, and keep
- * them. */
+/* While the user's earlier pools are released, take and keep all pools that the
+ * user gets. */
 static int hold_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -149,7 +150,7 @@ static int hold_pools(void *arg)
 	return 0;
 }
 
-/* Return the growth of the proxy while the attacker holds as much as it got
+/* Return how many KiB the proxy grew by while the attacker holds all it got
  * after repeated tries. */
 static long grown_kib(struct victim *v, long before)
 {
@@ -181,7 +182,8 @@ TEST(a_users_memory_is_bounded)
 	v = victim_start(&node[0], &node[1]);
 	had = number_of(node[0].pid, "status", "VmRSS:");
 	assert_int_equal(tenant_run(ATTACKER, register_by_library, NULL), 0);
-	/* Repeat while the proxy releases the earlier memory, and once more. */
+	/* Repeat this while the proxy releases the earlier memory, and once
+	 * afterwards. */
 	for (; atomic_load(&v->messages) < ATTACKED; least = 0)
 		assert_int_equal(tenant_run(ATTACKER, take_pools, &least), 0);
 	assert_true(grown_kib(v, had) < (64 + BESIDE_MIB) << 10);
@@ -192,7 +194,7 @@ TEST(a_users_memory_is_bounded)
 }
 
 #ifndef MPIB_TRACED /* a sanitizer needs too much memory */
-/* Write text to a file of a cgroup. Returns whether the kernel accepted it. */
+/* Write text to a file of a cgroup. Return whether the kernel accepted it. */
 static bool tell(const char *cgroup, const char *file, const char *text)
 {
 	char path[300];
@@ -207,8 +209,8 @@ static bool tell(const char *cgroup, const char *file, const char *text)
 	return ok;
 }
 
-/* Move this process to a new memory cgroup with a limit of this many bytes, and
- * write its name to cgroup. Returns false if that is not possible. */
+/* Move this process to a new memory cgroup that has a limit of this many bytes.
+ * Write its name to cgroup. Return false if that is not possible. */
 static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
 {
 	static const char *const kind[][2] = {
@@ -239,8 +241,8 @@ static void leave_cgroup(const char *cgroup)
 	assert_true(tell(root, "cgroup.procs", "0"));
 }
 
-/* Connect the client to itself until a connection is refused, or the client has
- * the maximum. Returns the number of ends. */
+/* Connect the client to itself until a connection is refused or the client has
+ * the maximum. Return the number of ends. */
 static unsigned connections_of(struct mpib_client *c)
 {
 	struct mpib_listener *l;
@@ -265,7 +267,7 @@ static unsigned connections_of(struct mpib_client *c)
 	}
 }
 
-/* Take all connections that a user gets, from one process after the other. */
+/* Take all connections that a user gets. Use one process after the other. */
 static int hold_connections(void *arg)
 {
 	_Atomic uint64_t *had = arg;
@@ -315,7 +317,7 @@ static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 	munmap(had, 4096);
 }
 
-TEST(a_cgroup_is_not_used_up)
+TEST(users_cannot_use_up_the_memory_of_the_proxys_cgroup)
 {
 	uint64_t pools, ends;
 
@@ -330,7 +332,8 @@ TEST(a_cgroup_is_not_used_up)
 
 #endif
 
-/* Read as another program of the proxy's own user, such as an agent. */
+/* Try to read the memory as another program of the proxy's own user, such as an
+ * agent. */
 static int read_the_proxys_memory(void *arg)
 {
 	const struct node *n = arg;
@@ -342,13 +345,14 @@ static int read_the_proxys_memory(void *arg)
 	return fd < 0 && (errno == EACCES || errno == EPERM) ? 0 : 1;
 }
 
-TEST(no_user_reads_the_proxys_memory)
+TEST(no_user_can_read_the_proxys_memory)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct node n;
 
 	attack_needs_root();
-	setrlimit(RLIMIT_CORE, &all); /* as on a machine with core dumps */
+	/* like a machine that writes core dumps */
+	setrlimit(RLIMIT_CORE, &all);
 	node_start(&n, 5, "--run-user", "nobody", NULL);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);
 #ifdef MPIB_TRACED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the peer link by a stranger without the key and by a user with
- * forged handles: fill the table of peers, cut calls, hold lanes.
+ * Attacks on the peer link. A stranger without the key and a user with forged
+ * handles try to fill the table of peers, to cut calls, and to hold lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 
 #define PEER_PORT 24790
 #define PEERS 9000
-#define ATTACKED 1000 /* messages during an attack that ends soon */
+#define ATTACKED 1000 /* victim's messages during a short attack */
 #define ELSEWHERE "127.250.6.6"
 
 static struct node node[3];
 static char key[64];
 
-/* Connect with the address of the node `as`, which any user of this machine
- * may. Returns the socket or -errno. */
+/* Connect with the address of the node `as`. Any user of this machine may use
+ * that address. Return the socket or -errno. */
 static int call_as(const struct node *as, const struct node *to)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -34,7 +34,7 @@ static int call_as(const struct node *as, const struct node *to)
 	src.sin_addr.s_addr = node_address(as->sout);
 	dst.sin_addr.s_addr = node_address(to->sout);
 	dst.sin_port = htons(PEER_PORT);
-	/* A reset at close: no port stays in TIME_WAIT. */
+	/* Reset the connection at close, so that no port stays in TIME_WAIT. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof(gone));
 	if (bind(fd, (struct sockaddr *)&src, sizeof(src)) ||
 	    connect(fd, (struct sockaddr *)&dst, sizeof(dst))) {
@@ -65,7 +65,7 @@ static int say_hello(int fd, const struct node *as, uint16_t port)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* Send HELLOs as one node for each port. */
+/* Send a HELLO from each port, always as the same node. */
 static int greet_from_every_port(void *arg)
 {
 	char answer[1024];
@@ -83,7 +83,7 @@ static int greet_from_every_port(void *arg)
 	return 0;
 }
 
-/* Send HELLOs from the address of a peer until the test ends this. */
+/* Send HELLOs from the address of a peer until the test stops this process. */
 static int greet_as_the_peer(void *arg)
 {
 	(void)arg;
@@ -103,8 +103,8 @@ static int greet_as_the_peer(void *arg)
 	return 0;
 }
 
-/* Connect to missing peers, each another address, from one client after the
- * other, and keep all clients. */
+/* Connect to peers that do not exist, each with another address. Use one client
+ * after the other and keep all of them. */
 static int call_everywhere(void *arg)
 {
 	struct mpib_handle h, real;
@@ -162,7 +162,7 @@ static int take_lanes(void *arg)
 	return failed == 255 - 16 / 4 ? 0 : 3;
 }
 
-/* Request a class that clients may use, and others that they may not. */
+/* Request the class that clients may use, and classes that they may not use. */
 static int take_classes(void *arg)
 {
 	struct mpib_handle h;
@@ -196,8 +196,8 @@ static unsigned listen_at(const char *addr, int *fd)
 	return ntohs(sa.sin_port);
 }
 
-/* Make the proxy connect to ports of another network, an open one and closed
- * ones: all look the same, and no connection arrives. */
+/* Make the proxy connect to open and closed ports of another network. The
+ * answers must be the same for all ports, and no connection may arrive. */
 static int knock_elsewhere(void *arg)
 {
 	struct mpib_handle h;
@@ -236,13 +236,13 @@ static void stop_all(void)
 		node_stop(&node[i]);
 }
 
-/* Check that a new node can connect and be reached. */
+/* Check that a new node can connect and be connected to. */
 static void assert_newcomer_served(void)
 {
 	victim_newcomer(&node[2], &node[1], 10);
 }
 
-TEST(strangers_fill_no_table)
+TEST(strangers_cannot_fill_the_table_of_peers)
 {
 	struct victim *v;
 
@@ -255,7 +255,7 @@ TEST(strangers_fill_no_table)
 	stop_all();
 }
 
-TEST(a_user_connecting_everywhere_fills_no_table)
+TEST(a_user_who_connects_everywhere_cannot_fill_the_table_of_peers)
 {
 	struct victim *v;
 	json_int_t all;
@@ -266,7 +266,7 @@ TEST(a_user_connecting_everywhere_fills_no_table)
 	all = 1 + PEERS / 1000 + victim_is_here(v);
 	pid = tenant_begin(ATTACKER, call_everywhere, NULL);
 	victim_goes_on(v, 2000);
-	/* Wait until the quota is used up. */
+	/* Wait until the user has as many clients as its quota allows. */
 	for (unsigned i = 0; node_usage(&node[0], "attached") < all && i < 6000;
 	     i++)
 		usleep(10000);
@@ -291,7 +291,8 @@ TEST(a_hello_from_a_peers_address_cuts_no_call)
 	assert_int_equal(write(fd, "the key of this cluster", 23), 23);
 	close(fd);
 	start_all(state, args);
-	/* The attacker starts before the link exists, and continues. */
+	/* The attacker starts before the peer link exists and continues
+	 * afterwards. */
 	pid = tenant_begin(ATTACKER, greet_as_the_peer, NULL);
 	usleep(100000);
 	v = victim_start(&node[0], &node[1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to the port of a software rail that send nothing, or send
- * greetings with guessed QPs: real peers still connect their lanes, no QP is
- * connected or cut, and the proxy keeps nothing of the attackers.
+ * Attackers connect to the port of a software rail. They send nothing, or
+ * greetings with guessed QPs. Real peers must still connect their lanes. No QP
+ * is connected or cut, and the proxy keeps no connection of the attackers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define PEER_PORT 24790
 #define HELD 400
 #define GREETED 900
-/* An idle proxy of three nodes has less than a hundred descriptors. */
+/* An idle proxy of three nodes has fewer than a hundred descriptors. */
 #define FDS_BOUND 900
 #define TCP_LISTEN_STATE 0xa
 
@@ -24,8 +24,8 @@ static struct node node[3];
 static uint32_t rail_addr;
 static uint16_t rail_port;
 
-/* Find the port on which the node's SOUT listens, next to that of the peer
- * link. */
+/* Find the port on which the node's SOUT listens. It follows the port of the
+ * peer link. */
 static void find_rail(const struct node *n)
 {
 	unsigned addr, port, state;
@@ -83,9 +83,9 @@ static int hold_the_port(void *arg)
 	return 0;
 }
 
-/* Connect many thousand times per second, without holding a connection. The
- * pauses leave CPU time to other processes, which any endless loop would
- * take. */
+/* Connect thousands of times per second without holding a connection. Pause now
+ * and then to leave other processes CPU time, which any endless loop would take
+ * from them. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -101,8 +101,8 @@ static int call_and_go(void *arg)
 	return 0;
 }
 
-/* Send a greeting in the name of a node's rail, as any user of this machine
- * can. QP numbers are few and consecutive, packet numbers are tried at
+/* Send a greeting in the name of a node's rail. Any user of this machine can do
+ * so. QP numbers are few and consecutive. Packet numbers are tried at
  * random. */
 static void greet(int fd, unsigned i)
 {
@@ -143,7 +143,7 @@ static int dial_from_a_peer(void)
 	return fd;
 }
 
-/* Hold each connection after its greeting, whatever the answer. */
+/* Hold each connection after its greeting, no matter what the answer is. */
 static int greet_and_hold(void *arg)
 {
 	static int fd[GREETED];
@@ -161,7 +161,7 @@ static int greet_and_hold(void *arg)
 	return 0;
 }
 
-TEST(guessed_greetings_join_nothing_and_are_not_kept)
+TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 {
 	struct victim *v;
 	unsigned most = 0;
@@ -194,8 +194,8 @@ TEST(guessed_greetings_join_nothing_and_are_not_kept)
 		node_stop(&node[i]);
 }
 
-/* With two nodes connected, the third node's shard is in use and connects
- * again. */
+/* Run this attack on the third node. Two nodes are connected to it, so its
+ * shard is in use, and it must accept new connections. */
 static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before;
@@ -220,12 +220,12 @@ static void flooded(int (*attack)(void *arg))
 		node_stop(&node[i]);
 }
 
-TEST(silent_connections_block_no_rail)
+TEST(silent_connections_do_not_block_a_rail)
 {
 	flooded(hold_the_port);
 }
 
-TEST(endless_connections_block_no_rail)
+TEST(endless_connections_do_not_block_a_rail)
 {
 	flooded(call_and_go);
 }

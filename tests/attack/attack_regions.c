@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions that are deregistered while in use, by a client with the maximum of
- * connections: each ends one of its own connections, and no other user waits.
+ * A client with the maximum number of connections deregisters regions that are
+ * in use. Each deregistration ends one of its own connections, and no other
+ * user waits.
  */
 #include <mpib/control.h>
 #include <poll.h>
@@ -15,9 +16,9 @@
 
 #define CLIENTS 4u
 #define PAIRS (MPIB_CONNS_MAX / 2)
-#define PACE_US 300 /* within the share of control messages */
+#define PACE_US 300 /* stays within the quota of control messages */
 #ifndef DEREG_US /* a sanitizer's build is slower */
-#define DEREG_US 100 /* most CPU time of the shard for each */
+#define DEREG_US 100 /* most CPU time of the shard per region */
 #endif
 
 static struct node node[2];
@@ -30,7 +31,7 @@ static int setup(void **state)
 	return pipe(ready) || pipe(go);
 }
 
-/* Post a receive on each connection, each into its own region. */
+/* Post a receive on each connection. Each receive has its own region. */
 static bool use_regions(struct raw_client *x, uint32_t *mr)
 {
 	struct mpib_desc d = {
@@ -90,8 +91,8 @@ static int dereg_while_used(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Return the longest time in ms without a message of the victim, until the attacker
- * writes to the pipe done. */
+/* Return the victim's longest time in ms without a message, until the attacker
+ * writes to the pipe `done`. */
 static unsigned long long longest_stand(pid_t attacker, int done)
 {
 	unsigned long long longest = 0, since = node_ms();
@@ -111,7 +112,7 @@ static unsigned long long longest_stand(pid_t attacker, int done)
 	return longest;
 }
 
-TEST(regions_that_are_used)
+TEST(deregistering_a_region_in_use_does_not_delay_other_users)
 {
 	unsigned long long stood;
 	uint64_t us;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients try to resume connections that they never had, all at the same time,
- * or a few that die while they ask. Meanwhile the victim's own connections are
- * resumed, because its proxy was killed.
+ * Clients try to resume connections that they never had. They do so all at the
+ * same time, or a few of them die while they ask. Meanwhile the victim's own
+ * connections are resumed, because its proxy was killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the attacker has begun */
+static int ready[2]; /* tells the test that the attacker has begun */
 
 static int setup(void **state)
 {
@@ -41,7 +41,7 @@ static uint64_t random64(void)
 	return getrandom(&v, sizeof(v), 0) == sizeof(v) ? v : 1;
 }
 
-/* Resume its own connections with wrong completion states. */
+/* Resume the attacker's own connections with wrong completion states. */
 static int lie_about_its_own(void *arg)
 {
 	(void)arg;
@@ -63,11 +63,12 @@ static int lie_about_its_own(void *arg)
 		resume.key = end->key;
 		resume.port = end->port;
 		memcpy(resume.addr, end->addr, sizeof(resume.addr));
-		/* The connection lives: the proxy refuses. */
+		/* The connection still exists, so the proxy refuses. */
 		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
 		    tenant_answer(x.sock) != -EEXIST)
 			return 2;
-		/* With its sending end closed it waits for no peer. */
+		/* With its sending end closed, the connection waits for no
+		 * peer. */
 		resume.conn = 3;
 		if (!raw_close(&x, 1))
 			return 3;
@@ -86,8 +87,8 @@ TEST(lies_about_own_connections_hurt_only_their_owner)
 	victim_goes_on(victim, 64);
 }
 
-/* Send these messages without waiting, then read an answer to each. Returns
- * whether all were good. */
+/* Send these messages without waiting. Then read an answer to each. Return
+ * whether all answers were successes. */
 static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 			unsigned n)
 {
@@ -102,8 +103,8 @@ static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 	return good;
 }
 
-/* Close a receiving end and resume it before the peer, which has the sending
- * end, can report that it learned of the close. */
+/* Close a receiving end and resume it at once, before the peer with the sending
+ * end can report that it learned of the close. */
 static int ask_again_for_the_closed(void *arg)
 {
 	struct raw_client from, to;
@@ -156,7 +157,7 @@ TEST(resuming_a_closed_connection_cuts_no_link)
 	victim_goes_on(victim, 64);
 }
 
-/* Choose an address that has, may have, or never has a proxy. */
+/* Choose an address at which there is a proxy, may be one, or is never one. */
 static void some_address(uint8_t addr[16], uint16_t *port)
 {
 	memset(addr, 0, 16);
@@ -167,7 +168,7 @@ static void some_address(uint8_t addr[16], uint16_t *port)
 	*port = (uint16_t)random64();
 }
 
-/* Send the i-th wrong RESUME, as plausible as possible. */
+/* Send wrong RESUME number i, as plausible as possible. */
 static void ask_wrongly(int sock, unsigned i)
 {
 	struct mpib_ctl_resume resume = {
@@ -204,7 +205,7 @@ static void ask_wrongly(int sock, unsigned i)
 	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
 }
 
-/* Read the answers that have arrived, without waiting. */
+/* Read the answers that have already arrived. */
 static void drain(int sock)
 {
 	static char answer[MPIB_CTL_MAX];
@@ -221,7 +222,7 @@ static int ask_without_end(void *arg)
 	for (;;) {
 		int sock = tenant_hello(node[0].dir);
 
-		if (sock < 0) { /* the proxy is down, or hung up */
+		if (sock < 0) { /* the proxy is down or closed the socket */
 			poll(NULL, 0, 20);
 			continue;
 		}
@@ -240,7 +241,7 @@ static int ask_without_end(void *arg)
 	}
 }
 
-/* Kill the victim's proxies one by one meanwhile. */
+/* Kill the victim's proxies one by one while the attackers run. */
 static void the_victim_resumes_beside(unsigned dies_after)
 {
 	pid_t pid[CLIENTS];
@@ -260,7 +261,7 @@ static void the_victim_resumes_beside(unsigned dies_after)
 		child_kill(pid[i]);
 }
 
-TEST(strangers_resume_nothing)
+TEST(strangers_cannot_resume_connections)
 {
 	the_victim_resumes_beside(3000);
 }
@@ -270,7 +271,8 @@ TEST(dying_clients_do_not_delay_others_resumes)
 	the_victim_resumes_beside(50);
 }
 
-/* Replace a proxy that is down: its socket, its lock, its list of processes. */
+/* Try to create the files of a proxy that is down: its socket, its lock, its
+ * list of processes. */
 static int take_the_place(void *arg)
 {
 	static const char *const name[] = { MPIB_CONTROL_SOCK, "clients",
@@ -296,7 +298,7 @@ static int take_the_place(void *arg)
 	return 0;
 }
 
-TEST(no_user_replaces_a_proxy_that_is_down)
+TEST(no_user_can_replace_a_proxy_that_is_down)
 {
 	attack_needs_root();
 	victim_goes_on(victim, 64);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that block a call for as long as their owner likes: memory whose
- * lock is held by an endless write, and files whose close is answered by a
- * process of the user. The proxy continues meanwhile.
+ * Descriptors that block a call for as long as their owner likes. One is memory
+ * whose lock is held by an endless write. Another is a file whose close is
+ * answered by a process of the user. The proxy must continue meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +22,13 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
-#define LAST 16 /* pending closes at which a user is not served */
+#define LAST 16 /* a user with this many pending closes is not served */
 #define GOES 2000
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the attack has begun */
-static int frozen[2]; /* in the other direction: the proxy is stopped */
+static int ready[2]; /* tells the test that the attack has begun */
+static int frozen[2]; /* tells the attacker that the proxy is stopped */
 
 static int setup(void **state)
 {
@@ -36,7 +36,8 @@ static int setup(void **state)
 	return pipe(ready) || pipe(frozen);
 }
 
-/* For attackers: open that file, or tell the test that it cannot exist here. */
+/* For attackers: open the blocking file. Tell the test if the file cannot exist
+ * on this machine. */
 static int stalled_file(bool closes)
 {
 	int fd = stall_open(closes);
@@ -58,7 +59,7 @@ static int memory(void)
 	return fd;
 }
 
-/* Ask for a registration, without waiting for the answer. */
+/* Request a registration without waiting for the answer. */
 static int offer(int sock, int fd, uint32_t flags)
 {
 	const struct mpib_ctl_reg_fd ask = {
@@ -104,7 +105,7 @@ static int offer_a_file(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Offer files endlessly: at any time the proxy is closing some. */
+/* Offer files endlessly, so that the proxy is closing some at any time. */
 static int offer_files_without_end(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -125,9 +126,10 @@ static int offer_files_without_end(void *arg)
 	}
 }
 
-/* Send descriptors for a registration, more than a message may have, in
- * messages that the proxy never reads, with bytes for receivers that read no
- * descriptors, and with a byte out of band. */
+/* Send sockets where the proxy does not expect them: as descriptors for a
+ * registration, in excess of what a message may have, in messages that the
+ * proxy never reads, with bytes for receivers that read no descriptors, and
+ * with a byte out of band. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -181,12 +183,12 @@ static int come_and_go(void *arg)
 			return 4;
 		close(sock);
 	}
-	tenant_hello(node[0].dir); /* the others attached before */
+	tenant_hello(node[0].dir); /* the other clients attached before */
 	return tenant_stay(ready[1]);
 }
 
-/* Register much memory and close it, so that only the proxy holds it when this
- * process ends. */
+/* Register much memory and close it. Then only the proxy holds the memory when
+ * this process ends. */
 static int register_much(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -253,8 +255,8 @@ TEST(files_without_end_are_closed)
 	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
 
-/* The attacker sends while the proxy is stopped. Then only the proxy has the
- * descriptors. */
+/* Let the attacker send its descriptors while the proxy is stopped. Afterwards
+ * only the proxy holds these descriptors. */
 static pid_t attack_asleep(int (*fn)(void *))
 {
 	pid_t pid = attack_begin(fn, NULL);
@@ -267,8 +269,9 @@ static pid_t attack_asleep(int (*fn)(void *))
 	return pid;
 }
 
-/* Each connection takes a descriptor of the proxy, which others need. */
-TEST(reconnecting_clients_exhaust_no_descriptors)
+/* Each connection takes a descriptor of the proxy, and other users need
+ * descriptors, too. */
+TEST(reconnecting_clients_do_not_use_up_descriptors)
 {
 	unsigned before = holds(node[0].pid);
 	pid_t pid = attack_asleep(come_and_go);
@@ -287,7 +290,7 @@ TEST(sockets_that_linger_are_closed)
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
-/* Freeing it takes 100 ms per GiB and more, on any thread. */
+/* Freeing the memory takes 100 ms per GiB or more, on any thread. */
 TEST(the_control_thread_does_not_free_large_memory)
 {
 	pid_t pid = attack_begin(register_much, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of users in an operator's view, and frequent reconnects: events that
- * push out those of others, names that look like events, and new connections to
- * get a new quota of control messages.
+ * Attacks by users on an operator's view, and by frequent reconnects. They
+ * cause events that push out those of other users, use names that look like
+ * events, and reconnect to get a new quota of control messages.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "victim.h"
 
 #define COMERS 700
-#define RATE 1000 /* control messages per second of a user */
+#define RATE 1000 /* control messages per second that a user may send */
 #define FLOOD_MS 3000
 
 static struct node node[2];
@@ -75,7 +75,7 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
-/* Count the events of this kind, and get the newest number. */
+/* Count the events of this kind, and return the newest number, too. */
 static unsigned events_of(const struct node *n, const char *kind,
 			  json_int_t *newest)
 {
@@ -131,8 +131,9 @@ static int attach_forged(void *arg)
 	return 0;
 }
 
-/* This holds after a kill, too, when the events come from the file. */
-TEST(names_forge_no_events)
+/* Names forge no event after a kill either, when the events come from the
+ * file. */
+TEST(client_names_cannot_forge_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);
 	json_int_t before = 0, after = 0;
@@ -155,7 +156,7 @@ TEST(names_forge_no_events)
 	node_stop(&other);
 }
 
-/* Send messages, until the proxy hangs up or the client leaves, and connect
+/* Send messages until the proxy hangs up or the client leaves. Then connect
  * again. */
 static int ask_and_come_back(void *arg)
 {
@@ -181,7 +182,7 @@ static int ask_and_come_back(void *arg)
 	return 0;
 }
 
-TEST(a_reconnect_gives_no_new_message_quota)
+TEST(a_reconnect_does_not_give_a_new_message_quota)
 {
 	unsigned *answered = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends without receives and receives without sends, on thousands of
- * connections: they take no CPU time of other users, and little of the shard's.
- * Also requests that end immediately, as fast as the proxy takes them, and
- * summaries that name missing rings.
+ * Sends without receives and receives without sends on thousands of
+ * connections. They take no CPU time from other users and little of the
+ * shard's. Other attacks are requests that end immediately, sent as fast as the
+ * proxy takes them, and summaries that name missing rings.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -16,19 +16,19 @@
 #include "victim.h"
 
 #define CLIENTS 8u
-#define MANY_CLIENTS 240u /* of the clients that a user may have */
-#define PAIRS 500u /* of connections, per client */
-#define PACE_US 300 /* within the share of control messages */
-#define MANY (MPIB_RING_SLOTS + 8) /* more than an end holds */
+#define MANY_CLIENTS 240u /* of the 256 that a user may have */
+#define PAIRS 500u /* pairs of ends per client */
+#define PACE_US 300 /* stays within the quota of control messages */
+#define MANY (MPIB_RING_SLOTS + 8) /* more descriptors than a ring holds */
 #define PARTS 5
-#ifndef TURN_US /* builds with a sanitizer set a bound that always holds */
-#define TURN_US 200 /* most CPU time of the shard; a tenth for nothing */
-#define MOVED 4000 /* messages of the victim meanwhile */
+#ifndef TURN_US /* builds with a sanitizer set a limit that never fails */
+#define TURN_US 200 /* most CPU time of the shard per turn */
+#define MOVED 4000 /* messages that the victim moves during the attack */
 #endif
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: all connections wait */
+static int ready[2]; /* tells the test that all connections wait */
 
 static int setup(void **state)
 {
@@ -36,14 +36,15 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-/* The attack: on sending or receiving ends, with this many parts of a message
- * of many. */
+/* The attack: sends or receives that begin a message of many parts, but never
+ * bring its last one. */
 struct begun {
 	uint8_t op;
 	unsigned parts;
 };
 
-/* Wait for room: a client that overwrites entries is disconnected. */
+/* Wait for room in the ring, since a client that overwrites entries is
+ * disconnected. */
 static void until_room(const struct raw_client *x, uint32_t index)
 {
 	while (x->tail[index] - atomic_load(&x->reply->conn[index].head) >=
@@ -155,8 +156,8 @@ static uint64_t turns_so_far(void)
 	return n;
 }
 
-/* Return the shard's CPU time in microseconds per turn, while the victim moves
- * a part of its messages. */
+/* Return the shard's CPU time in microseconds per turn, measured while the
+ * victim moves a part of its messages. */
 static uint64_t us_per_turn(void)
 {
 	uint64_t turns = turns_so_far(), us = shards_us(node[0].pid);
@@ -169,7 +170,8 @@ static uint64_t us_per_turn(void)
 	return us / turns;
 }
 
-/* Use the best part: other load on the machine only adds time. */
+/* Use the lowest measurement, since other load on the machine only adds
+ * time. */
 static void turns_stay_below(uint64_t most_us, int (*attack)(void *arg),
 			     struct begun b)
 {
@@ -192,27 +194,27 @@ static void turns_stay_short(struct begun b)
 	turns_stay_below(TURN_US, begin_and_wait, b);
 }
 
-TEST(sends_without_receives)
+TEST(sends_without_receives_take_little_cpu_time)
 {
 	turns_stay_short((struct begun){ MPIB_OP_SEND, 1 });
 }
 
-TEST(rings_without_room_for_sends)
+TEST(full_rings_of_sends_take_little_cpu_time)
 {
 	turns_stay_short((struct begun){ MPIB_OP_SEND, MANY });
 }
 
-TEST(rings_without_room_for_receives)
+TEST(full_rings_of_receives_take_little_cpu_time)
 {
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
-TEST(requests_that_end_immediately)
+TEST(requests_that_end_at_once_take_little_cpu_time)
 {
 	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
 }
 
-TEST(missing_rings)
+TEST(names_of_missing_rings_take_little_cpu_time)
 {
 	turns_stay_below(TURN_US / 10, name_what_is_not, (struct begun){ 0 });
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process that sends to a socket, or reads from it, wakes all waiters at the
- * other end, and itself walks their list: 130 ms for a million epoll watches.
+ * other end. It walks the list of waiters itself, which takes 130 ms for a
+ * million epoll watches.
  */
 #include <mpib/control.h>
 #include <signal.h>
@@ -14,13 +15,13 @@
 #include "test.h"
 #include "victim.h"
 
-#define COPIES 400 /* of a socket, each watched by every epoll */
+#define COPIES 400 /* duplicates of a socket, each watched by every epoll */
 #define EPOLLS 500
 #define ATTACK_MS 4000
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* a pipe: the attacker begins to ask */
+static int ready[2]; /* tells the test that the attacker has begun to ask */
 
 static int setup(void **state)
 {
@@ -48,7 +49,7 @@ static bool watch_often(int sock)
 	return true;
 }
 
-/* Connect again after each hang-up, which takes seconds. */
+/* Connect again after each hang-up. A hang-up takes seconds. */
 static int ask_for_nothing(void *arg)
 {
 	const struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE + 1000,
@@ -104,12 +105,12 @@ static void comes_to_nothing(int (*fn)(void *arg))
 	assert_in_range(us, 0, ATTACK_MS * 1000 / 4);
 }
 
-TEST(answers_wake_no_crowd)
+TEST(answers_do_not_wake_many_epoll_waiters)
 {
 	comes_to_nothing(ask_for_nothing);
 }
 
-TEST(statistics_wake_no_crowd)
+TEST(statistics_do_not_wake_many_epoll_waiters)
 {
 	comes_to_nothing(ask_statistics);
 }

@@ -28,7 +28,7 @@ static unsigned task_open(const char *task)
 	return n;
 }
 
-/* Count its mappings shared with others. */
+/* Count the thread's shared mappings. */
 static unsigned task_mapped(const char *task)
 {
 	char path[80], line[512], kind;

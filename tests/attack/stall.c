@@ -21,7 +21,7 @@
 
 #define PAGE 4096
 
-/* Answer a request with this many bytes at data. */
+/* Answer a request with the bytes at data. */
 static void answer(int dev, const struct fuse_in_header *to, const void *data,
 		   size_t bytes)
 {
@@ -52,7 +52,7 @@ static _Bool is_process(pid_t task)
 	return of == task;
 }
 
-/* The file system: one file. */
+/* Serve the file system, which has one file. */
 static void serve(int dev, pid_t owner, _Bool closes)
 {
 	static char in[FUSE_MIN_READ_BUFFER + PAGE];
@@ -110,8 +110,8 @@ static _Bool own_namespaces(void)
 	       put("/proc/self/gid_map", gids);
 }
 
-/* Start the server, which must have no descriptor of the file: it would have to
- * close it. */
+/* Start the server. It must have no descriptor of the file, since it would have
+ * to answer its own close. */
 static void server_begin(int dev, _Bool closes)
 {
 	pid_t owner = getpid();
@@ -124,8 +124,8 @@ static void server_begin(int dev, _Bool closes)
 	_exit(0);
 }
 
-/* Mount it over the file at path. The device must be opened in the namespace of
- * the mount. */
+/* Mount the file system over the file at path. The device must be opened in the
+ * namespace of the mount. */
 static int mount_at(const char *path)
 {
 	int dev = own_namespaces() ? open("/dev/fuse", O_RDWR | O_CLOEXEC) : -1;
@@ -173,7 +173,8 @@ static void *write_page(void *arg)
 	struct stalled_write *w = arg;
 
 	atomic_store(&w->begun, 1);
-	_exit(write(w->to, w->page, PAGE) < 0 ? 21 : 22); /* too early */
+	/* the test asked too early */
+	_exit(write(w->to, w->page, PAGE) < 0 ? 21 : 22);
 }
 
 _Bool stall_write(int stalled, int fd)
@@ -190,7 +191,7 @@ _Bool stall_write(int stalled, int fd)
 		return 0;
 	while (!atomic_load(&w->begun))
 		usleep(1000);
-	usleep(50000); /* until the thread waits in the kernel */
+	usleep(50000); /* by then the thread waits in the kernel */
 	return 1;
 }
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env perl
-# Print the results of attacks as a Markdown table. For each log FILE.here of an
-# attack program, FILE.elsewhere is the log of the same program with its victims
-# on other proxies of the machine: table.pl ATTACK.ROUND.here...
+# Print the results of attacks as a Markdown table. table.pl
+# ATTACK.ROUND.here...: for each log FILE.here of an attack program,
+# FILE.elsewhere is the log of the same program with its victims on other
+# proxies of the machine.
 #
-# A row for each victim: the attack, messages and attaches, and the p99 of its
-# messages relative to the victim elsewhere; medians and ranges of all rounds.
+# Print a row for each victim: the attack, messages and attaches, and the p99 of
+# its messages relative to the victim elsewhere. The numbers are medians and
+# ranges of all rounds.
 use strict;
 use warnings;
 
 # victims FILE: return { attacks, outcome, messages, attaches, p99 } for each
-# victim, without numbers for an attack that succeeded and left no victim's
-# report.
+# victim. An attack that succeeded and left no victim's report has no numbers.
 sub victims {
 	my ($file) = @_;
 	my (@victims, @attacks, %over, $running, $p99);
@@ -32,8 +33,8 @@ sub victims {
 			undef $p99;
 		}
 	}
-	# A test without an end counts as a successful attack: the program ended
-	# in it.
+	# A test without an end counts as a successful attack, because the
+	# program ended in it.
 	push @victims, map { { attacks => [$_] } }
 		grep { ($over{$_} // 'FAILED') eq 'FAILED' } @attacks;
 	for my $victim (@victims) {

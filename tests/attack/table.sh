@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# table.sh TABLE: each successful attack has a row, also if it left no victim's
-# report, or if the program ended in it. A ratio compares victims of the same
-# round.
+# table.sh TABLE: check that each successful attack has a row, even if it left
+# no victim's report or if the program ended in it. A ratio compares victims of
+# the same round.
 table=$1
 . "$(dirname "$0")/../support/workdir.sh"
 
-# log NAME LINE...: write a log like cmocka and a victim.
+# log NAME LINE...: write a log as cmocka and a victim do.
 log() {
 	local name=$1
 	shift
@@ -17,14 +17,14 @@ victim() {
 }
 run='[ RUN      ]' ok='[       OK ]' failed='[  FAILED  ]'
 
-# A victim in each test, and in one also a newcomer, which reports no p99.
+# Each test has a victim. One test has a newcomer, too, which reports no p99.
 for round in 0 1 2; do
 	log each.$round.here "$run a_b" "the victim: 7 messages, 1 attaches, 0" \
 		"$(victim $((200 + 200 * round)) $((1000 + round)))" "$ok a_b" \
 		"$run c" "[  SKIPPED ] c"
 	log each.$round.elsewhere "$run a_b" "$(victim 200 9)" "$ok a_b"
 done
-# One victim for all tests, which reports at the end.
+# One victim serves all tests and reports at the end.
 log all.0.here "$run d" "$failed d" "$run e" "$ok e" "$(victim 300 30)" \
 	"$failed 1 test(s), listed below:" "$failed d"
 log all.0.elsewhere "$run d" "$ok d" "$run e" "$ok e" "$(victim 100 30)"

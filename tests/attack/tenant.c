@@ -97,7 +97,7 @@ int tenant_stay(int pipe)
 
 #define ATTACKERS 64
 
-/* The attackers that were started last; 0: none. */
+/* The attackers that were started last. 0 means none. */
 static pid_t attacker[ATTACKERS];
 static unsigned attackers;
 
@@ -123,8 +123,8 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 	    setresgid(TENANT_GROUP, TENANT_GROUP, TENANT_GROUP) ||
 	    setresuid(uid, uid, uid))
 		_exit(100);
-	/* Changing the uid resets both. A process that is not dumpable may not
-	 * write its own uid_map. */
+	/* A change of the uid resets both. A process that is not dumpable may
+	 * not write its own uid_map. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 1);
 	if (getppid() != parent)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users of the attacks: uids that own nothing on the machine, in the group
- * that may attach (nogroup, see attack_start()). A call that fails ends the test.
+ * The users of the attacks. Their uids own nothing on the machine. They are in
+ * the group that may attach (nogroup, see attack_start()). A call that fails
+ * ends the test unless its comment says otherwise.
  */
 #ifndef MPIB_TESTS_TENANT_H
 #define MPIB_TESTS_TENANT_H
@@ -16,47 +17,48 @@
 #define VICTIM 61002
 #define TENANT_GROUP 65534
 
-/* Skip the test with a message unless it runs as root. */
+/* Skip the test with a message if it does not run as root. */
 void attack_needs_root(void);
-/* Start node number n, with further arguments up to a NULL. Tenants may use its
- * sockets, and it accepts their memfds. */
+/* Start node number n. Further arguments follow, up to a NULL. Tenants may use
+ * its sockets, and it accepts their memfds. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
 
 /* Return the CPU time of the proxy's first thread, the control thread. */
 uint64_t control_us(pid_t pid);
 /* Return the CPU time of the proxy's shards. */
 uint64_t shards_us(pid_t pid);
-/* Run fn(arg) in a child with the uid and the tenants' group, without any
+/* Run fn(arg) in a child with the uid, in the tenants' group, and without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
-/* Kill the attackers that a failed test has left, but not VICTIM. A proxy that
- * closes a file of an attacker ends only after the attacker. */
+/* Kill the attackers that a failed test has left. VICTIM is not killed. A proxy
+ * that closes a file of an attacker ends only after the attacker has ended. */
 void attackers_end(void);
-/* tenant_begin() and child_end(). */
+/* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
-/* For children: raise the limit of descriptors to its maximum. */
+/* For children: raise the descriptor limit to its maximum. */
 void tenant_many_descriptors(void);
-/* For children: write to the pipe for the test, and stay until killed. */
+/* For children: write to the pipe to tell the test, and stay until killed. */
 int tenant_stay(int pipe);
-/* Begin as ATTACKER; returns when the child has written to the pipe whose reading end
- * is ready. Fails the test if the child ends before. */
+/* Run fn(arg) as ATTACKER. Return when the child has written to the pipe whose
+ * reading end is `ready`. Fail the test if the child ends before. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
-/* Fail the test if the attacker has ended: it would wait for nothing. */
+/* Fail the test if the attacker has ended, since the test would prove
+ * nothing. */
 void attacker_check(pid_t pid);
 
 /* For children, which must not end the test: connect to a socket of the node.
- * Returns the socket or -errno. */
+ * Return the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
-/* Wait for an answer on the control socket. Returns its status; 1: no
- * answer. */
+/* Wait for an answer on the control socket. Return its status, or 1 if no
+ * answer came. */
 int tenant_answer(int sock);
-/* Attach without the library. Returns the control socket, or -1. */
+/* Attach without the library. Return the control socket, or -1. */
 int tenant_hello(const char *dir);
-/* Register memory by that socket as a memfd. Returns the answer's status, or 1
- * if there was none. */
+/* Register the memfd over that socket. Return the answer's status, or 1 if no
+ * answer came. */
 int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size);
-/* Attach to the node. Returns NULL on failure. */
+/* Attach to the node. Return NULL on failure. */
 struct mpib_client *tenant_attach(const struct node *n);
 
 #endif

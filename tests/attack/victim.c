@@ -16,7 +16,7 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define ELSEWHERE 11u /* the first node for victims elsewhere */
+#define ELSEWHERE 11u /* number of the first node for victims elsewhere */
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -74,7 +74,7 @@ static void *newcomers(void *arg)
 	return NULL;
 }
 
-/* Make a step, and record the time of a message that it completed. */
+/* Make a step. If it completes a message, record its time. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 {
 	uint64_t before = m->messages;
@@ -126,7 +126,7 @@ static int victim_main(void *arg)
 
 static unsigned elsewhere; /* running nodes for victims elsewhere */
 
-/* Choose the nodes of the victim's traffic: those of the attack or others. */
+/* Choose the nodes for the victim's traffic: those under attack, or others. */
 static void victim_place(struct victim *v, const struct node *from,
 			 const struct node *to)
 {

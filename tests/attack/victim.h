@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user that the attacks must not affect: a separate process with the uid
- * VICTIM that moves checked messages between two nodes. It also attaches again
- * and opens a connection every now and then.
+ * A victim is a user that the attacks must not affect. It is a separate process
+ * with the uid VICTIM that moves checked messages between two nodes. Now and
+ * then it also attaches again and opens a connection.
  */
 #ifndef MPIB_TESTS_VICTIM_H
 #define MPIB_TESTS_VICTIM_H
@@ -17,34 +17,36 @@ struct victim {
 	pid_t pid;
 	char from[80], to[80]; /* run directories */
 	_Atomic bool stop;
-	_Atomic bool killed; /* its proxies: a newcomer may find none */
+	/* its proxies were killed, so a newcomer may find none */
+	_Atomic bool killed;
 	_Atomic uint64_t messages, wrong;
 	_Atomic uint64_t attached, refused; /* attempts to attach and connect */
-	_Atomic int error; /* of the connection with messages */
+	_Atomic int error; /* first error of the connection with messages */
 	_Atomic bool said;
-	char why[320]; /* of the first failure */
-	struct mpib_hist took; /* messages, from isend to arrival */
-	/* Two nodes that are not attacked, if the environment has
-	 * VICTIM_ELSEWHERE: the victim moves between these, and only shares the
-	 * machine with the attack. */
+	char why[320]; /* the first failure */
+	struct mpib_hist took; /* time of each message, from isend to arrival */
+	/* If the environment has VICTIM_ELSEWHERE, the victim moves its
+	 * messages between these two nodes, which are not attacked. It then
+	 * shares only the machine with the attack. */
 	struct node elsewhere[2];
 };
 
-/* Start it, in memory shared by both processes. Returns when it moves
+/* Start a victim that shares this structure with the test. Return when it moves
  * messages. */
 struct victim *victim_start(const struct node *from, const struct node *to);
 bool victim_is_here(const struct victim *v);
-/* Start nodes 1 and 2 with these arguments, and a victim between them. Returns
- * NULL unless the test runs as root. victim_leave() ends the victim and
+/* Start nodes 1 and 2 with these arguments, and a victim between them. Return
+ * NULL if the test does not run as root. victim_leave() ends the victim and the
  * remaining attackers, and stops both nodes. */
 struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
-/* victim_leave() as a cmocka teardown, for the last victim_between(). */
+/* Call victim_leave() for the last victim_between(), as a cmocka teardown. */
 int victim_teardown(void **state);
-/* Wait until it has moved this many more messages, and attached once more. */
+/* Wait until the victim has moved this many more messages and attached once
+ * more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
-/* Stop it, and report the p99 of its messages. Checks that no message was
- * wrong, no attach refused, and no connection broken. */
+/* Stop the victim and report the p99 of its messages. Check that no message was
+ * wrong, no attach was refused, and no connection broke. */
 void victim_end(struct victim *v);
 /* Start a new victim, and wait until it has moved this many messages. */
 void victim_newcomer(const struct node *from, const struct node *to,

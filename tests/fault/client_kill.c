@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client_kill [N]: clients that attach, register, connect, move and close are
- * killed at N random times, while two other clients must not notice. Afterwards
- * the proxies hold the same as before: ledger, QPs, descriptors, maps.
+ * killed at N random times. Two other clients must not notice. Afterwards the
+ * proxies hold the same resources as before: ledger, QPs, descriptors, maps.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void until_same(unsigned i, const struct holdings *before)
 	say("after ", i, &now);
 }
 
-/* Repeat everything that a client can do until it is killed. */
+/* Repeat everything that a client can do until this process is killed. */
 static void live(unsigned seed)
 {
 	for (unsigned i = seed;; i++) {
@@ -163,7 +163,7 @@ static void open_witnesses(struct mover *m)
 		mover_must(mover_move(&m[i], 3));
 }
 
-/* Make a node's lanes to itself: lanes are kept once made. */
+/* Make a node's lanes to itself, since lanes are kept once they are made. */
 static void make_own_lanes(const struct node *n)
 {
 	struct mover m;
@@ -173,14 +173,15 @@ static void make_own_lanes(const struct node *n)
 	node_until_usage(n, "attached", 2);
 }
 
-TEST(killed_clients_leave_nothing_and_affect_no_other)
+TEST(killed_clients_leave_no_resources_and_affect_no_other_client)
 {
 	struct mover witness[WITNESSES];
 	struct holdings before[2];
 	pid_t victim[VICTIMS];
 	uint64_t messages = 0;
 
-	/* Windows of full size: a witness's window would grow otherwise. */
+	/* Use windows of full size, since a witness's window would grow
+	 * otherwise. */
 	node_start(&node[0], 1, "--log-level", "warn", "--client-window",
 		   "524288", NULL);
 	node_start(&node[1], 2, "--log-level", "warn", "--client-window",
@@ -206,7 +207,7 @@ TEST(killed_clients_leave_nothing_and_affect_no_other)
 	for (unsigned v = 0; v < VICTIMS; v++)
 		child_kill(victim[v]);
 	pass(witness, 100000);
-	/* Between messages a staging window may again be as it was before. */
+	/* Between messages a staging window may have its old size again. */
 	until_same(0, &before[0]);
 	until_same(1, &before[1]);
 

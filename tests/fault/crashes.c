@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crashes: a process whose requests crashed the proxy twice within a minute is
- * refused, and others are served. A proxy killed from outside counts for no
- * client. Clients of the last proxy are served before new ones.
+ * refused. Other processes are served. A proxy that is killed from outside is
+ * not counted as a crash by any client. Clients of the last proxy are served
+ * before new clients.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,8 @@ static void crash(int sock)
 
 	assert_int_equal(mpib_message_send(sock, &bad, NULL, 0), 0);
 	status = child_end(node.pid);
-	if (status != 128 + SIGSEGV && status != 1 /* from a sanitizer */)
+	/* 1 is the status of a sanitizer. */
+	if (status != 128 + SIGSEGV && status != 1)
 		fail_msg("the proxy ended with %d", status);
 	node_again(&node);
 }
@@ -105,7 +107,7 @@ TEST(a_process_that_crashes_the_proxy_twice_is_refused)
 	setenv("LD_PRELOAD", MPIB_CRASHING_PATH, 1);
 	node_start(&node, 7, "--log-level", "error", NULL);
 	other = rank_start();
-	/* A kill from outside counts for no client. */
+	/* A kill from outside is not counted as a crash. */
 	for (unsigned i = 0; i < 3; i++) {
 		int sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 
@@ -131,7 +133,7 @@ TEST(a_process_that_crashes_the_proxy_twice_is_refused)
 	unsetenv("LD_PRELOAD");
 }
 
-TEST(old_clients_are_served_before_new_ones)
+TEST(clients_of_the_last_proxy_are_served_before_new_clients)
 {
 	struct mpib_client *c;
 	char why[240];
@@ -146,7 +148,7 @@ TEST(old_clients_are_served_before_new_ones)
 	assert_int_equal(hello(why, sizeof(why)), -EINPROGRESS);
 	assert_in(why, "1 clients of the last mpib-proxy come first");
 	kill(rank, SIGCONT);
-	/* mpib_attach() itself waits. */
+	/* mpib_attach() waits by itself. */
 	assert_int_equal(attach(&c, 0), 0);
 	node_until_usage(&node, "attached", 2);
 	mpib_detach(c);

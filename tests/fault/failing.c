@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: call number MPIB_FAIL_AT of the functions below fails, as without
- * memory or descriptors. At the end the number of calls is written to the file
- * MPIB_FAIL_COUNT. Calls by glibc and libseccomp do not fail: getgrnam() and
- * libseccomp 2.5 would crash, and the loader would end the process.
+ * To be preloaded. Call number MPIB_FAIL_AT of the functions below fails, as if
+ * memory or descriptors were used up. At the end the number of calls is written
+ * to the file MPIB_FAIL_COUNT. Calls by glibc and libseccomp do not fail.
+ * getgrnam() and libseccomp 2.5 would crash, and the loader would end the
+ * process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* glibc's functions: dlsym() itself allocates. */
+/* Call glibc's functions, because dlsym() itself allocates. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
@@ -31,7 +32,7 @@ void *__libc_memalign(size_t align, size_t size);
 static atomic_ulong calls;
 static unsigned long fail_at;
 static const char *count_file;
-/* libc, the loader and libseccomp. */
+/* The address ranges of libc, the loader and libseccomp. */
 static struct range {
 	uintptr_t start, end;
 } theirs[3];

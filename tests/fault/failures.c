@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failures [POINTS]: the n-th allocation or system call of a proxy fails, for
- * POINTS values of n spread over all calls of attach, connect, transfer and
- * close; 0: for every n. The proxy refuses to start with one line, or it
- * serves: no crash, no hang, each failure is reported with a reason, and the
- * next client is served.
+ * failures [POINTS]: the n-th allocation or system call of a proxy fails.
+ * POINTS values of n are spread over all calls of attach, connect, transfer and
+ * close; 0 means every n. The proxy refuses to start with one line, or it
+ * serves. It neither crashes nor hangs, it reports each failure with a reason,
+ * and it serves the next client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void trial_start(const char *fail_at)
 	fclose(f);
 }
 
-/* Read what the proxy, which has ended, wrote to stderr. */
+/* Read what the proxy wrote to stderr before it ended. */
 static void take_errors(char *text, size_t len)
 {
 	size_t have = 0;
@@ -148,8 +148,8 @@ static int all_ways(unsigned long n)
 	return rc;
 }
 
-/* Return the outcome of point n. 0: the proxy refused to start, 1: a call of a
- * client failed, 2: no call failed. */
+/* Return the outcome of point n. 0 means that the proxy refused to start, 1
+ * that a call of a client failed, and 2 that no call failed. */
 static unsigned try(unsigned long n)
 {
 	char at[32];
@@ -182,7 +182,7 @@ static unsigned long calls_of_a_run(void)
 	return n;
 }
 
-TEST_OF(every_failure_is_reported_and_survived, scratch_make, scratch_remove)
+TEST_OF(every_failure_of_a_call_is_reported_and_survived, scratch_make, scratch_remove)
 {
 	unsigned tally[3] = { 0 };
 	unsigned long total, step, n;
@@ -197,8 +197,8 @@ TEST_OF(every_failure_is_reported_and_survived, scratch_make, scratch_remove)
 	for (n = 1 + (unsigned long)getpid() % step; n <= total; n += step)
 		tally[try(n)]++;
 	node_stop(&good);
-	printf("%u of %lu points: %u refused to start, %u told a client, %u "
-	       "did no harm; 0 crashes, 0 hangs\n",
+	printf("%u of %lu points: %u refused to start, %u reported an error "
+	       "to a client, %u did no harm; 0 crashes, 0 hangs\n",
 	       tally[0] + tally[1] + tally[2], total, tally[0], tally[1],
 	       tally[2]);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fence and replay between a sender (end 0) and a receiver (end 1): two rails,
- * two messages of two chunks each, FAULTS faults at any moment. The model of
- * the fence follows runtime/failover/fence.c, the decision about lost chunks
- * stripes.h. Checked: no chunk is received twice or lost, nothing is written
- * after a message completed at the receiver, both ends count the same epochs,
- * and no end waits for ever (no invalid end state). tests/fault/model runs it.
+ * Fence and replay between a sender (end 0) and a receiver (end 1). There are
+ * two rails, two messages of two chunks each, and FAULTS faults at any moment.
+ * The model of the fence follows runtime/failover/fence.c. The decision about
+ * lost chunks follows stripes.h. Checked: no chunk is received twice or lost.
+ * Nothing is written after a message completed at the receiver. Both ends count
+ * the same epochs. No end waits for ever (there is no invalid end state).
+ * tests/fault/model runs it.
  */
 #ifndef FAULTS
 #define FAULTS 2
@@ -21,10 +22,10 @@ mtype = { LIVE, STOPPING, STOPPED, DOWN, RECONNECTING, PROBING };
 typedef rail {
 	mtype state = LIVE;
 	byte epoch;
-	bool err; /* the QP of epoch */
-	bool there = true; /* it exists */
+	bool err; /* the QP of this epoch is in ERR */
+	bool there = true; /* the QP exists */
 	bool peer_fenced, peer_reconnects, peer_up, probed;
-	byte answer; /* the peer's answer */
+	byte answer; /* bit per chunk that the peer has received */
 };
 typedef side { rail r[2]; };
 
@@ -34,7 +35,7 @@ byte faults;
 
 /* Sender. */
 byte next; /* chunk to post */
-byte pending, lost; /* bit a chunk */
+byte pending, lost; /* bit per chunk */
 byte carrier; /* bit per chunk: rail 0 or 1 */
 /* Receiver. */
 byte seen, over; /* bit per chunk; bit per message */
@@ -46,8 +47,8 @@ chan ack0 = [CHUNKS] of { byte, byte };
 chan ack1 = [CHUNKS] of { byte, byte };
 chan cq0 = [CHUNKS] of { byte };
 chan cq1 = [CHUNKS] of { byte };
-chan link0 = [6] of { mtype, byte, byte, byte }; /* to end 0: kind, rail,
-						    epoch, what it has */
+/* Messages to end 0: kind, rail, epoch, chunks that the other end received. */
+chan link0 = [6] of { mtype, byte, byte, byte };
 chan link1 = [6] of { mtype, byte, byte, byte };
 
 inline tell(e, what, rl, num, has)
@@ -59,9 +60,9 @@ inline tell(e, what, rl, num, has)
 }
 
 /*
- * Drop packets without an effect immediately, so that they do not add states.
- * With the receiver's QP in ERR every outstanding write on the rail will be
- * refused. With the sender's QP in ERR every acknowledgement will be ignored.
+ * Drop packets without an effect immediately. Otherwise they would add states.
+ * With the receiver's QP in ERR, every outstanding write on the rail will be
+ * refused. With the sender's QP in ERR, every acknowledgement will be ignored.
  */
 inline forget(ch)
 {
@@ -88,7 +89,8 @@ inline stop(e, rl)
 	side_[e].r[rl].state = STOPPING
 }
 
-/* DOWN also stands for REPLAYING: this end's part of the replay is one step. */
+/* DOWN also stands for REPLAYING, since this end's part of the replay is one
+ * step. */
 inline complete(e, rl)
 {
 	side_[e].r[rl].state = DOWN;
@@ -100,8 +102,8 @@ inline complete(e, rl)
 	side_[e].r[rl].probed = false;
 	if
 	:: e == 0 ->
-		/* Chunks that the rail carried and the receiver lacks are
-		 * lost. */
+		/* Chunks are lost if the rail carried them and the receiver
+		 * lacks them. */
 		lost = lost | (pending & ~side_[0].r[rl].answer &
 			       (rl == 1 -> carrier : ~carrier) & ALL);
 		pending = pending & ~((rl == 1 -> carrier : ~carrier) & ALL &
@@ -275,7 +277,7 @@ end:
 	:: d_step { nempty(link1) -> link1?kind, rl, ep, have;
 		message(1, kind, rl, ep, have);
 		rl = 0; ep = 0; have = 0 }
-	/* Flushed: no completion is pending, and in ERR no further one
+	/* Flushed means that no completion is pending. In ERR no further one
 	 * comes. */
 	:: atomic { steps(1, 0, (len(cq0) == 0), seen) }
 	:: atomic { steps(1, 1, (len(cq1) == 0), seen) }
@@ -296,7 +298,7 @@ inline deliver(rl, ch, cq, ack)
 		:: side_[0].r[rl].err
 		:: else -> ack!ep, c
 		fi
-	:: else /* refused */
+	:: else /* the receiver's QP refuses the write */
 	fi;
 	c = 0;
 	ep = 0

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile [N]: a client that breaks every rule, beside one that keeps them all.
- * First N bad descriptors and index jumps, each of which ends its connection
- * with one error and no other effect. Then 50 N descriptors that two threads
- * change while the proxy reads them: descriptors, sequence words, summary. A
- * descriptor that the proxy accepts was valid when copied; any other ends its
- * connection. The neighbour's bytes are correct, and memory that no descriptor
- * names does not change. Under AddressSanitizer (preset asan) no access is out
- * of bounds.
+ * hostile [N]: one client breaks every rule beside a client that keeps all
+ * rules. First the client sends N bad descriptors and index jumps. Each of
+ * these ends its connection with one error and no other effect. Then two
+ * threads change 50 N descriptors while the proxy reads them: descriptors,
+ * sequence words, summary. A descriptor that the proxy accepts was valid when
+ * the proxy copied it. Any other descriptor ends its connection. The
+ * neighbour's bytes are correct, and memory that no descriptor names does not
+ * change. Under AddressSanitizer (preset asan) no access is out of bounds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #include "spoil.h"
 #include "test.h"
 
-#define PAIRS 32u /* pair i: 2 i receives from 2 i + 1 */
-#define GOOD PAIRS /* another pair, without bad descriptors */
+#define PAIRS 32u /* end 2 i receives from end 2 i + 1 */
+#define GOOD PAIRS /* a further pair, without bad descriptors */
 #define WRITERS 2u
 #define RACED 4u /* pairs whose rings the threads change */
 #define CANARY 0xc7
@@ -118,7 +118,7 @@ static void until_failed(uint32_t index, unsigned how)
 {
 	unsigned long long since = node_ms();
 
-	/* The control thread may report it before the shard does. */
+	/* The control thread may report the end before the shard does. */
 	while (raw_state(&client, index) == MPIB_CONN_READY ||
 	       !atomic_load(&client.reply->conn[index].broken)) {
 		if (node_ms() - since > HANG_MS)
@@ -154,7 +154,7 @@ TEST(each_bad_descriptor_ends_its_connection)
 			index[i] = 2 * i + (unsigned)draw(&rng, 2);
 			kinds[how[i]]++;
 			open_pair(i);
-			/* Only on sending ends. */
+			/* This is bad only on sending ends. */
 			if (how[i] == BAD_NOP)
 				index[i] |= 1;
 			assert_int_equal(raw_state(&client, index[i]),
@@ -171,8 +171,8 @@ TEST(each_bad_descriptor_ends_its_connection)
 	close_pair(GOOD);
 	for (unsigned i = 0; i < BADS; i++)
 		assert_true(kinds[i] > 0);
-	printf("%u bad descriptors and index jumps (%u of the latter): each "
-	       "ended its connection, 0 others hurt\n",
+	printf("%u bad descriptors and index jumps (%u of them jumps): each "
+	       "ended its connection, 0 other connections ended\n",
 	       done, kinds[BAD_JUMP]);
 }
 
@@ -200,7 +200,8 @@ static void *write_wildly(void *arg)
 	return NULL;
 }
 
-/* Push plausible descriptors into every ring with room. Returns how many. */
+/* Push plausible descriptors into every ring with room. Returns how many were
+ * pushed. */
 static unsigned push_all(void)
 {
 	unsigned n = 0;
@@ -235,7 +236,7 @@ static unsigned reopen(void)
 	return n;
 }
 
-TEST(changes_while_the_proxy_reads_do_no_harm)
+TEST(changes_while_the_proxy_reads_descriptors_do_no_harm)
 {
 	pthread_t writer[WRITERS];
 	uint64_t pushed = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphan [N]: clients with device memory (replaced by sealed memfds) are
- * killed while a peer that reads and writes this memory is stopped. The proxy
+ * orphan [N]: clients with device memory (replaced by sealed memfds) are killed
+ * while their peer is stopped. The peer reads and writes this memory. The proxy
  * releases the memory long before it removes the client, and other clients are
  * not affected.
  */
@@ -20,8 +20,7 @@
 static unsigned kills = 4;
 static struct node node[2];
 
-/* Send and receive, and write a byte to the descriptor tell for each
- * message. */
+/* Send and receive. Write a byte to the descriptor `tell` for each message. */
 static void rank_run(int tell)
 {
 	struct mover m[2];
@@ -52,7 +51,7 @@ static void until_let_go(void)
 	}
 }
 
-TEST(a_dead_ranks_memory_is_released_without_its_peer)
+TEST(a_dead_ranks_memory_is_released_without_waiting_for_its_peer)
 {
 	struct mover other;
 

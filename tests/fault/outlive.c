@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlive [N]: N times under traffic one of two proxies, or both, are killed
- * and started again, also while their clients resume or connect. No call of the
- * clients fails, and each message arrives once and whole. Then the same with
- * proxies that their clients start. A soak: outlive 5000.
+ * outlive [N]: one of two proxies, or both, are killed under traffic and
+ * started again, N times. This also happens while their clients resume or
+ * connect. No call of the clients fails, and each message arrives once and
+ * whole. Then the same is done with proxies that their clients start. A soak:
+ * outlive 5000.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 static struct node node[2];
 static unsigned kills = 4;
-static unsigned opening = MOVERS; /* the mover that connects */
+static unsigned opening = MOVERS; /* number of the mover that connects */
 
 static void move(struct mover *m, uint64_t messages)
 {
@@ -35,7 +36,7 @@ static void open_mover(struct mover *m, unsigned i)
 			      200000, i & 2, i));
 }
 
-/* Step a random number of times, so that messages are in flight. */
+/* Step a random number of times. Some messages are then in flight. */
 static void step(struct mover *m, unsigned most)
 {
 	for (unsigned times = (unsigned)rand() % most; times > 0; times--) {
@@ -79,8 +80,8 @@ static void await_opening(struct mover *m)
 	opening = MOVERS;
 }
 
-/* Memory that needs no copy is device memory with two rails, and pool memory
- * with one. */
+/* Memory that needs no copy is device memory if there are two rails, and pool
+ * memory if there is one. */
 static void outlives_with(const char *sup)
 {
 	const char *const args[] = { "--log-level",
@@ -100,7 +101,8 @@ static void outlives_with(const char *sup)
 	for (unsigned i = 0; i < MOVERS; i++)
 		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
-		if (rand() % 2) /* otherwise while they resume */
+		/* in the other cases the clients are still resuming */
+		if (rand() % 2)
 			move(m, (unsigned)rand() % (k % 8 ? 8 : 200));
 		step(m, 200);
 		if (rand() % 4 == 0)
@@ -115,7 +117,7 @@ static void outlives_with(const char *sup)
 	}
 	node_stop(&node[0]);
 	node_stop(&node[1]);
-	printf("%u times proxies killed, %s: 0 errors, 0 wrong\n", kills,
+	printf("proxies killed %u times, %s: 0 errors, 0 wrong\n", kills,
 	       sup ? "one rail" : "two rails");
 }
 
@@ -147,8 +149,8 @@ static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
 	return rc;
 }
 
-/* The peer gets the error long before resume.grace ends. */
-TEST(a_close_without_a_proxy_reaches_the_peer)
+/* Check that the peer gets the error long before resume.grace ends. */
+TEST(a_close_while_the_proxy_is_down_reaches_the_peer)
 {
 	struct mover m[2];
 
@@ -210,8 +212,8 @@ static pid_t started(const char *dir)
 	return pid;
 }
 
-/* Write the program of MPIB_START: mpib-proxy with the settings file of its
- * run directory. */
+/* Write the program for MPIB_START. It runs mpib-proxy with the settings file
+ * of its run directory. */
 static void write_start(const char *base)
 {
 	char path[64], rail[2][32];
@@ -277,7 +279,7 @@ TEST(a_rank_restarts_the_proxy_that_it_started)
 	}
 	snprintf(text, sizeof(text), "rm -r %s", base);
 	assert_int_equal(system(text), 0);
-	printf("%u times a rank started its proxy again: 0 errors\n", kills);
+	printf("a rank started its proxy again %u times: 0 errors\n", kills);
 }
 
 unsigned *test_times = &kills;

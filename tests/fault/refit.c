@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refit: a proxy returns with other settings. Compatible ones change nothing
- * for its clients. Otherwise the errors at both ends name the setting and the
- * reason.
+ * refit: a proxy returns with other settings. Compatible settings change
+ * nothing for its clients. With other settings, the errors at both ends name
+ * the setting and the reason.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "test.h"
 
 static struct node node[2];
-static struct mover mover; /* from node 1 to node 0 */
+static struct mover mover; /* moves messages from node 1 to node 0 */
 
 static int start(void **state)
 {
@@ -36,7 +36,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Restart node 0 with further arguments up to a NULL. */
+/* Restart node 0 with these arguments, up to a NULL. */
 static void restarts_with(const char *const *args)
 {
 	unsigned n = 0;
@@ -60,7 +60,7 @@ static void says(struct mpib_conn *conn, const char *what)
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-CASE(windows_of_another_size_change_nothing)
+CASE(windows_of_another_size_break_no_connection)
 {
 	restarts_with((const char *[]){ "--client-window", "16384",
 					"--client-part", "4096", NULL });
@@ -71,16 +71,16 @@ CASE(windows_of_another_size_change_nothing)
 	assert_int_equal(mover.wrong, 0);
 }
 
-CASE(a_proxy_that_resumes_nothing_says_so)
+CASE(the_error_says_that_the_proxy_resumes_no_connection)
 {
 	restarts_with((const char *[]){ "--resume-grace", "0", NULL });
 	says(mover.rx, "resumes no connection (set its resume.grace");
 	says(mover.tx, "this user no longer has this listener there");
 }
 
-CASE(fewer_rails_are_named)
+CASE(the_error_names_the_rails_that_the_lane_needs)
 {
-	/* Node 1 says that an end is gone when it is older than the grace. */
+	/* After the grace period, node 1 says that an end is gone. */
 	sleep(3);
 	snprintf(node[0].sup, sizeof(node[0].sup), "none");
 	restarts_with((const char *[]){ NULL });
@@ -89,7 +89,7 @@ CASE(fewer_rails_are_named)
 	says(mover.rx, "(its rank's error says why)");
 }
 
-CASE(another_address_is_named)
+CASE(the_error_names_the_changed_address)
 {
 	node_rail(node[0].sout, sizeof(node[0].sout), 90);
 	node_rail(node[0].sup, sizeof(node[0].sup), 91);

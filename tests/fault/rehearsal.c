@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rehearsal: an operator injects each fault on a node's SUP under checked
- * traffic. No call fails, no message is wrong, the fault does what its name
+ * messages. No call fails and no message is wrong. The fault does what its name
  * says and ends on time, and the rail is used again.
  */
 #include <stdio.h>
@@ -36,7 +36,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Run mpibctl fault. Returns NULL for success, otherwise its error. */
+/* Run mpibctl fault. Returns NULL after a success. Otherwise returns its
+ * error. */
 static const char *fault(const char *verb, const char *a, const char *b,
 			 const char *c)
 {
@@ -59,8 +60,8 @@ static json_int_t newest(void)
 	return last;
 }
 
-/* Wait until node 0 reports an event of this kind on SUP with a number above
- * since. */
+/* Wait until node 0 reports an event of this kind on SUP that is newer than
+ * event number `since`. */
 static void until_told(json_int_t since, const char *kind)
 {
 	unsigned long long begin = node_ms();
@@ -86,7 +87,7 @@ static void until_told(json_int_t since, const char *kind)
 		}
 		json_decref(data);
 		if (node_ms() - begin > MOVING_HANG_MS)
-			fail_msg("there is no event %s", kind);
+			fail_msg("the proxy reports no event %s", kind);
 	}
 }
 
@@ -122,7 +123,7 @@ static unsigned played(void)
 	return n;
 }
 
-TEST(jobs_survive_each_fault_and_it_ends)
+TEST(jobs_survive_each_fault_and_each_fault_ends)
 {
 	static const struct {
 		const char *what, *seconds, *kind;
@@ -144,7 +145,8 @@ TEST(jobs_survive_each_fault_and_it_ends)
 		until_told(since, "fault");
 		if (row[i].kind)
 			until_told(since, row[i].kind);
-		/* End it however long the machine took to notice. */
+		/* The machine may have taken long to notice the fault, so end
+		 * it here. */
 		if (!strcmp(row[i].seconds, "600"))
 			assert_null(fault("end", "SUP", NULL, NULL));
 		until_told(since, "fault_end");
@@ -157,7 +159,7 @@ TEST(jobs_survive_each_fault_and_it_ends)
 
 /* All lanes lead to the other node, so this fault has the effect of a fault of
  * the rail. */
-TEST(a_fault_of_a_peer_is_found_by_its_name)
+TEST(a_fault_of_a_peer_can_be_ended_by_the_peers_name)
 {
 	json_t *data = node_ask(&node[0], "peers");
 	json_int_t since = newest();
@@ -174,7 +176,7 @@ TEST(a_fault_of_a_peer_is_found_by_its_name)
 			       "cannot be limited to the lanes to a peer"));
 	assert_null(fault("play", "delay=1", on, "600"));
 	assert_null(fault("end", "SUP", NULL, NULL));
-	/* The port may be omitted. The report has it. */
+	/* The port may be omitted, and the report adds it. */
 	snprintf(name, sizeof(name), "%s", strchr(on, '@') + 1);
 	*strrchr(on, ':') = '\0';
 	error = fault("play", "black-hole", on, "600");
@@ -218,7 +220,7 @@ TEST(a_fault_that_would_end_jobs_is_refused)
 	until_used(MPIB_RAIL_SUP);
 }
 
-/* This is the last test: it needs another proxy, and the first retry comes
+/* This must be the last test. It needs another proxy, and the first retry comes
  * after 30 s. */
 TEST(a_lost_device_is_used_again)
 {

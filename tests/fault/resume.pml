@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection whose proxies are killed: rank S sends through proxy PS, rank
- * R receives through proxy PR. Three sends go into two receives, the first of
- * which is a group of two buffers. The second send waits for the second receive
- * while the third fills the group. KILLS kills, BREAKS breaks of the peer link
- * and CUTS losses of a lane at one end come at any step, also while a rank
- * resumes. tests/fault/resume_model runs it, and each bug (BUG_*) that it must
- * find.
+ * One connection whose proxies are killed. Rank S sends through proxy PS. Rank
+ * R receives through proxy PR. Three sends match two receives. The first
+ * receive is a group of two buffers. The second send waits for the second
+ * receive while the third fills the group. KILLS is the number of kills, BREAKS
+ * that of losses of the peer link, and CUTS that of losses of a lane at one
+ * end. They come at any step, also while a rank resumes.
+ * tests/fault/resume_model runs the model. It also runs each bug (BUG_*), which
+ * the search must find.
  *
  * Checked: a receive completes once, with the bytes of its own send, and
  * nothing is written into it afterwards. A send completes after its receive,
- * with the same result. A connect gets one end. The peer learns of a close. No
- * request fails. Everything completes (judge(); and no cycle of states).
+ * with the same result. A connect gets exactly one end. The peer learns of a
+ * close. No request fails. Everything completes, as judge() and the search for
+ * cycles of states check.
  *
- * The state that outlives a proxy belongs to the rank: its requests (nsent,
- * nrecv), completion words (word_s, word_r) and records (rec) in reply segments
- * that stay mapped.
+ * The state that outlives a proxy belongs to the rank. It is the requests
+ * (nsent, nrecv), the completion words (word_s, word_r), and the records (rec)
+ * in reply segments that stay mapped.
  */
 #ifndef KILLS
 #define KILLS 2
@@ -30,21 +32,21 @@
 #define RECVS 2
 #define ALL_S 7
 #define ALL_R 3
-#define MOST (KILLS + CUTS + 3) /* incarnations of one end */
+#define MOST (KILLS + CUTS + 3) /* most incarnations of one end */
 
-#ifdef SINGLE_FIRST /* receives: one buffer, then the group */
+#ifdef SINGLE_FIRST /* the receives are one buffer, then the group */
 #define BUFS(g) (1 + (g))
 #define CELL(g, b) ((g) + (b))
 #define WANTED(cell) (cell)
-#else /* the group, then one buffer */
+#else /* the receives are the group, then one buffer */
 #define BUFS(g) (2 - (g))
 #define CELL(g, b) (2 * (g) + (b))
 #define WANTED(cell) ((cell) == 0 -> 0 : 3 - (cell))
 #endif
-#define TAG(send) ((send) / 2) /* 0, 0, 1 */
-/* The second buffer of the group has tag 1, the others have 0. */
+#define TAG(send) ((send) / 2) /* tags 0, 0, 1 */
+/* The second buffer of the group has tag 1, the others have tag 0. */
 #define BUF_TAG(b) (b)
-#ifdef LARGE /* send 1 is larger than its buffer: that receive is refused */
+#ifdef LARGE /* send 1 is larger than its buffer, so that receive is refused */
 #define REFUSED(send) ((send) == 1)
 #else
 #define REFUSED(send) false
@@ -55,45 +57,50 @@
 #endif
 
 mtype = { OPEN, ACCEPT, WAITS, AGAIN, CLOSE, CLOSED };
-/* An end of the connection in its proxy. NONE: the rank has not created it.
- * LOST: the other end's proxy is gone; this end has stopped for good. */
+/* An end of the connection in its proxy. NONE: the rank has not created the
+ * end. LOST: the other end's proxy is gone, and this end has stopped for
+ * good. */
 mtype = { NONE, WAIT, LIVE, LOST };
 
 /* Rank S: the library's memory and its mappings. */
-byte nsent; /* sends posted */
-byte word_s, refused_s; /* bit per send: completed; with -EMSGSIZE */
-/* 1 + the receive that a send answers: in the reply segment that the
+byte nsent; /* number of sends posted */
+/* bit per send: it completed; it completed with -EMSGSIZE */
+byte word_s, refused_s;
+/* 1 + the receive that a send answers. It lies in the reply segment that the
  * connection's thread used last, which stays mapped until the thread swaps. */
 byte rec[SENDS];
-byte a; /* incarnation */
-bool att_s, swap_s; /* attached; the connection's thread uses this end */
-bool closing, forgot; /* the rank closed the connection; the peer knows */
+byte a; /* incarnation of this end */
+/* the helper attached; the connection's thread uses this end */
+bool att_s, swap_s;
+bool closing, forgot; /* the rank closed the connection; the peer knows of it */
 
 /* Rank R. */
 byte nrecv;
-byte word_r, refused_r; /* bit per receive */
-byte cell[3]; /* memory of the buffers: 1 + the send of its bytes */
+byte word_r, refused_r; /* bit per receive: completed; refused */
+byte cell[3]; /* memory of each buffer: 1 + the send whose bytes it holds */
 byte b;
 bool att_r, told_r, swap_r;
-bool knows; /* the connection exists, not only its wait */
-bool heard; /* the peer's close */
+bool knows; /* the rank knows the connection itself, not only its wait */
+bool heard; /* the peer's close has arrived */
 #ifdef WINDOW
 byte took; /* bit per receive: bytes copied out of the window */
 #endif
 
-/* Proxy PS; all of its state dies with the process. */
+/* Proxy PS. All of its state dies with the process. */
 bool up_s = true;
 mtype st_s = NONE;
-byte b_of; /* the pair is a, b_of */
-byte base_s; /* number of the receive that has slot 0 */
-byte queue; /* bit per send: taken from the ring, not posted */
-byte slot_s; /* slot being answered */
-byte filled; /* bit per buffer of the slot */
-byte cts, cts_base; /* the table: slots announced; receive of slot 0 */
-byte ack; /* slots completed, as the other end wrote */
-bool sent_s, csent_s, fresh_s; /* sent on this link; new process */
+byte b_of; /* this end, a, is paired with b_of */
+byte base_s; /* number of the receive in slot 0 */
+byte queue; /* bit per send: taken from the ring but not posted */
+byte slot_s; /* slot that is being answered */
+byte filled; /* bit per buffer of the slot: its send was posted */
+/* the table: number of slots announced; receive in slot 0 */
+byte cts, cts_base;
+byte ack; /* number of slots completed, as the other end wrote it */
+/* sent on this link: OPEN, CLOSE; this is a new process */
+bool sent_s, csent_s, fresh_s;
 #ifdef BUG_RECORD_LATE
-byte owes; /* 1 + send whose record is still to be stored */
+byte owes; /* 1 + the send whose record is still to be stored */
 #endif
 #ifdef BUG_HELPER_SWAPS
 bool halfway;
@@ -102,7 +109,7 @@ bool halfway;
 bool failed; /* a request failed */
 #endif
 #ifdef BUG_BOOT
-bool again_r; /* not the process that made the handle */
+bool again_r; /* this process did not make the handle */
 #endif
 
 /* Proxy PR. */
@@ -110,12 +117,12 @@ bool up_r = true;
 mtype st_r = NONE;
 byte a_of, base_r;
 byte cts_r, acked_r;
-byte arrived; /* bit per slot: its IMM's completion is in the CQ */
+byte arrived; /* bit per slot: the completion of its IMM is in the CQ */
 byte refuse; /* bit per slot: the record refuses it */
-byte offer; /* incarnation in a waiting OPEN; 0: none */
+byte offer; /* incarnation in a waiting OPEN; 0 means none */
 byte paired; /* the last incarnation that was accepted */
 bool listens, pclose, fresh_r;
-bool sent_r; /* has reported on this link that it waits */
+bool sent_r; /* PR has reported on this link that it waits */
 
 bool linked;
 byte kills, breaks, cuts;
@@ -123,11 +130,12 @@ byte kills, breaks, cuts;
 bool strange;
 #endif
 
-/* Messages to PR and to PS on the peer link. An end notices a broken link late:
- * it still reads what was sent before. */
+/* Messages on the peer link to PR and to PS. An end notices a broken link late,
+ * so it still reads what was sent before. */
 chan to_r = [3] of { mtype, byte }; /* kind, a */
 chan to_s = [3] of { mtype, byte, byte, byte }; /* kind, a, b, base */
-/* On the rail: slot; buffer, or 2 for the IMM; send, or whether refused. */
+/* Packets on the rail: the slot; the buffer, or 2 for the IMM; the send, or
+ * whether the receive is refused. */
 chan net = [6] of { byte, byte, byte };
 
 byte i, j, k; /* local to one step */
@@ -162,7 +170,7 @@ inline drop_to_r()
 	od
 }
 
-/* The first receive without a completion word, which the summary gives. */
+/* The first receive without a completion word. The summary names it. */
 #define FIRST (!(word_r & 1) -> 0 : (!(word_r & 2) -> 1 : 2))
 
 inline clear_s()
@@ -182,8 +190,8 @@ inline clear_s()
 #endif
 }
 
-/* The lane's QPs go to ERR: from now on nothing is posted, no bytes arrive, and
- * no word or record is written. */
+/* Move the lane's QPs to ERR. From now on nothing is posted, no bytes arrive,
+ * and no word or record is written. */
 inline stop_s()
 {
 	clear_s();
@@ -290,7 +298,8 @@ inline end_by_record()
 	check_send()
 }
 
-/* Send i is complete, so its receive must be, with the same result. */
+/* Send i is complete. Check that its receive is complete, too, with the same
+ * result. */
 inline check_send()
 {
 	k = 0;
@@ -298,7 +307,7 @@ inline check_send()
 	:: k < 3 && WANTED(k) != i -> k++
 	:: else -> break
 	od;
-	/* Receive of cell k. */
+	/* Give the receive of a cell. */
 #ifdef SINGLE_FIRST
 	j = (k > 0 -> 1 : 0);
 #else
@@ -314,7 +323,7 @@ active proctype rank_s()
 {
 end:
 	do
-	/* The helper: its proxy has ended, and a new one runs. */
+	/* The helper attaches, since its proxy has ended and a new one runs. */
 	:: d_step { up_s && !att_s && !forgot ->
 		att_s = true;
 		if
@@ -330,15 +339,15 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* The helper: the proxy lives and reports that the peer's proxy is
-	 * gone. */
+	/* The helper resumes, since the proxy lives and reports that the peer's
+	 * proxy is gone. */
 	:: d_step { up_s && att_s && st_s == LOST && !closing ->
 		a++;
 		assert(a <= MOST);
 		st_s = WAIT;
 		swap_s = false;
 		sent_s = false }
-	/* The connection's thread swaps. */
+	/* The connection's thread swaps to the new end. */
 #ifdef BUG_HELPER_SWAPS
 	:: d_step { halfway -> swap_s = up_s && st_s == LIVE; halfway = false }
 	:: d_step { up_s && att_s && st_s == LIVE && !swap_s && !halfway ->
@@ -368,7 +377,8 @@ end:
 		:: else -> break
 		od;
 		i = 0 }
-	/* A proxy that has died unnoticed by the rank takes nothing. */
+	/* If a proxy has died and its rank has not noticed, it takes
+	 * nothing. */
 #ifdef BUG_HELPER_SWAPS
 	:: d_step { halfway && nsent < SENDS -> nsent++ }
 #endif
@@ -390,13 +400,14 @@ active proctype rank_r()
 {
 end:
 	do
-	/* First resume the connections, then the listeners. */
+	/* Resume first the connections, then the listeners. */
 #ifdef BUG_LISTEN_FIRST
 	:: d_step { up_r && !att_r -> att_r = true; listens = true }
 	:: d_step { up_r && att_r && !told_r ->
 		told_r = true;
 		if
-		:: st_r != NONE -> assert(false) /* taken by another accept */
+		/* another accept takes the connection */
+		:: st_r != NONE -> assert(false)
 		:: else
 		fi;
 #else
@@ -459,7 +470,7 @@ end:
 inline deliver_write(g)
 {
 	assert(g < nrecv);
-	assert(!(word_r & (1 << (g)))); /* nothing after its end */
+	assert(!(word_r & (1 << (g)))); /* nothing is written after its end */
 	cell[CELL(g, j)] = k
 }
 
@@ -497,7 +508,7 @@ end:
 	od
 }
 
-/* The oldest waiting send of the buffer's tag; SENDS: none. */
+/* The oldest waiting send with the buffer's tag, or SENDS if none waits. */
 #define OLDEST(t) (t == 0 -> (queue & 1 -> 0 : (queue & 2 -> 1 : SENDS)) \
 			  : (queue & 4 -> 2 : SENDS))
 
@@ -514,7 +525,7 @@ inline answer(buf)
 	rec[i] = base_s + slot_s + 1;
 #endif
 	if
-	:: !CONNECTED /* no end receives it */
+	:: !CONNECTED /* no end receives the packet */
 	:: else ->
 		if
 		:: REFUSED(i) -> net!slot_s, 2, 1
@@ -567,8 +578,8 @@ active proctype proxy_s()
 {
 end:
 	do
-	/* Shard. A kill between the record and the WR is equivalent to a kill
-	 * after which the WR is lost. */
+	/* Shard: answer a slot. A kill between the record and the WR is
+	 * equivalent to a kill after which the WR is lost. */
 	:: d_step { STORED && ANSWERS(0) -> answer(0) }
 	:: d_step { STORED && ANSWERS(1) -> answer(1) }
 #ifdef BUG_RECORD_LATE
@@ -578,7 +589,7 @@ end:
 	:: d_step { OVER_AT_PEER(0) -> finish(0) }
 	:: d_step { OVER_AT_PEER(1) -> finish(1) }
 	:: d_step { OVER_AT_PEER(2) -> finish(2) }
-	/* Control thread. */
+	/* Control thread: send the OPEN. */
 	:: d_step { up_s && linked && st_s == WAIT && !sent_s && nfull(to_r) ->
 		sent_s = true;
 		to_r!OPEN, a }
@@ -619,7 +630,7 @@ inline tell_accept()
 {
 	if
 	:: linked -> to_s!ACCEPT, offer, b, base_r
-	:: else /* lost; repeated on the next link */
+	:: else /* the message is lost; it is repeated on the next link */
 	fi;
 	offer = 0
 }
@@ -628,8 +639,8 @@ active proctype proxy_r()
 {
 end:
 	do
-	/* Shard: announce the receives that the rank posts again, and new ones.
-	 * The table of the other end exists since its OPEN. */
+	/* Shard: announce new receives and those that the rank posts again. The
+	 * table of the other end has existed since its OPEN. */
 	:: d_step { up_r && st_r == LIVE && swap_r && base_r + cts_r < nrecv ->
 		cts_r++;
 		if
@@ -639,7 +650,7 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* Shard: slots complete in order, each after its bytes arrived. */
+	/* Shard: complete slots in order, each after its bytes have arrived. */
 #ifdef BUG_OUT_OF_ORDER
 	:: d_step { up_r && st_r == LIVE && arrived & 2 && base_r == 0 &&
 		    !(word_r & 2) ->
@@ -660,7 +671,7 @@ end:
 		word_r = word_r | (1 << i);
 		arrived = arrived & ~(1 << (i - base_r));
 		i = 0 }
-	/* Shard: the end-to-end ack, after the word. */
+	/* Shard: write the end-to-end ack after the completion word. */
 #ifdef BUG_ACK_FIRST
 #define ACKABLE (arrived & 1 && acked_r == 0 -> 1 : FIRST - base_r)
 #else
@@ -674,7 +685,7 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* Control thread. */
+	/* Control thread: handle a message. */
 	:: d_step { up_r && nempty(to_r) ->
 		to_r?kind, i;
 		if
@@ -682,7 +693,7 @@ end:
 		:: kind == CLOSE -> pclose = true
 		fi;
 		i = 0 }
-	/* The rank learns of the connection before the peer. */
+	/* The rank learns of the connection before the peer does. */
 #ifdef BUG_BOOT
 #define LISTENS (listens && !again_r)
 #else
@@ -729,9 +740,9 @@ end:
 #ifdef BUG_ANY_OPEN
 		:: true -> tell_accept()
 #else
-		:: offer == a_of -> tell_accept() /* repeat it */
+		:: offer == a_of -> tell_accept() /* repeat the ACCEPT */
 		:: offer > a_of -> stop_r()
-		:: offer < a_of -> offer = 0 /* stale */
+		:: offer < a_of -> offer = 0 /* the OPEN is stale */
 #endif
 		fi;
 		i = 0 }
@@ -763,10 +774,10 @@ end:
 	/* One end finds its lane lost. */
 	:: d_step { cuts < CUTS && st_s == LIVE -> cuts++; stop_s() }
 	:: d_step { cuts < CUTS && st_r == LIVE -> cuts++; stop_r(); i = 0 }
-	/* The link is made, and each end learns whether the other end is still
+	/* The link is connected. Each end learns whether the other end is still
 	 * the same process. An end still reads the messages of an old link. But
-	 * an ACCEPT names the id of its OPEN, and another process has a new
-	 * lane, table and id. */
+	 * an ACCEPT names the id of its OPEN. Another process has a new lane,
+	 * table and id. */
 	:: d_step { up_s && up_r && !linked ->
 		linked = true;
 		sent_s = false;

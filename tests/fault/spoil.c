@@ -9,7 +9,7 @@ struct change {
 	size_t at, bytes;
 	uint64_t base;
 	uint32_t range;
-	bool added; /* to its old value */
+	bool added; /* add the value to the old value */
 };
 
 #define SET(field, base, range)                                                \

@@ -19,24 +19,25 @@ enum spoil {
 	BAD_TOTAL,
 	BAD_POS,
 	BAD_LEN,
-	BAD_EMPTY, /* an empty part; the first part of a send may be empty */
+	/* an empty part, except the first of a send, which may be empty */
+	BAD_EMPTY,
 	BAD_MR,
 	BAD_MR_FAR,
 	BAD_OFF,
 	BAD_END,
 	BAD_WRAP,
-	BAD_PART, /* of a request without a first part */
-	BAD_MEMBER, /* of a group without a first member */
+	BAD_PART, /* a part of a request that has no first part */
+	BAD_MEMBER, /* a member of a group that has no first member */
 	BAD_NOP,
 	SPOILS,
-	/* Errors outside the descriptor. */
+	/* Errors that are not in the descriptor itself. */
 	BAD_WAY = SPOILS, /* a send in a ring for receives */
-	BAD_TWICE, /* a request that is active */
+	BAD_TWICE, /* a request that is already active */
 	BAD_JUMP, /* a jump of the index */
 	BADS,
 };
 
-/* Make a valid descriptor bad; more varies the new value. */
+/* Make a valid descriptor bad. `more` varies the new value. */
 void spoil(struct mpib_desc *d, enum spoil how, uint32_t more);
 
 #endif

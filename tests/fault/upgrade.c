@@ -19,7 +19,7 @@ static struct moving moving;
 static struct run run;
 static unsigned times = 4;
 
-/* Ask for an upgrade while messages are in flight. */
+/* Request an upgrade while messages are in flight. */
 static void upgrade(const struct node *of, const char *path)
 {
 	const char *argv[] = {
@@ -214,7 +214,8 @@ TEST(changes_by_an_operator_survive_a_restart)
 	restart(of);
 	assert_false(is_drained(of));
 
-	/* Invalid lines are skipped, and so is a file that is not text. */
+	/* Invalid lines are skipped. A file that is not text is skipped,
+	 * too. */
 	write_state(of, "mpib-proxy state 1\n0 drain NORTH\n0 kick 1\nx\n"
 			"0 drain SUP\n");
 	restart(of);

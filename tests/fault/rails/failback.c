@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measure how soon a repaired rail carries bytes: the time from the end of its
- * fault to the first payload over it, under traffic and with default settings.
- * Each round begins with new nodes, whose rails have not failed.
+ * Measure how soon a repaired rail carries bytes. The time runs from the end of
+ * the fault to the first payload over the rail, under traffic and with default
+ * settings. Each round begins with new nodes, whose rails have not failed.
  *
  * failback [-n rounds of each kind] [-m most ms]
  *
@@ -57,7 +57,7 @@ static void until_out(unsigned rail)
 	}
 }
 
-/* Each of these functions breaks and repairs the rail. Returns the time of the
+/* Each of these functions breaks a rail and repairs it. Returns the time of the
  * repair. */
 static uint64_t link_down(unsigned end, unsigned rail)
 {
@@ -166,8 +166,8 @@ int main(int argc, char **argv)
 		qsort(ms, rounds, sizeof(*ms), by_size);
 		if (ms[rounds - 1] > longest)
 			longest = ms[rounds - 1];
-		printf("%s, %u times: carries again after p50 %llu, max %llu "
-		       "ms\n",
+		printf("%s, %u times: carries bytes again after p50 %llu, "
+		       "max %llu ms\n",
 		       kinds[k].name, rounds,
 		       (unsigned long long)ms[rounds / 2],
 		       (unsigned long long)ms[rounds - 1]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that fails repeatedly is held down four times as long each time, up to
- * 64 times. A fence may take any time, however much the other rail carries
- * meanwhile. The test makes the turns of every thread, and ends hold-downs, of
- * hours, itself.
+ * A rail that fails repeatedly is held down four times as long after each
+ * failure, up to 64 times as long. A fence may take any time, no matter how
+ * much the other rail carries meanwhile. The test makes the turns of every
+ * thread by itself. A hold-down takes hours, and the test ends it, too.
  */
 #include <stdio.h>
 
@@ -62,7 +62,8 @@ static void kill_qp(unsigned rail)
 						 IBV_QP_STATE);
 }
 
-/* Fail the rail for the given time in a row, by the count of both ends. */
+/* Fail the rail. The times argument says which failure in a row this is; both
+ * ends must count the same. */
 static void fail(unsigned rail, unsigned times)
 {
 	uint64_t most = (HOUR_MS * MS) << 2 * (times < 4 ? times - 1 : 3),
@@ -95,8 +96,8 @@ static bool is_tried_again(unsigned end, unsigned rail)
 	return is_held(end, rail) && ctl(end, rail)->cause == MPIB_CAUSE_PROBE;
 }
 
-/* Return the time until this end continues by itself; 0: it waits for the
- * peer. */
+/* Return the time until this end continues by itself. 0 means that it waits for
+ * the peer. */
 static uint64_t wait_of(unsigned end, unsigned rail)
 {
 	uint64_t at = ctl(end, rail)->due, now = now_ns();
@@ -104,9 +105,9 @@ static uint64_t wait_of(unsigned end, unsigned rail)
 	return at > now ? at - now : 0;
 }
 
-/* A failed probe is not flapping: the rail is probed again so soon that it is
- * used within 2 s of its repair. The hold-down is an hour here, and the test
- * ends it. */
+/* A failed probe does not count as flapping. The rail is probed again so soon
+ * that it is used within 2 s of its repair. In this test the hold-down is an
+ * hour, and the test ends it. */
 static void fail_probe(unsigned rail)
 {
 	struct mpib_soft_fault hole = { .black_hole = 1 }, none = { 0 };
@@ -148,8 +149,8 @@ static bool all_are_past(uint64_t messages)
 	return true;
 }
 
-/* Node 0 handles the peer's messages so late that the slots they name have been
- * used again. */
+/* Let node 0 handle the peer's messages so late that the slots in them have
+ * been used again. */
 static void hear_late(unsigned rail)
 {
 	struct node *deaf = &nodes.node[0], *other = &nodes.node[1];
@@ -187,7 +188,7 @@ int main(void)
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = cfg.grace_ms = HOUR_MS;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
-	/* Wait as long as it takes: neither peer times out. */
+	/* Wait without a limit, since neither peer may time out. */
 	for (unsigned i = 0; i < 2; i++)
 		mpib_loop_advance(&nodes.node[i].loop, 0);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device of one end whose firmware no longer answers, in each blocking call:
- * the call does not return until the test releases it. The engine gives the
- * rail up, the control thread does its other work, and checked traffic uses the
- * other rail without an error. When the call returns, its object is destroyed
- * and the device is closed. If the device hangs at the start, its rail counts
- * as down. The devices are those of fake_ibv.h, called through libibverbs'
- * provider.
+ * A device of one end has firmware that no longer answers. This is tested in
+ * each blocking call: the call does not return until the test releases it. The
+ * engine gives the rail up and the control thread continues its other work.
+ * Checked traffic uses the other rail without an error. When the call returns,
+ * its object is destroyed and the device is closed. If the device hangs at the
+ * start, its rail counts as down. The devices are those of fake_ibv.h, which
+ * libibverbs calls as their provider.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -19,15 +19,15 @@
 #include "verbs/hca/hca.h"
 
 #define LIMIT_MS 60000
-#define MESSAGES 16 /* of each connection */
-/* The timeout of a call while another one hangs. */
+#define MESSAGES 16 /* messages of each connection */
+/* Timeout of a call while another call hangs. */
 #define WAIT_MS 500
-#define START_MS 5000 /* for the calls of all devices */
+#define START_MS 5000 /* timeout for the calls of all devices together */
 
 static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t limit;
-static unsigned hung = 1; /* the hanging rail of node 0 */
+static unsigned hung = 1; /* number of the rail of node 0 that hangs */
 
 static void in_time(const char *what)
 {
@@ -125,16 +125,16 @@ static void do_dereg(void)
 	node_call(&nodes.node[0], dereg, NULL);
 }
 
-/* The peer's QP fails, so that both ends fence the rail, move its QPs to ERR
- * and after the hold-down make new ones. */
+/* Fail a QP of the peer. Then both ends fence the rail, move its QPs to ERR,
+ * and make new ones after the hold-down. */
 static void do_fence(void)
 {
 	if (!node_kill_qp(&nodes.node[1], 1, 0))
 		die("there is no QP to kill");
 }
 
-/* The objects of the calls are closed; only then can the device be opened
- * again. */
+/* Wait until the objects of the hung calls are closed. Only then can the device
+ * be opened again. */
 static void until_healthy(const char *device)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
@@ -175,7 +175,7 @@ static void play(const char *call, void (*provoke)(void))
 	if (fake_ibv_hung() != before + 1)
 		die("%s: %u calls hang", call, fake_ibv_hung() - before);
 	if (provoke == do_reg)
-		do_dereg(); /* which has no object of the region */
+		do_dereg(); /* the hung rail has no object of this region */
 	move(call);
 	until_asleep(call);
 
@@ -196,7 +196,7 @@ static void raise_event(struct node *node, void *arg)
 		die("no event of the device");
 }
 
-/* Hang at the start, in a call that every device must answer: the rail
+/* Hang at the start, in a call that every device must answer. The rail then
  * counts as down. */
 static void play_start(unsigned rail, const char *call)
 {

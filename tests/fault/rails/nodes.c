@@ -38,7 +38,7 @@ static struct node *node_of(void *ctx)
 	return (struct node *)((char *)ctx - offsetof(struct node, broker));
 }
 
-/* Send as the broker does, and record the time of a FENCE. */
+/* Send the message as the broker does. If it is a FENCE, record the time. */
 static void on_lane_send(void *ctx, struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {

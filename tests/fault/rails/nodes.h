@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two whole nodes in one process: an engine with its shard thread, a broker
- * with its own control thread, two software rails, a real peer link. The test
- * plays the clients and breaks the rails. A call that fails ends the program
- * with a message.
+ * Two whole nodes in one process. Each has an engine with a shard thread, a
+ * broker with a control thread, two software rails and a real peer link. The
+ * test plays the clients and breaks the rails. A call that fails ends the
+ * program with a message.
  */
 #ifndef MPIB_TESTS_FAULT_NODES_H
 #define MPIB_TESTS_FAULT_NODES_H
@@ -34,7 +34,7 @@ struct node {
 	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	int bell; /* the client's doorbell */
+	int bell; /* rings the client's doorbell */
 	struct peer_client client;
 	char *mem;
 	uint32_t mr;
@@ -46,10 +46,10 @@ struct node {
 
 struct nodes {
 	struct node node[2];
-	size_t mem; /* bytes per node */
+	size_t mem; /* size of a node's memory in bytes */
 };
 
-/* Open both nodes. private_lanes: use IMMs of version 1. */
+/* Open both nodes. If private_lanes is set, they use IMMs of version 1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
 /* Return the number of FENCEs that both ends have sent. */
@@ -74,9 +74,9 @@ void node_fault(struct node *node, unsigned rail,
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
 /* Return the mask of rails that are live at this end. */
 uint8_t node_live(struct node *node);
-/* Return a snapshot, which the caller frees. */
+/* Return a snapshot. The caller frees it. */
 struct mpib_snapshot *node_snapshot(struct node *node);
-void node_ring(struct node *node); /* the shard's doorbell, if it sleeps */
+void node_ring(struct node *node); /* ring the shard's doorbell if it sleeps */
 
 uint64_t now_ns(void);
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));

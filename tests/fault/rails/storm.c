@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rails of two real nodes fail at random under checked traffic. The seed draws
- * the rail, the end, the time and the kind (link down, black hole, QP killed);
- * sometimes the other rail fails during the replay. No message may be lost,
- * doubled or changed, no client may see an error, and nothing may hang.
+ * the rail, the end, the time and the kind (link down, black hole, QP killed).
+ * Sometimes the other rail fails during the replay. No message may be lost,
+ * doubled or changed. No client may see an error, and nothing may hang.
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-a] [-m mode]
  *
- * -p: private lanes. -a: adaptive mode, in which most messages use one rail;
- * without it each uses both. -m: how lanes are spread: 0 split, 1 spray,
- * 2 dqplb, 3 auto, in fragments so small that most messages are spread.
+ * -p: private lanes. -a: adaptive mode, in which most messages use one rail.
+ * Without -a each message uses both rails. -m: how lanes are spread: 0 split, 1
+ * spray, 2 dqplb, 3 auto. Fragments are so small that most messages are spread.
  *
- * Prints histograms of the time to detection and of the time until every
- * connection has completed a message that was posted after the fault.
+ * Prints two histograms for each kind: the time to detection, and the time
+ * until every connection has completed a message that was posted after the
+ * fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ enum kind {
 	KIND_DOWN,
 	KIND_HOLE,
 	KIND_KILL,
-	KIND_BOTH, /* also the other rail, during the failover */
+	KIND_BOTH, /* the other rail fails, too, during the failover */
 	KINDS,
 };
 
@@ -90,7 +91,7 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-/* Return when the first end fenced the rail; 0: not yet. */
+/* Return the time when the first end fenced the rail, or 0 if no end did. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
 	uint64_t first = 0;
@@ -126,7 +127,7 @@ static void heal(unsigned end, unsigned rail)
 	node_fault(&nodes.node[end], rail, &none);
 }
 
-/* Break one rail of one end. The other rail continues. */
+/* Break one rail of one end. Check that the other rail continues. */
 static void one_rail(enum kind kind)
 {
 	unsigned end = (unsigned)draw(&rng, 2), rail = (unsigned)draw(&rng, 2);
@@ -138,7 +139,7 @@ static void one_rail(enum kind kind)
 	traffic_mark(&traffic);
 	back = traffic_until_marked(&traffic, kind_name[kind]);
 	/* A killed QP may have been idle, and without traffic a fault has no
-	 * effect. */
+	 * effect. So there may be nothing to detect. */
 	hit = detected(before, start);
 	if (hit) {
 		add(&detect[kind], hit - start);
@@ -252,8 +253,8 @@ int main(int argc, char **argv)
 	}
 	cfg.hold_ms = 10;
 	cfg.frag = MPIB_FRAG_MIN;
-	/* A QP that was killed while idle fails by its timeout if the next
-	 * fault takes the other rail. This must be within HANG_MS. */
+	/* If the next fault takes the other rail, a QP that was killed while
+	 * idle fails by its timeout. This must be within HANG_MS. */
 	cfg.timeout = TEST_RAIL_TIMEOUT;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);

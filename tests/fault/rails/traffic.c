@@ -30,8 +30,8 @@ static void bytes_fill(char *p, uint32_t len, uint64_t seed)
 	}
 }
 
-/* Return the offset of the first 8 bytes that differ from those of seed; len:
- * all are equal. */
+/* Return the offset of the first 8 bytes that differ from those of the seed, or
+ * len if all are equal. */
 static uint32_t bytes_wrong(const char *p, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = 0; i < len; i += 8) {
@@ -63,7 +63,7 @@ static uint32_t length_of(const struct traffic *t, const struct conn *c,
 		return t->fixed < room ? t->fixed : room;
 	switch (z & 7) {
 	case 0:
-		return (uint32_t)(z >> 8) % 129; /* fits one rail */
+		return (uint32_t)(z >> 8) % 129; /* small enough for one rail */
 	case 1:
 	case 2:
 		return (uint32_t)(z >> 8) % (room + 1);
@@ -90,7 +90,7 @@ static void check_poison(const struct conn *c, uint64_t number, const char *p,
 	for (uint32_t i = 0; i + 8 <= len; i += 8) {
 		if (memcmp(p + i, &word, 8))
 			die("connection %u message %llu: something was written "
-			    "at byte %u after the buffer was handed back",
+			    "at byte %u after the buffer was released",
 			    c->number, (unsigned long long)number, i);
 	}
 }
@@ -146,8 +146,8 @@ static void post(struct end *e, enum traffic_kind kind, struct mpib_desc d)
 	push_parts(e, d, cut);
 }
 
-/* Post a send of a group: whole, in two parts, or so that it does not wait for
- * the others. */
+/* Post a send of a group. It is posted whole, in two parts, or so that it does
+ * not wait for the other sends of the group. */
 static void post_grouped(struct conn *c, struct mpib_desc d)
 {
 	unsigned k = d.req % GROUP;
@@ -212,7 +212,7 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 	flush(&c->tx);
 }
 
-/* Post the next send of a random tag that has one left. */
+/* Draw a tag that still has sends to post, and post its next send. */
 static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 {
 	unsigned first =
@@ -232,8 +232,8 @@ static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 	return false;
 }
 
-/* Post a send. Returns false if none remains. A group that has begun is
- * completed. */
+/* Post a send. Returns false if none is left to post. A group that has begun is
+ * always posted to its end. */
 static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
 {
 	uint64_t end = posting ? c->tx.done + TRAFFIC_WINDOW : c->tx.posted;

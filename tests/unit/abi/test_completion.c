@@ -52,7 +52,7 @@ TEST(progress_of_another_generation_counts_nothing)
 	assert_false(mpib_completion_poll(&c, 3, &result));
 }
 
-/* rounds, each a handover; a busy machine does few of them */
+/* rounds, each with one handover; a busy machine does few of them */
 #define LAPS 2000u
 
 static void *finish_all(void *arg)
@@ -117,13 +117,13 @@ TEST(a_rails_report_of_another_generation_says_nothing)
 
 	mpib_completion_watch(&c, 5);
 	mpib_completion_report(&c, 0, &some);
-	/* This also finds words that differ in a single bit. */
+	/* This also finds two words that differ in a single bit. */
 	for (unsigned bit = 0; bit < 32; bit++)
 		assert_int_equal(
 			mpib_completion_rail(&c, 0, 5 ^ 1u << bit).state,
 			MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 5).bytes, 1);
-	/* The next watched completion has none of these reports. */
+	/* The next watched completion must have none of these reports. */
 	mpib_completion_watch(&c, 69);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).state, MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
@@ -131,7 +131,7 @@ TEST(a_rails_report_of_another_generation_says_nothing)
 
 TEST(stamps_are_times_within_64_ns)
 {
-	/* The counter of 64 ns wraps between the two. */
+	/* The counter of 64 ns steps wraps between the two times. */
 	const uint64_t turn = (uint64_t)1 << 38,
 		       at[] = { 12345678901, turn * 5 - 1, turn * 5,
 				turn * 5 + 63, turn * 5 + 64 };
@@ -145,8 +145,8 @@ TEST(stamps_are_times_within_64_ns)
 		assert_int_equal(mpib_completion_time(&c.at.over, now), 0);
 		mpib_completion_stamp(&c.at.over, at[i]);
 		got = mpib_completion_time(&c.at.over, now);
-		/* Stamp 0 means none, so this time is reported one step
-		 * late. */
+		/* Stamp 0 means that there is no stamp, so this time is
+		 * reported one step late. */
 		assert_in_range(got + 64, at[i] + 1, at[i] + 128);
 	}
 	/* The stamp was made after `now` was read. */

@@ -78,8 +78,8 @@ TEST(a_full_ring_has_room_only_once_the_head_is_published)
 	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
 }
 
-/* Wrap at every fill level: a test that fills and then drains would miss a
- * wrong comparison. */
+/* Wrap at every fill level. A test that fills the ring and then drains it would
+ * miss a wrong comparison. */
 static void cross(uint64_t edge)
 {
 	for (unsigned depth = 1; depth <= SLOTS; depth++) {

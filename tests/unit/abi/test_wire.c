@@ -3,7 +3,8 @@
 
 #include "test.h"
 
-/* Literals: another implementation must agree with these bits. */
+/* These are literals, because another implementation must agree with these
+ * bits. */
 TEST(immediates_of_v1_have_these_bits)
 {
 	assert_int_equal(mpib_imm_v1(0, 0, 0), 0);

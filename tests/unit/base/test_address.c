@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/address.h: IPv4 and IPv6 addresses of nodes, as text and for sockets. */
+/* base/address.h: IPv4 and IPv6 addresses of nodes, as text and in sockets. */
 #include "base/address.h"
 
 #include <arpa/inet.h>

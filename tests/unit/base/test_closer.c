@@ -16,7 +16,7 @@
 #include "base/users.h"
 #include "test.h"
 
-#define ONE 61001 /* users */
+#define ONE 61001 /* uids of the users */
 #define OTHER 61002
 #define MANY 16
 #define MOST_OF_ALL 512
@@ -52,7 +52,7 @@ static int lingering(int *to)
 	return fd;
 }
 
-/* Threads that close wait at this barrier first, then block. */
+/* Threads that close wait at this barrier before they block. */
 static _Atomic bool held;
 
 int __real_dup3(int from, int to, int flags);
@@ -126,7 +126,7 @@ static unsigned threads(void)
 	return n - 2;
 }
 
-/* First each close is of another user, then all are of one user. */
+/* First each close is by another user, then all closes are by one user. */
 TEST(threads_of_all_users_have_a_bound)
 {
 	const unsigned more = ALL + 8;
@@ -144,7 +144,7 @@ TEST(threads_of_all_users_have_a_bound)
 		last = lingering(&to[i]);
 		mpib_close_received(ONE + i, last);
 	}
-	/* and the test's own thread */
+	/* the closing threads and the test's own thread */
 	assert_in_range(threads(), ALL, ALL + 2);
 	assert_true(is_open(last));
 	fd = dup(STDERR_FILENO);

@@ -32,9 +32,9 @@ TEST(every_length_and_alignment_is_copied_exactly)
 }
 
 /*
- * At first the destination's pages cannot be written. The copy must fault on
- * them in ascending order, each time at the page's first byte or in a store
- * that crosses its edge, after it has written everything below.
+ * At first the destination's pages are not writable. The copy must fault on
+ * them in ascending order, after it has written everything below. Each fault is
+ * at the page's first byte or in a store that crosses its edge.
  */
 static struct {
 	unsigned char *base, *start;
@@ -49,8 +49,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 	if (trap.faults >= PAGES || at < edge - 15 || at >= edge + trap.page)
 		_exit(3);
-	/* The lower byte's store comes first, so this page is the lowest
-	 * missing one. */
+	/* The store to the lower byte comes first, so this page is the lowest
+	 * unwritable page. */
 	if (trap.faults > 0 && at > edge)
 		trap.wrong++;
 	/* Stores have at most 16 bytes, so everything up to here must be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/environ.h: variables that nothing reads and variables that only the
+/* base/environ.h: variables that no program reads, and variables that only the
  * proxy reads. */
 #include "base/environ.h"
 
@@ -36,13 +36,13 @@ static struct report check(const char *variable)
 TEST(a_name_that_nothing_reads_is_reported_with_the_nearest)
 {
 	static const struct {
-		const char *variable, *nearest; /* NULL: not reported */
+		const char *variable, *nearest; /* NULL if it is not reported */
 	} row[] = {
 		{ "MPIB_SUPBW=100", "MPIB_SUP_BW" },
 		{ "MPIB_FRUIT_SALAD=1", "-" },
 		{ "MPIBRAIN=1", NULL },
 		{ "XMPIB_SUPBW=1", NULL },
-		/* Kubernetes sets these for a service. */
+		/* Kubernetes sets such variables for a service. */
 		{ "MPIB_PEER_PORT_80_TCP=tcp://10.96.0.7:80", NULL },
 		{ "MPIB_PEER_PORT_80_TCP=http://x", "-" },
 		{ "MPIB_PEER_PORT_80_TCP", "-" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/event.h: the journal in a file. Each life of a proxy is a forked process
+/* base/event.h: the journal in a file. Each run of a proxy is a forked process
  * that starts with an empty journal. */
 #include "base/event.h"
 
@@ -45,7 +45,7 @@ static void tell(unsigned n)
 			   "event %u", i);
 }
 
-/* Run a life and expect exit status 0 or SIGKILL. */
+/* Run a process and expect exit status 0 or SIGKILL. */
 static void live(void (*life)(void))
 {
 	int status;
@@ -64,7 +64,7 @@ static void live(void (*life)(void))
 
 static void first_life(void)
 {
-	tell(1); /* before the file is open */
+	tell(1); /* reported before the file is open */
 	CHECK(mpib_events_file(path) == 0);
 	tell(2);
 	CHECK(newest() == 3);
@@ -103,13 +103,13 @@ TEST(numbers_continue_after_a_process_was_killed)
 	live(second_life);
 	live(third_life);
 	assert_int_equal(stat(path, &st), 0);
-	/* It does not grow. */
+	/* The file does not grow. */
 	assert_true(st.st_size < 512 * 1024);
 	assert_int_equal(st.st_mode & 0137, 0);
 }
 
-/* A half-written event and lines that are not events are skipped; later events
- * are kept. */
+/* A half-written event is skipped, and so are lines that are not events. Later
+ * events are kept. */
 static void damaged_life(void)
 {
 	uint64_t last;
@@ -134,8 +134,8 @@ TEST(damaged_events_are_left_out)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &c, 1, st.st_size / 2 + 17), 1);
-	/* this byte may belong to a checksum, so change it to any other
-	 * value */
+	/* This byte may belong to a checksum, so change it to any other
+	 * value. */
 	c ^= 1;
 	assert_int_equal(pwrite(fd, &c, 1, st.st_size / 2 + 17), 1);
 	close(fd);
@@ -167,7 +167,8 @@ static void pipe_life(void)
 {
 	struct stat st;
 
-	/* No process writes to it: a blocking open would never return. */
+	/* No process writes to the pipe, so a blocking open would never
+	 * return. */
 	alarm(60);
 	CHECK(mkfifo(path, 0600) == 0);
 	CHECK(mpib_events_file(path) == -EINVAL);
@@ -206,7 +207,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	unlink(path);
-	return rmdir(dir); /* no other file is left */
+	return rmdir(dir); /* fails if another file is left */
 }
 
 struct test_group test_group = { make_dir, remove_dir };

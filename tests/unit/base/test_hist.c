@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/hist.h: buckets without gaps, quantiles within the documented error, and
- * reads while another thread records. */
+/* base/hist.h: buckets have no gaps, quantiles have the documented error, and
+ * reads are correct while another thread records. */
 #include <pthread.h>
 
 #include "base/hist.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/log.h: lines as JSON that jansson reads, whatever the text contains; the
- * limit for repeated lines. */
+/* base/log.h: lines are JSON that jansson reads, no matter what the text
+ * contains. Repeated lines are limited. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -123,8 +123,7 @@ static void flood(unsigned n)
 		mpib_warn("peer %u misbehaves", i);
 }
 
-/* A peer that causes a warning with each of its messages must not fill the
- * disk. */
+/* A peer that causes a warning with each message must not fill the disk. */
 TEST(a_flood_of_one_warning_is_cut)
 {
 	mpib_log_set_json(false);
@@ -137,7 +136,8 @@ TEST(a_flood_of_one_warning_is_cut)
 	assert_string_equal(last, "another warning");
 	assert_int_equal(lines, 201);
 
-	/* A second later: ten more lines, and the number of dropped ones. */
+	/* A second later there are ten more lines, and one with the number of
+	 * dropped lines. */
 	now_ns += 1000000000;
 	flood(1000);
 	assert_int_equal(lines, 201 + 1 + 10);

@@ -50,8 +50,8 @@ TEST(holes_cannot_be_punched)
 	mpib_memseg_fini(&a);
 }
 
-/* Without the capability, which a child drops, and with it if this process has
- * it. */
+/* Try this without the capability, which a child drops. If this process has it,
+ * try this with it, too. */
 TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -89,7 +89,7 @@ TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 	mpib_memseg_fini(&a);
 }
 
-/* The segment has a descriptor; its readers have none. */
+/* A segment has an open descriptor. A refused segment must leave none. */
 TEST(a_segment_that_is_refused_leaves_nothing_to_end)
 {
 	struct mpib_memseg a = { .fd = -1 };

@@ -40,7 +40,7 @@ TEST(an_address_is_in_one_of_the_networks_or_not)
 	assert_false(has("192.0.2.6") || has("192.0.2.8"));
 	assert_true(has("2001:db8:7fff::1") && has("fdff::1"));
 	assert_false(has("2001:db8:8000::1") || has("fe00::1"));
-	/* An IPv4 address matches no IPv6 network except ::/0. */
+	/* An IPv4 address belongs to no IPv6 network except ::/0. */
 	assert_false(has("253.0.0.1"));
 	assert_int_equal(parse("::/0"), 0);
 	assert_true(has("10.1.2.3") && has("fe80::1"));
@@ -110,8 +110,8 @@ static FILE *table(const char *text)
 	return f;
 }
 
-/* 10.1.0.0/16 is on the rail's link; 10.0.0.0/8 and 172.16.0.0/12 are behind
- * its router; there are also a default route and other rails' networks. */
+/* 10.1.0.0/16 is on the rail's link. 10.0.0.0/8 and 172.16.0.0/12 are behind
+ * its router. There are also a default route and networks of other rails. */
 TEST(routes_through_the_interface_bring_their_networks)
 {
 	FILE *f = table(
@@ -133,7 +133,8 @@ TEST(routes_through_the_interface_bring_their_networks)
 		     has("192.168.0.1") || has("8.8.8.8"));
 }
 
-/* The node's own address comes first, then the networks behind its router. */
+/* The node's own address is listed first, then the networks behind its
+ * router. */
 TEST(an_aggregate_is_more_than_the_network_at_its_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
@@ -145,7 +146,7 @@ TEST(an_aggregate_is_more_than_the_network_at_its_start)
 	fclose(f);
 	assert_true(has("10.0.0.9") && has("10.0.1.9") && has("10.255.0.1"));
 	assert_false(has("11.0.0.1"));
-	/* A network inside a listed one is not added. */
+	/* A network is not added if it lies inside a listed one. */
 	assert_int_equal(list.n, 2);
 }
 

@@ -3,7 +3,8 @@
 
 #include "test.h"
 
-/* A call that used this much CPU time. */
+/* Report a call that used this much CPU time. Return whether the client is
+ * served. */
 static bool call(struct mpib_waking *w, uint64_t ns)
 {
 	uint64_t began = mpib_waking_begin();
@@ -21,7 +22,8 @@ TEST(a_client_that_wakes_few_is_served)
 		assert_true(call(&w, 0));
 }
 
-/* All calls take long, or every second one. */
+/* In the first case all calls take long, in the second case every second
+ * one. */
 TEST(a_client_that_wakes_many_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
@@ -35,7 +37,8 @@ TEST(a_client_that_wakes_many_is_not_served)
 	assert_in_range(n, 8, 20);
 }
 
-/* Nor a call that took long because another process had the CPU. */
+/* A call that took long because another process had the CPU is tolerated,
+ * too. */
 TEST(a_few_slow_calls_are_tolerated)
 {
 	struct mpib_waking w = { 0 };

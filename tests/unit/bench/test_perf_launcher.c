@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/perf/hosts/launcher.c: the rank of mpib-perf, from its environment. */
+/* bench/perf/hosts/launcher.c: a rank of mpib-perf finds its number in the
+ * environment. */
 #include <errno.h>
 
 #include "perf/options.h"
 #include "test.h"
 
-/* Run with an environment of "NAME=VALUE NAME=VALUE ..." only. */
+/* Call it with an environment of only "NAME=VALUE NAME=VALUE ...". */
 static int find(struct perf_options *opt, const char *env)
 {
 	char text[400];
@@ -67,7 +68,8 @@ TEST(a_launcher_says_which_of_its_hosts_ranks_it_is)
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
 		  "LOCAL_WORLD_SIZE=4",
 		  1, 4 },
-		/* srun started mpirun's daemon on the third of its hosts. */
+		/* srun started mpirun's daemon on the third of the job's
+		 * hosts. */
 		{ "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 "
 		  "OMPI_COMM_WORLD_LOCAL_RANK=1 MASTER_ADDR=a "
 		  "OMPI_COMM_WORLD_LOCAL_SIZE=2 SLURM_NODEID=2",
@@ -83,8 +85,8 @@ TEST(a_launcher_says_which_of_its_hosts_ranks_it_is)
 		  "SLURM_LOCALID=0 SLURM_NODEID=2 "
 		  "SLURM_STEP_TASKS_PER_NODE=4(x2),1",
 		  0, 1 },
-		/* The number of ranks is not given, or not known for this
-		 * host. */
+		/* In these cases the number of ranks on a host is not given or
+		 * not known. */
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1", 1, 1 },
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
 		  "LOCAL_WORLD_SIZE=1",
@@ -135,7 +137,7 @@ TEST(jobs_on_a_host_have_their_ports)
 
 TEST(a_single_process_is_no_rank)
 {
-	/* The last environment belongs to a batch job's script, which has no
+	/* The last environment is that of a batch job's script, which has no
 	 * other ranks. */
 	static const char *const alone[] = {
 		"",

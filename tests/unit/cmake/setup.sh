@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# setup.sh SETUP: on a system that lacks packages, SETUP (cmake/setup-debian.sh)
-# installs just those that are missing, leaves out with a line those that tests
-# alone want and that do not exist there, and says so where it may not install:
-# never of packages that apt does not know because it knows none.
-# dpkg-query, apt-get, apt-cache and id are stand-ins.
+# setup.sh SETUP: test SETUP (cmake/setup-debian.sh) on a system that lacks
+# packages. It installs exactly the missing ones. If a package that only tests
+# need does not exist there, it skips the package and prints a line. If it may
+# not install, it says so. If apt knows no packages at all, it does not report
+# packages as unknown. dpkg-query, apt-get, apt-cache and id are replaced.
 . "$(dirname "$0")/../../support/lines.sh"
 setup=$1
 . "$(dirname "$0")/../../support/workdir.sh"
 export STAND_IN=$dir
 mkdir "$dir/bin"
-# As dpkg-query: a package that it has never heard of is an error.
+# Like dpkg-query, exit with an error for an unknown package.
 cat >"$dir/bin/dpkg-query" <<'END_OF'
 #!/bin/sh
 for package; do :; done
@@ -42,9 +42,9 @@ echo 0 >"$dir/uid"
 : >"$dir/installed"
 "$setup" tests >"$dir/said" 2>&1 || fail "nothing is installed: $(cat "$dir/said")"
 grep -qxF 'setup: there is no package shellcheck here' "$dir/said" ||
-	fail "nothing is said of shellcheck: $(cat "$dir/said")"
+	fail "no line about shellcheck: $(cat "$dir/said")"
 diff <(grep -vxF shellcheck "$dir/all") <(sort -u "$dir/asked") ||
-	fail "not what is missing was asked for"
+	fail "the missing packages were not the ones requested"
 
 grep -vxF -e cmake -e shellcheck "$dir/all" >"$dir/installed"
 "$setup" tests >"$dir/said" 2>&1 || fail "one is missing: $(cat "$dir/said")"

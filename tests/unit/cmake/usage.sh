@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage.sh SOURCE: scripts for users find their own folder when called as documented,
-# even if CDPATH is exported, with which cd prints the directory; and they print
-# numbers with a decimal point in any locale.
+# usage.sh SOURCE: scripts for users find their own folder when called as
+# documented. They do so even if CDPATH is exported, which makes cd print the
+# directory. They print numbers with a decimal point in any locale.
 . "$(dirname "$0")/../../support/lines.sh"
 cd "$1" || exit 1
 said=$(LC_ALL=de_DE.UTF-8 bash -c '. cmake/usage.sh && echo "$LC_ALL"' 2>/dev/null)
@@ -15,7 +15,7 @@ for command in $commands; do
 		fail "$command: ${said:0:300}"
 done
 [[ $commands == *bench/demo* && $commands == *tests/run* ]] ||
-	fail "not all commands were found: $commands"
+	fail "some commands were not found: $commands"
 said=$(bash cmake/setup-debian.sh none 2>&1)
 [[ $said == *": $1/cmake/debian-packages-none.txt: "* ]] || fail "setup: ${said:0:300}"
 exit "$failed"

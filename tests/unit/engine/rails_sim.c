@@ -6,8 +6,9 @@
 
 #include "engine/split/mode.h"
 
-#define STEP (10 * SIM_US)
-#define QUANTUM (64u << 10) /* bytes that the processor feeds a rail at once */
+/* bytes that the processor passes to a rail at once */
+/* bytes that the processor passes to a rail at once */
+#define QUANTUM (64u << 10)
 
 uint64_t sim_draw(struct rails_sim *s, uint64_t n)
 {
@@ -48,8 +49,8 @@ void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
 		(struct sim_conn){ .lane = lane, .depth = depth, .len = len };
 }
 
-/* Return the bytes of a message by rail; not negative, so that its end is
- * reported. */
+/* Return the bytes of a message on each rail. The result is never negative, so
+ * the end of the message is reported. */
 static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
 			 struct sim_message *m, uint32_t *rail, bool more)
 {
@@ -92,8 +93,8 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
-/* Return the WR to serve next, from the oldest messages: one for each QP in
- * turn. */
+/* Return the WR to serve next. The oldest messages are served, one for each QP
+ * in turn. */
 static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 {
 	unsigned n = q->head - q->tail;
@@ -102,7 +103,7 @@ static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
 }
 
-/* Let the rail carry at most this many bytes; return the rest. */
+/* Let the rail carry at most this many bytes. Return the rest. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
@@ -130,7 +131,7 @@ static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 	return bytes;
 }
 
-/* Give the rail the bytes that it may carry in this step. */
+/* Add the bytes that the rail may carry in this step to its credit. */
 static void give_credit(struct rails_sim *s, struct sim_rail *q)
 {
 	uint64_t fresh = (q->rate << 10) / (SIM_SEC / STEP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/adapt.h: the rail of one send op, for given bytes in flight and
- * weights. test_settle.c tests that the weights settle.
+ * engine/split/adapt.h: the rail of one send op for given bytes in flight and
+ * weights. test_settle.c checks that the weights settle.
  */
 #include "engine/split/adapt.h"
 #include "test.h"
@@ -42,7 +42,7 @@ static uint32_t ask(uint32_t len, bool more)
 	return mpib_adapt_split(&a, track, op, len, NULL, now);
 }
 
-/* Post as send op i, of any kind. */
+/* Post bytes as send op i. i may be any number. */
 static int64_t post(unsigned i, uint32_t sout, uint32_t sup)
 {
 	const uint32_t rail[MPIB_RAILS] = { sout, sup };
@@ -63,7 +63,7 @@ static void ack(unsigned i)
 	}
 }
 
-/* Ask and post; return SUP's bytes. */
+/* Ask for a split and post the message. Return SUP's bytes. */
 static uint32_t go(unsigned i, uint32_t len, bool more)
 {
 	uint32_t sup = ask(len, more);
@@ -72,7 +72,7 @@ static uint32_t go(unsigned i, uint32_t len, bool more)
 	return sup;
 }
 
-setup_test(messages_join_the_shortest_queue_whole)
+setup_test(a_whole_message_joins_the_shortest_queue)
 {
 	unsigned sup = 0;
 
@@ -88,18 +88,18 @@ setup_test(messages_join_the_shortest_queue_whole)
 	assert_int_equal(sup, 16);
 }
 
-setup_test(the_length_of_a_queue_is_the_time_that_it_takes)
+setup_test(the_length_of_a_queue_is_measured_in_time)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
-	/* SUP would take 2 / (1/4), SOUT 3 / (3/4). */
+	/* SUP would take 2 / (1/4), and SOUT 3 / (3/4). */
 	assert_int_equal(ask(MIB, true), 0);
 	post(1, 4 * MIB, 0);
 	assert_int_equal(ask(MIB, true), MIB);
 }
 
-/* A rail is shared, however many lanes put bytes on it. */
-setup_test(bytes_of_other_lanes_in_flight_count)
+/* A rail is shared, so bytes in flight of all lanes count. */
+setup_test(bytes_in_flight_of_other_lanes_count)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
 						  { .inflight = 4 * MIB } };
@@ -113,11 +113,11 @@ setup_test(bytes_of_other_lanes_in_flight_count)
 	sum[SOUT].inflight = track[SOUT].inflight;
 }
 
-setup_test(equal_rails_take_turns_by_bytes)
+setup_test(equal_rails_get_equal_bytes_in_turn)
 {
 	uint64_t sup = 0, sum = 0;
 
-	/* One message at a time, large and smaller ones in turn. */
+	/* Send one message at a time, large and smaller ones in turn. */
 	for (unsigned i = 0; i < 1000; i++) {
 		uint32_t len = i % 2 ? 40 * KIB : 48 * KIB;
 
@@ -125,7 +125,7 @@ setup_test(equal_rails_take_turns_by_bytes)
 		sum += len;
 		now += 10 * US;
 		ack(0);
-		/* Small messages between them change nothing. */
+		/* Small messages in between must change nothing. */
 		go(1, 64, true);
 		now += 10 * US;
 		ack(1);
@@ -133,7 +133,7 @@ setup_test(equal_rails_take_turns_by_bytes)
 	assert_in_range(sup, sum / 100 * 48, sum / 100 * 52);
 }
 
-/* Teach the split that cutting messages of this size helps or does not. */
+/* Let the split learn whether cutting messages of this size helps. */
 static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -151,31 +151,32 @@ static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 	}
 }
 
-setup_test(a_message_alone_is_cut_where_that_ended_sooner)
+setup_test(a_single_message_is_cut_if_cutting_was_faster)
 {
 	teach(MIB, 100 * US, 60 * US);
 	assert_int_equal(ask(MIB, false), MIB / 2);
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	assert_int_equal(ask(MIB, false), MIB / 4);
-	/* Both parts complete together with the bytes in flight. */
+	/* Cut so that both parts complete together, including the bytes in
+	 * flight. */
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
-	/* The message is not cut if another one waits for the free rail, */
+	/* A message is not cut if another message waits for the free rail. */
 	assert_int_equal(ask(MIB, true), MIB);
-	/* nor while both rails are busy, */
+	/* Nor is a message cut while both rails are busy. */
 	post(2, MIB, MIB);
 	assert_int_equal(ask(MIB, false) % MIB, 0);
 }
 
-setup_test(a_message_alone_is_whole_where_that_ended_sooner)
+setup_test(a_single_message_stays_whole_if_that_was_faster)
 {
 	teach(MIB, 100 * US, 99 * US);
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(go(0, MIB, false) % MIB, 0);
 }
 
-setup_test(no_part_is_a_crumb)
+setup_test(no_part_of_a_cut_message_is_tiny)
 {
 	for (uint32_t w = 0; w <= 64; w++) {
 		setup(NULL);
@@ -191,9 +192,9 @@ setup_test(no_part_is_a_crumb)
 	}
 }
 
-/* A send op that finds no room is split again in each turn: try a thousand
+/* A send op that finds no room is split again in each turn. Try a thousand
  * turns. */
-setup_test(asking_again_changes_nothing)
+setup_test(asking_again_returns_the_same_split)
 {
 	struct mpib_adapt before;
 
@@ -210,9 +211,9 @@ setup_test(asking_again_changes_nothing)
 	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-/* While everything goes over SOUT, SUP's speed is unknown: SUP gets a small
- * part, once. */
-setup_test(a_rail_that_had_nothing_for_long_is_tried)
+/* While all bytes use SOUT, SUP's speed is unknown, so SUP gets one small
+ * part. */
+setup_test(a_rail_without_bytes_for_long_is_tried_again)
 {
 	unsigned tries = 0;
 
@@ -230,7 +231,7 @@ setup_test(a_rail_that_had_nothing_for_long_is_tried)
 	assert_in_range(tries, 9, 11);
 }
 
-/* Send n small messages, one at a time, over rails of these latencies; return
+/* Send n small messages, one at a time, over rails of these latencies. Return
  * how many used SUP. */
 static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 		       uint64_t pause_ns)
@@ -248,7 +249,7 @@ static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 	return sup;
 }
 
-setup_test(small_messages_take_the_rail_that_answers_sooner)
+setup_test(small_messages_use_the_rail_with_the_lower_latency)
 {
 	smalls(100000, 80 * US, 20 * US, 0);
 	assert_in_range(smalls(10000, 80 * US, 20 * US, 0), 9700, 10000);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/drr.h: rounds driven by the test, with leaves that always
- * have a send op, and bytes counted. There is no engine, and the test
- * sets the time. */
+/* engine/lane/drr.h: the test makes the rounds. Each leaf always has a send op,
+ * and its bytes are counted. There is no engine, and the test sets the time. */
 #include "engine/lane/drr.h"
 #include "test.h"
 
@@ -10,16 +9,16 @@
 
 struct leaf {
 	struct mpib_drr_class drr;
-	uint64_t bytes; /* posted */
+	uint64_t bytes; /* bytes posted */
 	uint32_t op;
 	unsigned lane;
-	int blocked; /* returned instead of posting; 0: post */
+	int blocked; /* error returned instead of posting; 0 means post */
 };
 
 static struct {
 	struct mpib_drr_class root, tenant[3], client[LEAVES];
 	struct leaf leaf[LEAVES];
-	/* bytes of room shared by all leaves; UINT64_MAX: no limit */
+	/* room in bytes that all leaves share; UINT64_MAX means no limit */
 	uint64_t room;
 	uint64_t lane_room[2];
 } f;
@@ -84,7 +83,7 @@ static void turns(unsigned n)
 		one_turn(1);
 }
 
-/* Turns in which completions free a little room. */
+/* Make n turns in which completions free a little room. */
 static void turns_in_a_window(unsigned n)
 {
 	unsigned seed = 1;
@@ -105,7 +104,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* The leaf got this part of the whole, within 1 %. */
+/* Check that the leaf got this part of the whole, within 1 %. */
 static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 {
 	uint64_t want = total() * part / of, slack = total() / 100;
@@ -113,7 +112,7 @@ static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 	assert_in_range(l->bytes, want - slack, want + slack);
 }
 
-setup_test(clients_get_bytes_by_their_weights)
+setup_test(clients_get_bytes_in_proportion_to_their_weights)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[0], 20),
@@ -125,7 +124,7 @@ setup_test(clients_get_bytes_by_their_weights)
 	assert_part(c, 5, 8);
 }
 
-setup_test(the_size_of_pieces_does_not_matter)
+setup_test(shares_do_not_depend_on_the_size_of_send_ops)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -139,7 +138,7 @@ setup_test(the_size_of_pieces_does_not_matter)
 
 /* A message in registered memory is one send op of up to 2 GiB. While all
  * leaves are in debt, no turn may pass without a post. */
-setup_test(the_size_of_the_largest_pieces_does_not_matter)
+setup_test(shares_do_not_depend_on_send_ops_of_2_gib)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
 
@@ -152,7 +151,7 @@ setup_test(the_size_of_the_largest_pieces_does_not_matter)
 	}
 }
 
-setup_test(a_tenant_has_one_share_however_many_clients)
+setup_test(a_tenants_share_does_not_depend_on_its_number_of_clients)
 {
 	struct leaf *victim = add(0, &f.tenant[0], 10);
 
@@ -180,7 +179,7 @@ setup_test(an_unused_share_goes_to_the_others)
 	assert_part(b, 2, 3);
 }
 
-setup_test(a_full_lane_stops_no_other_lane)
+setup_test(a_full_lane_does_not_stop_another_lane)
 {
 	struct leaf *stuck = add(0, &f.tenant[0], 50),
 		    *a = add(1, &f.tenant[1], 10),
@@ -195,7 +194,7 @@ setup_test(a_full_lane_stops_no_other_lane)
 	assert_part(b, 1, 2);
 }
 
-setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
+setup_test(a_leaf_that_wakes_is_next_and_has_no_credit)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -205,7 +204,7 @@ setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
 	turns_in_a_window(10000);
 	mpib_drr_wake(&b->drr);
 	before = a->bytes;
-	/* The leaf whose turn it was first ends its turn with the rest of its
+	/* The first leaf of the round ends its turn with the rest of its
 	 * quantum. */
 	for (int i = 0; b->bytes == 0 && i < 100; i++)
 		turns_in_a_window(1);
@@ -217,7 +216,7 @@ setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
 			(a->bytes - before) * 102 / 100 + 4 * PIECE);
 }
 
-setup_test(resting_between_messages_is_no_advantage)
+setup_test(pauses_between_messages_give_no_advantage)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -236,7 +235,7 @@ setup_test(resting_between_messages_is_no_advantage)
 	assert_part(b, 1, 2);
 }
 
-setup_test(a_limit_holds_and_others_have_the_rest)
+setup_test(a_limit_holds_and_others_get_the_rest)
 {
 	struct leaf *slow = add(0, &f.tenant[0], 10),
 		    *fast = add(1, &f.tenant[1], 10);
@@ -254,7 +253,7 @@ setup_test(a_limit_holds_and_others_have_the_rest)
 	assert_true(f.tenant[0].held > 0);
 }
 
-setup_test(a_limit_says_when_to_look_again)
+setup_test(a_limited_class_reports_when_it_may_post_again)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	struct mpib_drr_turn t;
@@ -274,7 +273,7 @@ setup_test(a_limit_says_when_to_look_again)
 	assert_true(l->bytes > had);
 }
 
-setup_test(a_limit_that_is_lifted_holds_no_longer)
+setup_test(a_removed_limit_no_longer_holds)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	uint64_t had;
@@ -288,7 +287,7 @@ setup_test(a_limit_that_is_lifted_holds_no_longer)
 	assert_false(mpib_drr_is_held(&l->drr));
 }
 
-setup_test(there_is_contention_only_between_tenants_or_weights)
+setup_test(contention_is_reported_only_between_tenants_or_weights)
 {
 	struct leaf *b, *c;
 
@@ -298,7 +297,7 @@ setup_test(there_is_contention_only_between_tenants_or_weights)
 	assert_false(mpib_drr_contended(&f.root));
 	c = add(2, &f.tenant[1], 0);
 	assert_true(mpib_drr_contended(&f.root));
-	mpib_drr_idle(&c->drr); /* it may wake at any time */
+	mpib_drr_idle(&c->drr); /* the lane may wake at any time */
 	assert_true(mpib_drr_contended(&f.root));
 	mpib_drr_leave(&c->drr);
 	assert_false(mpib_drr_contended(&f.root));

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane/drr.h: tenants with very many leaves that wait for a
- * clear-to-send. The test drives the rounds; each leaf counts how often it is
- * visited.
+ * engine/lane/drr.h: tenants with very many leaves that wait for a CTS. The
+ * test makes the rounds. Each leaf counts its visits.
  */
 #include "engine/lane/drr.h"
 #include "test.h"
 
 #define CLIENTS 8
-#define EACH 250u /* leaves of each client */
+#define EACH 250u /* number of leaves of each client */
 #define LEAVES (CLIENTS * EACH)
-#define LOOKS 256u /* visits to a tenant's leaves in a turn */
+#define LOOKS 256u /* most visits to a tenant's leaves in a turn */
 
 static struct leaf {
 	struct mpib_drr_class drr;
@@ -19,7 +18,7 @@ static struct leaf {
 } leaf[LEAVES], other;
 
 static struct mpib_drr_class root, tenant[2], client[CLIENTS + 1];
-static unsigned looks; /* in total */
+static unsigned looks; /* all visits */
 
 static int run(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
@@ -72,7 +71,7 @@ static struct mpib_drr_turn turn(void)
 	return turn_of(run);
 }
 
-setup_test(no_turn_looks_at_all)
+setup_test(no_turn_visits_all_leaves)
 {
 	enter(&other, &client[CLIENTS]);
 	for (unsigned i = 0; i < 100; i++) {
@@ -83,8 +82,8 @@ setup_test(no_turn_looks_at_all)
 	}
 }
 
-/* Until then some leaf was not visited. */
-setup_test(turns_come_to_all_of_them)
+/* Before that turn some leaf was not visited. */
+setup_test(all_leaves_are_visited_after_some_turns)
 {
 	const unsigned sweep = LEAVES / LOOKS + 1;
 
@@ -104,7 +103,7 @@ setup_test(a_leaf_that_may_post_does_so_in_its_turn)
 	}
 }
 
-setup_test(few_are_looked_at_in_each_turn)
+setup_test(each_turn_visits_few_leaves)
 {
 	for (unsigned i = EACH; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -114,9 +113,9 @@ setup_test(few_are_looked_at_in_each_turn)
 	}
 }
 
-/* A tenant whose leaves were all visited does not wait for other tenants for
- * ever. */
-setup_test(two_tenants_are_seen_at_the_same_time)
+/* If all leaves of a tenant were visited, it does not wait for other tenants
+ * for ever. */
+setup_test(the_leaves_of_two_tenants_are_visited_in_the_same_turns)
 {
 	static struct leaf more[300];
 	unsigned seen = 0;
@@ -133,7 +132,7 @@ setup_test(two_tenants_are_seen_at_the_same_time)
 
 static struct leaf small, behind;
 
-/* A leaf that may post does so once; a small message is posted last. */
+/* A leaf that may post posts one small message. */
 static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -147,8 +146,8 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 }
 
 /* One client has small messages, the second has very many leaves that wait, and
- * there is a third one. */
-setup_test(client_behind_has_its_turns)
+ * a third one is idle. */
+setup_test(a_client_behind_many_waiting_leaves_gets_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -164,7 +163,7 @@ setup_test(client_behind_has_its_turns)
 	assert_in_range(behind.posted, 990, 1000);
 }
 
-/* Clients whose leaves never have anything to send. */
+/* The leaves of this client never have a message. */
 static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -190,7 +189,7 @@ setup_test(idle_leaves_do_not_use_up_a_turn)
 	assert_true(other.posted > 400);
 }
 
-/* A sender with more to send than the receivers allow. */
+/* This sender has more to send than the receivers allow. */
 static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -203,9 +202,9 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* A quantum of many leaves takes many rounds, and each round visits some of
+/* A quantum of many leaves takes many rounds. Each round visits some of
  * them. */
-setup_test(weights_hold_while_leaves_wait)
+setup_test(weights_hold_while_many_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);
 	for (unsigned i = 200; i < LEAVES; i++)
@@ -228,8 +227,8 @@ static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* Turns without a post also reduce a debt. */
-setup_test(no_sleep_while_one_is_in_debt)
+/* Turns without a post reduce a debt, too. */
+setup_test(a_turn_without_a_post_is_repeated_while_a_leaf_is_in_debt)
 {
 	unsigned sleeps = 0, turns = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/split/mode.h: which nodes share an island, and which lists are
- * refused. */
+/* engine/split/mode.h: which nodes share an island, and which lists of islands
+ * are refused. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int parse(unsigned prefix, const char *text)
 	return mpib_islands_parse(&is, prefix, text, why, sizeof(why));
 }
 
-TEST(both_ends_find_the_same_path)
+TEST(both_ends_compute_the_same_path)
 {
 	static const char apart[] = "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16";
 	static const char nested[] = "10.0.0.0/8,10.1.2.0/24,0.0.0.0/0";
@@ -32,16 +32,16 @@ TEST(both_ends_find_the_same_path)
 		{ 9, "", "10.0.0.1", "10.128.0.1", MPIB_PATH_INTER },
 		{ 32, "", "10.0.0.1", "10.0.0.1", MPIB_PATH_INTRA },
 		{ 32, "", "10.0.0.1", "10.0.0.0", MPIB_PATH_INTER },
-		/* An unknown address is in no island. */
+		/* An unknown address belongs to no island. */
 		{ 1, "", "0.0.0.0", "10.0.0.1", MPIB_PATH_INTER },
 		{ 1, "", "0.0.0.0", "0.0.0.0", MPIB_PATH_INTER },
 		{ 0, apart, "10.1.0.1", "10.3.9.9", MPIB_PATH_INTRA },
 		{ 0, apart, "10.1.0.1", "10.2.0.1", MPIB_PATH_INTER },
 		{ 0, apart, "10.2.0.1", "10.2.255.1", MPIB_PATH_INTRA },
-		/* A node in no network is alone. */
+		/* A node outside all networks is alone. */
 		{ 0, apart, "10.4.0.1", "10.4.0.2", MPIB_PATH_INTER },
 		{ 0, apart, "10.4.0.1", "10.4.0.1", MPIB_PATH_INTRA },
-		/* The longest prefix counts. */
+		/* The longest matching prefix decides. */
 		{ 0, nested, "10.1.2.3", "10.1.3.3", MPIB_PATH_INTER },
 		{ 0, nested, "10.1.3.3", "10.200.0.1", MPIB_PATH_INTRA },
 		{ 0, nested, "11.0.0.1", "192.168.0.1", MPIB_PATH_INTRA },
@@ -60,7 +60,7 @@ TEST(both_ends_find_the_same_path)
 	}
 }
 
-TEST(a_bad_list_is_refused_by_name)
+TEST(a_bad_list_is_refused_with_the_wrong_entry)
 {
 	static const char *const bad[] = { "10.0.0.0",
 					   "10.0.0.0/33",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/pace.h: when to spin, yield, give way and sleep, at times that the
- * test sets. */
+/* engine/pace.h: when a shard spins, yields, gives way and sleeps, at times
+ * that the test sets. */
 #include "engine/pace.h"
 #include "test.h"
 
 #define US 1000ull
 #define MS 1000000ull
-#define OWN 200ull /* ns that a yield takes if no other thread runs */
+#define OWN 200ull /* duration of a yield in ns if no other thread runs */
 
 static struct mpib_pace p;
 
@@ -16,7 +16,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Return how long it polls, once per us, before it sleeps. */
+/* Return for how long the shard polls before it sleeps. It polls once per
+ * us. */
 static uint64_t patience(uint64_t now)
 {
 	uint64_t begun = now;
@@ -26,7 +27,7 @@ static uint64_t patience(uint64_t now)
 	return now - begun;
 }
 
-setup_test(a_shard_yields_at_every_poll_while_others_take_the_core)
+setup_test(a_shard_yields_at_every_poll_while_other_threads_use_its_core)
 {
 	for (unsigned i = 0; i < 1000; i++) {
 		assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
@@ -44,7 +45,7 @@ static void have_the_core_alone(void)
 		mpib_pace_yielded(&p, MS, OWN);
 		yields++;
 	}
-	/* 64 polls, and an eighth of the rest. */
+	/* The shard yields at 64 polls and at an eighth of the rest. */
 	assert_int_equal(yields, 64 + (1000 - 64) / 8);
 }
 
@@ -53,16 +54,16 @@ setup_test(a_shard_alone_on_its_core_yields_rarely)
 	have_the_core_alone();
 }
 
-setup_test(one_yield_that_is_taken_shows_that_the_core_is_shared)
+setup_test(one_long_yield_shows_that_the_core_is_shared)
 {
 	have_the_core_alone();
 	while (mpib_pace_idle(&p, MS) != MPIB_WAIT_YIELD)
 		;
 	mpib_pace_yielded(&p, MS, 5 * US);
-	a_shard_yields_at_every_poll_while_others_take_the_core(state);
+	a_shard_yields_at_every_poll_while_other_threads_use_its_core(state);
 }
 
-setup_test(short_sleeps_lengthen_the_spin_up_to_a_bound)
+setup_test(short_sleeps_lengthen_the_spin_up_to_a_limit)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -75,7 +76,7 @@ setup_test(short_sleeps_lengthen_the_spin_up_to_a_bound)
 	assert_int_equal(is, 200 * US);
 }
 
-setup_test(long_sleeps_shorten_the_spin_down_to_a_bound)
+setup_test(long_sleeps_shorten_the_spin_down_to_a_limit)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -119,7 +120,7 @@ setup_test(a_busy_shard_yields_every_30_us)
 	assert_int_equal(yields, (3000 - 1) / 30);
 }
 
-/* Return the number of 1 us steps until it gives way. */
+/* Return the number of 1 us steps until the shard gives way. */
 static uint64_t gives_way_after(uint64_t now)
 {
 	uint64_t begun = now;
@@ -129,7 +130,7 @@ static uint64_t gives_way_after(uint64_t now)
 	return now - begun;
 }
 
-setup_test(the_time_between_yields_follows_what_a_yield_took)
+setup_test(the_time_between_yields_depends_on_the_duration_of_a_yield)
 {
 	mpib_pace_yielded(&p, MS, 40 * US);
 	assert_int_equal(gives_way_after(MS), 30 * US);
@@ -137,7 +138,7 @@ setup_test(the_time_between_yields_follows_what_a_yield_took)
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-/* Return the ms from now until it would yield again. */
+/* Return the ms from now until the shard would yield again. */
 static uint64_t sleeps_for(uint64_t now)
 {
 	uint64_t ms = 0;
@@ -170,11 +171,11 @@ setup_test(expensive_yields_are_avoided_up_to_half_a_second)
 	}
 }
 
-setup_test(yields_that_were_cheap_for_as_long_are_trusted_again)
+setup_test(yields_are_used_again_after_they_were_cheap_for_long_enough)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 9 * MS, MS);
-	/* Up to 25 ms; cheap yields up to 41 ms. */
+	/* The limit is 25 ms, or 41 ms for cheap yields. */
 	mpib_pace_yielded(&p, 41 * MS - 1, MS);
 	assert_int_equal(sleeps_for(41 * MS), 32);
 	mpib_pace_yielded(&p, 200 * MS, MS);

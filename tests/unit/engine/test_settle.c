@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The adaptive split settles at the right share and stays there: the law of
- * docs/split.md over rails of random rates and delays, with changes of a rate,
- * noise, a processor that is the bottleneck, many connections, and lanes that
- * share the rails.
+ * The adaptive split settles at the right share and stays there. This tests the
+ * law of docs/split.md over rails of random rates and delays. It includes
+ * changes of a rate, noise, a processor that is the bottleneck, many
+ * connections, and lanes that share the rails.
  */
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static void make_noise(void)
 	s.poll = 300 * SIM_US;
 }
 
-/* Return SUP's share by the rates alone, in thousandths. */
+/* Return SUP's share in thousandths if only the rates count. */
 static unsigned fair(void)
 {
 	return (unsigned)(s.rail[MPIB_RAIL_SUP].rate * 1000 / SUM(&s));
@@ -63,8 +63,8 @@ static const struct {
 	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
 };
 
-/* Exact expectations, because nothing is random. */
-TEST(eight_in_flight_fill_both_rails_by_whole_messages)
+/* The expected values are exact, because nothing is random. */
+TEST(eight_whole_messages_in_flight_fill_both_rails)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
 
@@ -91,9 +91,9 @@ TEST(eight_in_flight_fill_both_rails_by_whole_messages)
 }
 
 /* A rail that serves its QPs in turn completes a short message before longer
- * ones that were posted first. That does not make the rail fast, and cutting
- * such messages gains nothing. */
-TEST(rails_that_serve_qps_by_turns_are_filled)
+ * messages that were posted first. That does not make the rail faster, and
+ * cutting such messages gains nothing. */
+TEST(rails_that_serve_their_qps_in_turn_are_filled)
 {
 	for (unsigned i = 0; i < 5 * 3; i++) {
 		uint64_t sout = pairs[i / 3].sout << 20, bw;
@@ -116,9 +116,9 @@ TEST(rails_that_serve_qps_by_turns_are_filled)
 		}
 		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
 		       fair() - 50, fair() + 50);
-		/* Messages complete in the order of their posts, so one of 1
-		 * MiB on the slow rail is half of what eight in flight wait
-		 * for. */
+		/* Messages complete in the order of their posts. So a message
+		 * of 1 MiB on the slow rail is half of what eight in flight
+		 * wait for. */
 		expect(i, "part", part, fair() - 60, fair() + 60);
 		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
 		expect(i, "stripes of ten messages",
@@ -151,7 +151,7 @@ TEST(rails_of_any_rates_and_delays_are_filled)
 	}
 }
 
-TEST(equal_rails_get_half_each_in_every_second)
+TEST(equal_rails_get_half_the_bytes_each_in_every_second)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		sim_start(&s, seed, 200 << 20, 200 << 20);
@@ -160,8 +160,8 @@ TEST(equal_rails_get_half_each_in_every_second)
 		for (unsigned i = 0; i <= seed % 3 * 4; i++)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
-		/* The first law could start with such a weight and stay
-		 * there. */
+		/* An earlier law of the split could start with such a weight
+		 * and never leave it. */
 		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
@@ -169,9 +169,10 @@ TEST(equal_rails_get_half_each_in_every_second)
 	}
 }
 
-/* If the processor feeds both rails in turn and is the bottleneck, both
- * complete alike whatever the weights are: the weights return to the middle. */
-TEST(the_middle_is_held_where_cores_are_the_limit)
+/* If the processor is the bottleneck and feeds both rails in turn, both rails
+ * complete at the same speed with any weights. The weights then return to the
+ * middle. */
+TEST(weights_stay_equal_if_the_processor_is_the_limit)
 {
 	for (uint64_t seed = 1; seed <= 16; seed++) {
 		uint64_t one = 0, bw;
@@ -200,8 +201,9 @@ TEST(the_middle_is_held_where_cores_are_the_limit)
 	}
 }
 
-/* With one and with two shards, with one and with many messages in flight. */
-TEST(a_step_of_a_rate_is_followed_within_200_ms)
+/* This is tried with one and two shards, and with one and many messages in
+ * flight. */
+TEST(the_split_follows_a_changed_rate_within_200_ms)
 {
 	for (uint64_t seed = 1; seed <= 64; seed++) {
 		unsigned depth = seed % 2 ? 8 : 1;
@@ -249,8 +251,8 @@ TEST(lanes_that_share_the_rails_fill_them_together)
 	}
 }
 
-/* One message at a time on rails of unequal rates and delays. */
-TEST(a_large_message_ends_within_a_twentieth_of_the_best)
+/* One message at a time is sent over rails of unequal rates and delays. */
+TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		uint64_t best, bw, delay;
@@ -259,8 +261,8 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 			  (100 + sim_draw(&s, 300)) << 20);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			s.rail[r].delay = (5 + sim_draw(&s, 100)) * SIM_US;
-		/* Both complete together: their bytes, and a delay weighted by
-		 * the rates. */
+		/* Both parts complete together. The delay is weighted by the
+		 * rates. */
 		delay = (s.rail[0].delay * (s.rail[0].rate >> 10) +
 			 s.rail[1].delay * (s.rail[1].rate >> 10)) /
 			(SUM(&s) >> 10);
@@ -274,8 +276,9 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 	}
 }
 
-/* Until the weights and the benefit of cutting are known: docs/split.md. */
-TEST(the_first_large_messages_cost_five_more_at_most)
+/* This bound applies until the weights and the benefit of cutting are known,
+ * see docs/split.md. */
+TEST(the_first_large_messages_lose_at_most_the_time_of_five)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		uint64_t best, took;

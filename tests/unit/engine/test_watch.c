@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress watchdog in simulated time: SOUT makes progress at each check,
- * and SUP completes nothing. The linker wraps the functions that watch.c calls.
+ * The progress watchdog in simulated time. SOUT makes progress at each check,
+ * and SUP completes nothing. The linker redirects the functions that watch.c
+ * calls to these.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -26,7 +27,7 @@ void __wrap_mpib_lane_suspect(struct mpib_lane *l, unsigned rail)
 
 bool __wrap_mpib_qp_probe(struct mpib_lane_qp *q)
 {
-	fail_msg("rail %u has something outstanding", q->rail);
+	fail_msg("rail %u has outstanding WRs", q->rail);
 	return false;
 }
 
@@ -60,15 +61,15 @@ static int close_lane(void **state)
 	return 0;
 }
 
-/* Make the shard's next check this much later; meanwhile SUP's WRs complete or
- * do not. */
+/* Let the shard check after this many ms. SUP's WRs complete meanwhile if
+ * sup_moves is set. */
 static void look(uint64_t ms, bool sup_moves)
 {
 	struct mpib_lane_qp *sout = &lane.qp[MPIB_RAIL_SOUT][0];
 	struct mpib_lane_qp *sup = &lane.qp[MPIB_RAIL_SUP][0];
 
 	shard->now += ms * MS;
-	/* The same as mpib_qp_ring(). */
+	/* This does the same as mpib_qp_ring(). */
 	if (!lane.watched)
 		LIST_INSERT_HEAD(&shard->watched, &lane, watch_link);
 	lane.watched = true;
@@ -80,7 +81,8 @@ static void look(uint64_t ms, bool sup_moves)
 	mpib_watch(shard);
 }
 
-/* Return the number of checks until SUP is suspected; most: it is not. */
+/* Return the number of checks until SUP is suspected, or `most` if it is
+ * not. */
 static unsigned looks(uint64_t ms, unsigned most)
 {
 	unsigned n = 0, before = suspicions;
@@ -92,22 +94,22 @@ static unsigned looks(uint64_t ms, unsigned most)
 	return n;
 }
 
-TEST(a_rail_that_stands_is_suspected_after_50_ms)
+TEST(a_rail_without_progress_is_suspected_after_50_ms)
 {
 	open_lane();
 	look(10, true);
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* The shard gets CPU time every 100 ms: 20 ms of that count. */
-TEST(time_without_a_core_hardly_counts)
+/* The shard gets CPU time every 100 ms, and 20 ms of each interval count. */
+TEST(time_without_a_core_counts_little)
 {
 	open_lane();
 	look(10, true);
 	assert_in_range(looks(100, 100), 3, 4);
 }
 
-TEST(a_rail_is_suspected_once_until_the_verdict)
+TEST(a_rail_is_suspected_only_once_until_it_is_judged)
 {
 	open_lane();
 	look(10, true);
@@ -116,7 +118,7 @@ TEST(a_rail_is_suspected_once_until_the_verdict)
 	assert_true(mpib_watch_is_stuck(&lane, MPIB_RAIL_SUP, false));
 }
 
-TEST(a_rail_that_moved_at_either_end_has_its_time_again)
+TEST(progress_at_either_end_restarts_the_time_of_a_rail)
 {
 	open_lane();
 	look(10, true);
@@ -129,7 +131,8 @@ TEST(a_rail_that_moved_at_either_end_has_its_time_again)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* SOUT is down, so nothing shows whether the peer's node is stopped. */
+/* SOUT is down. So no progress can show that the peer's node is only
+ * stopped. */
 static void open_alone(void)
 {
 	open_lane();
@@ -143,7 +146,7 @@ TEST(the_last_rail_is_suspected_after_3_s)
 	assert_in_range(looks(10, 1000), 299, 302);
 }
 
-TEST(the_last_rail_is_not_suspected_while_it_moves)
+TEST(the_last_rail_is_not_suspected_while_it_makes_progress)
 {
 	open_alone();
 	for (unsigned n = 0; n < 10; n++) {
@@ -153,8 +156,9 @@ TEST(the_last_rail_is_not_suspected_while_it_moves)
 	assert_int_equal(suspicions, 0);
 }
 
-/* Bytes in flight may take as long as on the slowest supported rail. */
-TEST(the_last_rail_has_the_time_that_its_bytes_take)
+/* The bytes in flight may take as long as they take on the slowest supported
+ * rail. */
+TEST(the_last_rail_is_given_the_time_that_its_bytes_need)
 {
 	open_alone();
 	lane.track[MPIB_RAIL_SUP].inflight = 10 << 20;

@@ -80,7 +80,7 @@ TEST(a_rail_comes_back_healthy_held_and_probed_at_both_ends)
 	down(&f);
 	assert_int_equal(mpib_fence_health(&f, false), 0);
 	assert_int_equal(mpib_fence_hold_over(&f), 0);
-	/* The port must be up for the whole hold-down. */
+	/* The port must be up during the whole hold-down. */
 	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_HOLD);
 	assert_int_equal(mpib_fence_hold_over(&f), MPIB_FENCE_RECONNECT);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 1),
@@ -90,7 +90,7 @@ TEST(a_rail_comes_back_healthy_held_and_probed_at_both_ends)
 	assert_int_equal(f.state, MPIB_FENCE_LIVE);
 }
 
-/* Epochs may wrap: no number is special. */
+/* Epochs may wrap, so no epoch is special. */
 TEST(a_rail_comes_back_in_whatever_epoch)
 {
 	struct mpib_fence f;
@@ -126,7 +126,7 @@ TEST(a_fault_while_it_comes_back_ends_that_attempt)
 	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
 	assert_int_equal(mpib_fence_probed(&f, false),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
-	/* The other end already knew that. */
+	/* The other end knew that already. */
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), 0);
 	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, 1);
@@ -165,7 +165,7 @@ static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 	assert_memory_equal(f, &was, sizeof(was));
 }
 
-/* The peer link broke, and the peer does not know the state of this end. */
+/* The peer link broke, so the peer does not know the state of this end. */
 TEST(repeated_messages_change_nothing)
 {
 	struct mpib_fence f;
@@ -192,9 +192,9 @@ TEST(repeated_messages_change_nothing)
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
-/* This end's FENCED of the second fence arrived, but the peer's was lost. The
- * peer received no message of that epoch and therefore also repeats its FENCED
- * of the first one. */
+/* This end's FENCED message of the second fence arrived, but the peer's was
+ * lost. The peer received no message of that epoch, so it also repeats its
+ * FENCED message of the first fence. */
 TEST(the_peer_may_repeat_the_fence_before_the_last)
 {
 	struct mpib_fence f;
@@ -241,13 +241,13 @@ TEST(held_stripes_are_lost_though_the_rail_acknowledged_them)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
-	/* The other rail's completion was seen; all completions are seen when
-	 * the slot completes. */
+	/* The completion of the other rail was seen. When the slot completes,
+	 * all completions have been seen. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
 	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, true, 0, true), 2);
-	/* A rail that carried nothing loses nothing. */
+	/* A rail that carried no bytes loses none. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 0);
 }
@@ -258,7 +258,7 @@ TEST(a_chunk_follows_the_rail_it_was_posted_on_again)
 
 	mpib_stripes_post(&c, 3, 0);
 	mpib_stripes_find_lost(&c, 0, false, 0, false);
-	/* The slot is open: the next IMM on rail 1 will cover the stripe. */
+	/* The slot is open, so the next IMM on rail 1 will cover the stripe. */
 	assert_int_equal(mpib_stripes_repost(&c, 1, true), 1);
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, false), 0);
 	assert_int_equal(c.lost, 0);

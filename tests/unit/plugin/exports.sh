@@ -2,10 +2,10 @@
 # exports.sh PLUGIN | exports.sh LIBRARY CLIENT_H
 #
 # The plugin exports the five tables and nothing else, and the loader never
-# unmaps it. The client library exports the functions that the header declares,
-# each with a version, and nothing else. Both load wherever NCCL does: they want no
-# library but that of C, and of that nothing newer than 2.17, which RHEL 7 and all
-# images since have.
+# unmaps it. The client library exports exactly the functions that the header
+# declares, each with a version. Both load wherever NCCL loads. They need no
+# library except the C library, and no version of it above 2.17, which RHEL 7
+# and all later images have.
 set -euo pipefail
 . "$(dirname "$0")/../../support/lines.sh"
 exported=$(nm -D --defined-only "$1")
@@ -13,49 +13,49 @@ if [ $# -eq 1 ]; then
 	wanted=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
 	found=$(awk '{ print $3 }' <<<"$exported" | sort)
 else
-	# The compiler takes the comments away.
+	# The compiler removes the comments.
 	wanted=$(${CC:-cc} -E -P -I "$(dirname "$2")/.." "$2" |
 		sed '/^ *typedef/d' | grep -oE '\bmpib_[a-z_]+\(' | tr -d '(' | sort)
 	[[ $wanted == *mpib_attach* ]] || {
 		echo "$2 declares nothing?"
 		exit 1
 	}
-	# A version is itself a symbol, of no section.
+	# A version is a symbol, too, but of no section.
 	found=$(awk '$2 != "A" { print $3 }' <<<"$exported" |
 		sed 's/@@MPIB_[0-9.]*$//' | sort)
 fi
 diff <(echo "$wanted") <(echo "$found") || {
-	echo "exports differ: wanted left, found right"
+	echo "exports differ: expected left, found right"
 	exit 1
 }
 [ $# -eq 2 ] || readelf -d "$1" | has NODELETE || {
-	echo "not marked nodelete: NCCL would unload it under its threads"
+	echo "not marked nodelete: NCCL would unload it while its threads run"
 	exit 1
 }
-# A sanitizer's runtime is another library, and newer.
+# The runtime of a sanitizer is another library, and needs newer versions.
 nm -D --undefined-only "$1" | has -E ' __(asan|tsan|ubsan)_' && exit 0
 libraries=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 	grep -vE '^(libc\.so\.6|ld-linux.*)$' || true)
 [ -z "$libraries" ] || {
-	echo "it wants more than the C library: $libraries"
+	echo "it needs more than the C library: $libraries"
 	exit 1
 }
 versions=$(readelf -W --version-info "$1" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu)
 newest=$(tail -n 1 <<<"$versions")
 [ -n "$newest" ] || {
-	echo "no version of the C library is found in it"
+	echo "it refers to no version of the C library"
 	exit 1
 }
 [ "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17 ] || {
-	echo "it wants $newest of the C library, for:"
+	echo "it needs $newest of the C library, for:"
 	nm -D --undefined-only "$1" | grep -F "@$newest"
 	exit 1
 }
-# Before 2.34 these are in libpthread alone, which a program need not have; what is
-# weak it does without.
+# Before 2.34 these symbols are only in libpthread, which a program may not
+# load. A weak symbol may be missing.
 elsewhere=$(nm -D --undefined-only "$1" | grep -v ' w ' |
 	grep -oE ' (pthread_(once|mutex_trylock|mutex_timedlock|create|join|key_create|getspecific|setspecific|rwlock_[a-z]*)|sem_[a-z]*|dl(open|sym|close|error)|shm_open|clock_nanosleep|lio_listio)(@|$)' || true)
 [ -z "$elsewhere" ] || {
-	echo "older systems have it in another library than that of C:$elsewhere"
+	echo "on older systems another library than libc has:$elsewhere"
 	exit 1
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# forks.sh DIR: each static mutex of the plugin is initialized again in a forked
-# child, which does not have the thread that held it.
+# forks.sh DIR: check that a forked child initializes each static mutex of the
+# plugin again. The child does not have the thread that held the mutex.
 set -eu
 
 bad=0

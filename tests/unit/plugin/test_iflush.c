@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-/* The type and place of iflush differ between the tables. */
+/* The type of iflush and its place differ between the tables. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
 				   void **);
 typedef enum nccl_result test_fn(void *, int *, int *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plugin's behaviour towards NCCL: its messages without a proxy, retried
- * connects, contexts, and the result and message of each failure.
+ * connects, contexts, and the result code and message of each failure.
  */
 #include <errno.h>
 
@@ -82,7 +82,7 @@ CASE(without_a_proxy_init_says_where_and_what_to_do)
 	assert_non_null(strstr(rig_warning, "/nonexistent/proxy.sock"));
 	assert_non_null(strstr(rig_warning, "start mpib-proxy"));
 	assert_int_equal(rig_warnings, 1);
-	/* Another communicator that tries gets the message again. */
+	/* Another communicator that tries to attach gets the message again. */
 	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
 	assert_int_equal(rig_warnings, 2);
@@ -98,7 +98,7 @@ CASE(all_contexts_share_one_engine_client)
 	assert_int_equal(r->net->finalize(a), 0);
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(r->net->finalize(b), 0);
-	/* The comms keep the client attached, with and without contexts. */
+	/* Comms keep the client attached, with or without contexts. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	r->ctx = NULL;
 	registered(r->tx, from, sizeof(from));
@@ -142,7 +142,7 @@ CASE(a_connect_given_up_is_closed_with_its_context)
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
 }
 
-/* As NCCL does when it aborts: it closes only what is connected. */
+/* Do what NCCL does when it aborts. It closes only the connected comms. */
 static void set_up_and_abort(bool close_late)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -170,8 +170,7 @@ CASE(set_ups_that_are_aborted_use_nothing_up)
 		set_up_and_abort(i % 2);
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
 	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
-	/* The ends of the last pair did not keep the client attached,
-	 * either. */
+	/* The ends of the last pair did not keep the client attached. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
@@ -195,7 +194,7 @@ CASE(a_peer_that_refuses_is_a_remote_error)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-/* Test until the request completes; return its result. */
+/* Test until the request completes. Return its result. */
 static enum nccl_result finish(void *req, int *sizes)
 {
 	enum nccl_result res = NCCL_SUCCESS;
@@ -217,7 +216,7 @@ static void receive(void *mr, size_t size, void **req)
 	assert_int_equal(
 		r->net->irecv(r->rx, 1, &addr, &size, &tag, &mr, NULL, req),
 		NCCL_SUCCESS);
-	/* The hint in the message is not repeated. */
+	/* The hint that NCCL left in *req was replaced by a request. */
 	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
 }
 
@@ -256,7 +255,7 @@ CASE(a_lost_peer_is_a_remote_error_with_one_warning)
 		assert_int_equal(
 			r->net->isend(r->tx, from, 300, 0, mr, NULL, &again),
 			NCCL_REMOTE_ERROR);
-	/* a warning of isend, as before of test */
+	/* isend caused the warning, as test did before */
 	assert_int_equal(rig_warnings, 1);
 }
 
@@ -307,7 +306,7 @@ CASE(why_a_dma_buf_was_refused_is_the_last_word)
 		assert_non_null(strstr(rig_warning, "no such luck"));
 	}
 	assert_int_equal(rig_warnings, 1);
-	/* No dma-buf was offered for other memory. */
+	/* Other memory was registered without a dma-buf. */
 	assert_int_equal(r->net->regMr(r->tx, to, 100, NCCL_PTR_CUDA, &mr),
 			 NCCL_INVALID_USAGE);
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));

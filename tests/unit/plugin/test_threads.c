@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's service and progress threads at the same time: memory is registered
- * and deregistered, also under outstanding requests, while messages move on the
- * same comms. Most useful under ThreadSanitizer. Nothing touches memory after
- * deregMr: it is unmapped at once.
+ * NCCL's service and progress threads run at the same time. Memory is
+ * registered and deregistered, also while requests are outstanding, and
+ * messages move on the same comms. This test is most useful under
+ * ThreadSanitizer. After deregMr no code may touch the memory, since it is
+ * unmapped at once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +18,7 @@
 
 #include "test.h"
 
-#define BYTES (256u << 10) /* four windows */
+#define BYTES (256u << 10) /* size of four windows */
 
 static struct rig *r;
 static _Atomic int stop;
@@ -43,7 +44,7 @@ static void *pages(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Service thread: registers and deregisters other memory on the busy comms. */
+/* Service thread: register and deregister other memory on the busy comms. */
 static void *churn(void *arg)
 {
 	void *mr[4], *mem = pages();
@@ -67,8 +68,8 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 	size_t size = BYTES;
 	int tag = 0;
 
-	/* No request is available while the other thread registers memory: call
-	 * again. */
+	/* While the other thread registers memory, no request is available.
+	 * Then call again. */
 	for (*s = *v = NULL; !*s || !*v;) {
 		if (!*v)
 			assert_int_equal(r->net->irecv(r->rx, 1, &to, &size,
@@ -122,7 +123,7 @@ struct memory {
 	void *a, *b;
 };
 
-/* Service thread: deregisters and unmaps the memory of outstanding requests. */
+/* Service thread: deregister and unmap the memory of outstanding requests. */
 static void *take_away(void *arg)
 {
 	struct memory *m = arg;
@@ -152,7 +153,8 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 		assert_int_equal(pthread_create(&service, NULL, take_away, &m),
 				 0);
 		post(m.from, m.a, m.to, m.b, &s, &v);
-		/* Both complete or fail; neither may crash. */
+		/* Both requests complete or fail. The process must not
+		 * crash. */
 		for (unsigned i = 0; i < 2000 && !(s_done && v_done); i++) {
 			if (i == round)
 				atomic_store(&stop, 1);
@@ -171,7 +173,8 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 
 static _Atomic bool attached;
 
-/* Written by two threads at the same time. */
+/* This log function keeps no state, because two threads call it at the same
+ * time. */
 static void no_log(enum nccl_log_level level, unsigned long flags,
 		   const char *where, int line, const char *fmt, ...)
 {
@@ -187,7 +190,8 @@ static void *attach_in_vain(void *arg)
 }
 
 /* Another thread attaches to a proxy that does not answer. Return whether the
- * old context is still usable; this thread may be blocked for just as long. */
+ * old context is still usable. This thread may block only for as long as the
+ * other thread. */
 static bool goes_on_meanwhile(struct fake_proxy *mute)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -201,7 +205,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 			 0);
 	while (atomic_load(&mute->asked[MPIB_CTL_HELLO]) == asked)
 		sched_yield();
-	/* Its proxy is dead, which is reported immediately. */
+	/* The context's proxy is dead, which is reported immediately. */
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &listener),
 			 NCCL_SYSTEM_ERROR);
 	meanwhile = !atomic_load(&attached);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every version of the ABI over the same core: all properties are set. */
+/* Test every version of the ABI over the same core. Each must set all
+ * properties. */
 #include "rig.h"
 
 #include "test.h"
@@ -112,8 +113,8 @@ CASE(each_device_of_the_proxy_is_one_of_nccl_s)
 			assert_string_not_equal(p[i].name, p[k].name);
 		}
 	}
-	/* SUP of device 1 is in reserve in the fake proxy: the device has the
-	 * speed of SOUT, which is unknown. */
+	/* SUP of device 1 is on standby in the fake proxy. So the device has
+	 * the speed of SOUT, which is unknown. */
 	assert_int_equal(p[0].speed, 410000);
 	assert_int_equal(p[1].speed, 10000);
 	assert_int_equal(r->net->getProperties(3, &p[0]),
@@ -138,7 +139,7 @@ CASE(there_is_one_device_that_is_never_fused)
 	assert_int_equal(v9->makeVDevice(&n, &old), NCCL_INVALID_USAGE);
 }
 
-/* integration/traffic sends messages with each version. */
+/* integration/traffic sends messages with each version of the ABI. */
 CASE(v8_keeps_one_client_and_refuses_a_negative_size)
 {
 	const struct nccl_net_v8 *net = rig_table(8);

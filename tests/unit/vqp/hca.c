@@ -24,7 +24,7 @@ static void flush(struct hca_qp *q, uint64_t wr_id, enum ibv_wc_status status)
 	wc.wr_id = wr_id;
 	wc.status = status;
 	wc.qp_num = q->qp.qp_num;
-	/* A wrong opcode: a receive's for a send, and vice versa. */
+	/* Give the opcode of a receive to a failed send, and vice versa. */
 	wc.opcode = wr_id & 1 ? IBV_WC_RECV : IBV_WC_RDMA_WRITE;
 	complete(q->hca, &wc);
 }
@@ -44,7 +44,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			return q->fail_post;
 		}
 		assert_true(q->sq_head - q->sq_tail < HCA_DEPTH);
-		assert_non_null(wr->sg_list); /* set even without an SGE */
+		assert_non_null(wr->sg_list); /* is set even without an SGE */
 		assert_true(wr->num_sge <= 2);
 		w->wr = *wr;
 		memset(w->sge, 0, sizeof(w->sge));
@@ -93,7 +93,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 void hca_open(struct hca *h)
 {
 	memset(h, 0, sizeof(*h));
-	/* calloc() clears memory that was used before; for rings of this size
+	/* calloc() clears memory that was used before. For rings of this size
 	 * the kernel maps only the pages that a test touches. */
 	mallopt(M_MMAP_THRESHOLD, HCA_DEPTH * 16);
 	h->ctx.ops.post_send = post_send;
@@ -184,7 +184,7 @@ bool hca_step(struct hca_qp *q)
 		return false;
 	}
 	if (w->wr.opcode == IBV_WR_SEND) {
-		/* Write into the receive's memory, which is not checked
+		/* Write into the receive's memory, whose bounds are not checked
 		 * here. */
 	} else if (q->peer->hca->lazy) {
 		q->peer->hca->late[q->peer->hca->lates++] = *w;
@@ -216,7 +216,7 @@ unsigned hca_run(struct hca *h, unsigned *seed, unsigned n)
 			idle++;
 		}
 	}
-	/* The seed may have drawn only QPs that could not continue. */
+	/* The seed may have drawn only QPs that could not take a step. */
 	for (unsigned i = 0; did == 0 && i < h->qps; i++)
 		did += hca_step(&h->qp[i]);
 	return did;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/seq.h: numbers arrive in any order and leave in sequence; late numbers
- * are dropped, also after the wrap; and the span of a sender. */
+/* vqp/seq.h: numbers arrive in any order and leave in sequence. Late numbers
+ * are dropped, also after the wrap. The span of a sender is tested, too. */
 #include <errno.h>
 
 #include "test.h"
@@ -25,7 +25,7 @@ static int came(uint32_t seq)
 	return mpib_seq_arrived(s, seq, 1, 1, true, seq & 0xff);
 }
 
-/* Take the completed numbers from the front; return how many. */
+/* Take the completed numbers from the front. Return how many there were. */
 static unsigned take(void)
 {
 	unsigned n = 0;
@@ -54,19 +54,19 @@ fixture_test(numbers_come_out_in_order)
 	assert_int_equal(s->late, 0);
 }
 
-fixture_test(a_number_that_came_already_is_dropped)
+fixture_test(a_number_that_arrived_before_is_dropped)
 {
 	assert_int_equal(1, came(1));
-	assert_int_equal(0, came(1)); /* still waits for 0 */
+	assert_int_equal(0, came(1)); /* the receiver still waits for 0 */
 	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 2);
-	assert_int_equal(0, came(1)); /* taken long before */
+	assert_int_equal(0, came(1)); /* 0 was taken long before */
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
 }
 
-fixture_test(the_wrap_changes_nothing)
+fixture_test(numbers_come_out_in_order_across_the_wrap)
 {
 	s->next = MPIB_SEQ_MOD - 2;
 	assert_int_equal(1, came(0));
@@ -74,18 +74,20 @@ fixture_test(the_wrap_changes_nothing)
 	assert_int_equal(1, came(MPIB_SEQ_MOD - 2));
 	assert_int_equal(take(), 3);
 	assert_int_equal(s->next, 1);
-	/* A number from before the wrap, and one from a whole round earlier. */
+	/* Try a number from before the wrap, and one from a whole round
+	 * earlier. */
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 1));
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 100));
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
-	/* All bits of a 24-bit number set is no valid number. */
+	/* A 24-bit number with all bits set is not valid. */
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD));
 }
 
-/* Dropping it would block the receiver for ever: the sender has its answer. */
-fixture_test(beyond_the_window_is_a_fault)
+/* If it were dropped, the receiver would wait for ever, since the sender has
+ * its answer. */
+fixture_test(a_number_beyond_the_window_is_an_error)
 {
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_WINDOW));
@@ -106,8 +108,8 @@ static void give(unsigned n)
 	}
 }
 
-/* Start at any number, also over the wrap. */
-fixture_test(one_number_without_an_answer_holds_the_span)
+/* The span may start at any number, also across the wrap. */
+fixture_test(one_number_without_an_answer_keeps_the_span_from_moving)
 {
 	for (uint32_t first = 0; first < 5; first++) {
 		uint32_t oldest = (first * 3355441u + 1) % MPIB_SEQ_MOD, seq;
@@ -129,8 +131,8 @@ fixture_test(one_number_without_an_answer_holds_the_span)
 	}
 }
 
-/* Answers in any order, twice round all places and over the wrap. */
-fixture_test(answers_free_the_numbers_before_them_and_no_others)
+/* Answers come in any order, twice round all places and across the wrap. */
+fixture_test(the_span_moves_past_the_oldest_numbers_that_have_answers)
 {
 	unsigned seed = 3;
 	uint8_t *open = calloc(MPIB_SEQ_MOD, 1);
@@ -161,15 +163,16 @@ fixture_test(answers_free_the_numbers_before_them_and_no_others)
 	free(open);
 }
 
-fixture_test(all_parts_make_a_number)
+fixture_test(a_number_is_complete_when_all_its_parts_arrived)
 {
 	uint32_t bytes;
 	bool last;
 
 	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
-	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10)); /* twice */
-	/* Other parts, no parts, and a part that does not exist. */
+	/* the same number twice */
+	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10));
+	/* Try other parts, no parts, and a part that does not exist. */
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 1, 1, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 4, 3, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 0, 3, true, 10));
@@ -179,8 +182,8 @@ fixture_test(all_parts_make_a_number)
 	assert_int_equal(s->late, 1);
 }
 
-/* A million numbers, over the wrap, shuffled within blocks. */
-fixture_test(shuffled_blocks_over_the_wrap)
+/* A million numbers across the wrap, shuffled within blocks. */
+fixture_test(shuffled_numbers_come_out_in_order_across_the_wrap)
 {
 	enum {
 		BLOCK = 64

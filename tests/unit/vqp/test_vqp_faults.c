@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h when something fails. T and I numbers are those of the known
- * issues of the design that it follows; each test fails if the code behaves
+ * mpib/vqp.h when a part of it fails. T and I numbers are those of the known
+ * issues of the design that vqp.h follows. Each test fails if the code behaves
  * like that design.
  */
 #include <errno.h>
@@ -16,9 +16,9 @@ static void start(enum mpib_vqp_mode mode, unsigned n)
 	rig_start(&rig, mode, n, 1, false);
 }
 
-/* T1: the opcode of a failed completion has no meaning; hca_break() fakes it,
- * in each direction. */
-teardown_test(t1_failed_completions_go_where_their_wr_came_from)
+/* T1: the opcode of a failed completion has no meaning. hca_break() sets the
+ * wrong one, in each direction. */
+teardown_test(t1_a_failed_completion_is_matched_to_its_own_wr)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -43,7 +43,7 @@ teardown_test(t1_failed_completions_go_where_their_wr_came_from)
 }
 
 /* T2 */
-teardown_test(t2_a_dead_qp_takes_no_more_work)
+teardown_test(t2_a_dead_qp_accepts_no_more_wrs)
 {
 	unsigned before;
 
@@ -56,14 +56,14 @@ teardown_test(t2_a_dead_qp_takes_no_more_work)
 	before = rig.tx.data[0]->wrs;
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 2, 0, 100 * 4096), 0);
-	wc = rig_got(&rig); /* the lost message left no gap */
+	wc = rig_got(&rig); /* the lost message used no sequence number */
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(rig_sent(&rig).wr_id, 2);
 	assert_int_equal(rig.tx.data[0]->wrs, before);
 
 	for (unsigned i = 1; i < 4; i++)
 		hca_break(rig.tx.data[i]);
-	/* Only posting a WR shows it. */
+	/* Only posting a WR shows that the QP is dead. */
 	assert_int_equal(rig_write(&rig, 3, 0, 100 * 4096), 0);
 	wc = rig_sent(&rig);
 	assert_int_equal(wc.wr_id, 3);
@@ -72,7 +72,7 @@ teardown_test(t2_a_dead_qp_takes_no_more_work)
 }
 
 /* T3: a WR that was posted only in part completes after the posted part. */
-teardown_test(t3_a_wr_posted_in_part_still_ends)
+teardown_test(t3_a_wr_posted_in_part_completes)
 {
 	start(MPIB_VQP_SPRAY, 2);
 	rig.tx.data[1]->fail_post = ENOMEM;
@@ -80,12 +80,14 @@ teardown_test(t3_a_wr_posted_in_part_still_ends)
 	assert_int_equal(rig_write(&rig, 1, 0, 6 * 4096), 0);
 	assert_int_equal(rig.tx.data[0]->wrs, 3);
 	assert_int_equal(rig.tx.data[1]->wrs, 1);
-	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0); /* some are on it */
+	/* some of its fragments are on this QP */
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	rig_steps(&rig, 100);
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
-	assert_int_equal(rig.tx.notify[0]->wrs, 0); /* the peer got no notice */
+	/* the peer got no notice of the message */
+	assert_int_equal(rig.tx.notify[0]->wrs, 0);
 	/* The next fragment uses the other QP. */
 	rig.tx.data[1]->fail_post = 0;
 	rig_recv(&rig, 9);
@@ -96,12 +98,12 @@ teardown_test(t3_a_wr_posted_in_part_still_ends)
 }
 
 /* T4 */
-teardown_test(t4_the_error_is_that_of_the_post)
+teardown_test(t4_the_error_code_is_the_result_of_the_post)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
 		rig.tx.data[0]->fail_post = ENOMEM;
-		errno = EINTR; /* of another call */
+		errno = EINTR; /* left by another call */
 		assert_int_equal(rig_write(&rig, 1, 0, 8192), 0);
 		rig_steps(&rig, 10);
 		wc = rig_sent(&rig);
@@ -135,7 +137,7 @@ teardown_test(t6_notices_that_waited_for_room_fail_too)
 			hca_step(rig.tx.data[k]);
 		assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	}
-	assert_int_equal(rig.tx.notify[0]->wrs, 8); /* the cap */
+	assert_int_equal(rig.tx.notify[0]->wrs, 8); /* the cap of the QP */
 	hca_break(rig.tx.notify[0]);
 	for (uint64_t i = 0; i < 20; i++) {
 		wc = rig_sent(&rig);
@@ -166,8 +168,8 @@ teardown_test(t7_a_receive_that_cannot_be_posted_again_fails)
 	}
 }
 
-/* T10: each device places its data at any time before its own IMM. */
-teardown_test(t10_a_notice_overtakes_no_data_of_another_device)
+/* T10: each device may place its data at any time before its own IMM. */
+teardown_test(t10_a_notice_does_not_overtake_data_of_another_device)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
@@ -187,8 +189,9 @@ teardown_test(t10_a_notice_overtakes_no_data_of_another_device)
 	}
 }
 
-/* QP 0 may still write to its receives, whatever else has ended. */
-teardown_test(a_receive_for_a_send_ends_with_qp_0)
+/* QP 0 may still write to its receives, no matter which other QPs have
+ * failed. */
+teardown_test(a_receive_for_a_send_fails_when_qp_0_fails)
 {
 	const struct mpib_vrecv pass = { .wr_id = 5, .addr = 1, .length = 64 };
 
@@ -208,7 +211,7 @@ teardown_test(a_receive_for_a_send_ends_with_qp_0)
 }
 
 /* A virtual QP that lost a number as a sender receives nothing more, either. */
-teardown_test(a_virtual_qp_that_ended_takes_no_receive)
+teardown_test(a_virtual_qp_that_failed_refuses_receives)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
 
@@ -216,8 +219,8 @@ teardown_test(a_virtual_qp_that_ended_takes_no_receive)
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), 0);
 	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
 	hca_break(rig.tx.data[2]);
-	/* The receive waits for nothing more, the send for its other
-	 * fragments. */
+	/* The receive waits for nothing more. The send still waits for its
+	 * other fragments. */
 	assert_true(rig_sent(&rig).recv);
 	assert_int_equal(rig_sent(&rig).status, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), -ENETDOWN);

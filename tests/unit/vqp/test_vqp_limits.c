@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h at its limits: what is refused, what is bounded, and completions
- * that belong to no request. T and I numbers are those of the known issues of
- * the design that it follows; each test fails if the code behaves like that
+ * mpib/vqp.h at its limits: refused arguments, bounds, and completions that
+ * belong to no request. T and I numbers are those of the known issues of the
+ * design that vqp.h follows. Each test fails if the code behaves like that
  * design.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ static struct mpib_vqp_attr attr_of(struct mpib_vqp_qp *qp, unsigned n)
 }
 
 /* T5, T20: sizes have 64 bits until fragments are cut. */
-teardown_test(t5_sizes_are_whole_and_checked)
+teardown_test(t5_sizes_of_64_bits_are_not_truncated_and_are_checked)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -34,11 +34,11 @@ teardown_test(t5_sizes_are_whole_and_checked)
 	a = attr_of(qp, 2);
 	a.frag = MPIB_VQP_FRAG_MAX + 128;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	a.frag = 100; /* LL128's lines would be torn */
+	a.frag = 100; /* the lines of LL128 would be torn */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	rig_down(&rig);
 
-	/* 8 GiB are cut into 2048 fragments per QP and wait for room. */
+	/* 8 GiB are cut into 2048 fragments per QP, which wait for room. */
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_post(&rig, 1, IBV_WR_SEND, IBV_SEND_SIGNALED, 0,
 				  1ull << 32),
@@ -54,7 +54,7 @@ teardown_test(t5_sizes_are_whole_and_checked)
 	}
 }
 
-teardown_test(no_wr_is_longer_than_the_devices_take)
+teardown_test(no_wr_is_longer_than_the_devices_maximum)
 {
 	struct mpib_vqp_attr attr = {
 		.mode = MPIB_VQP_SPLIT, .n = 2, .cap = 8, .message = 8192
@@ -72,7 +72,7 @@ teardown_test(no_wr_is_longer_than_the_devices_take)
 	assert_int_equal(rig_got(&rig).bytes, 16384);
 	rig_down(&rig);
 
-	/* Fragments have the same limit. */
+	/* Fragments have the same limit in this mode. */
 	attr.mode = MPIB_VQP_DQPLB;
 	rig_up(&rig, &attr, 1, 1 << 20);
 	assert_int_equal(rig_write(&rig, 1, 0, 20000), 0);
@@ -96,7 +96,7 @@ enum held {
 };
 
 /* T9 */
-teardown_test(t9_a_poll_takes_a_bounded_number)
+teardown_test(t9_a_poll_takes_a_bounded_number_of_completions)
 {
 	struct mpib_vcq_counts n;
 	struct ibv_wc stray = { .wr_id = 1ull << 56, .qp_num = 5555 };
@@ -132,8 +132,8 @@ teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp)
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 }
 
-/* T12: SENDs use QP 0 only and respect its cap. */
-teardown_test(t12_sends_are_bounded)
+/* T12: SENDs use only QP 0 and respect its cap. */
+teardown_test(t12_outstanding_sends_are_bounded)
 {
 	rig_start(&rig, MPIB_VQP_SPRAY, 4, 1, false);
 	for (uint64_t i = 0; i < 256; i++)
@@ -147,7 +147,7 @@ teardown_test(t12_sends_are_bounded)
 }
 
 /* T13, T15, T18 */
-teardown_test(requests_whose_end_cannot_be_seen_are_refused)
+teardown_test(requests_whose_completion_could_not_be_seen_are_refused)
 {
 	struct mpib_vsend w = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				.flags = IBV_SEND_SIGNALED,
@@ -166,14 +166,15 @@ teardown_test(requests_whose_end_cannot_be_seen_are_refused)
 		assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE,
 					  IBV_SEND_SIGNALED, 0, 8),
 				 mode == MPIB_VQP_DQPLB ? -EINVAL : 0);
-		/* Keys of one device, although two may carry it. */
+		/* These are keys of one device, although two devices may carry
+		 * the request. */
 		assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 		rig_steps(&rig, 10);
 		rig_down(&rig);
 	}
 }
 
-/* Its completions would not be seen. */
+/* The completions of such a QP would not be seen. */
 teardown_test(a_qp_with_other_cqs_is_refused)
 {
 	struct mpib_vqp_qp qp[2];
@@ -194,7 +195,7 @@ teardown_test(a_qp_with_other_cqs_is_refused)
 	assert_int_equal(mpib_vqp_destroy(v), 0);
 }
 
-teardown_test(weights_make_1024_without_an_overflow)
+teardown_test(weights_are_scaled_to_1024_without_overflow)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -210,8 +211,8 @@ teardown_test(weights_make_1024_without_an_overflow)
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 }
 
-/* T14: both devices number their QPs alike. */
-teardown_test(t14_equal_numbers_of_two_devices_are_two_qps)
+/* T14: both devices give their QPs the same numbers. */
+teardown_test(t14_qps_of_two_devices_may_have_the_same_number)
 {
 	struct mpib_vqp_qp qp[1];
 	struct mpib_vqp_attr a;
@@ -223,13 +224,13 @@ teardown_test(t14_equal_numbers_of_two_devices_are_two_qps)
 	assert_int_equal(rig_write(&rig, 1, 0, 60000), 0);
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 	assert_int_equal(rig_sent(&rig).wr_id, 1);
-	/* The same QP twice is an error. */
+	/* Passing the same QP twice is an error. */
 	a = attr_of(qp, 1);
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EEXIST);
 }
 
 /* T19, T22, I23 */
-teardown_test(attributes_are_sane_or_refused)
+teardown_test(wrong_attributes_are_refused)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -237,21 +238,24 @@ teardown_test(attributes_are_sane_or_refused)
 
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	a = attr_of(qp, 2);
-	a.cap = 0; /* unlimited would need unlimited receives */
+	/* an unlimited cap would need an unlimited number of receives */
+	a.cap = 0;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.mode = MPIB_VQP_SPRAY; /* without a notify QP */
+	a.mode = MPIB_VQP_SPRAY; /* this mode needs a notify QP */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	a.mode = MPIB_VQP_DQPLB; /* a QP for notices that never come */
+	/* this mode sends no notices, so it needs no QP for them */
+	a.mode = MPIB_VQP_DQPLB;
 	a.notify = qp;
 	a.notifies = 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* more than the receiver can put in order */
+	/* more numbers than the receiver can put in order */
 	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.depth = 2 * MPIB_SEQ_SPAN; /* the same with one number per message */
+	/* the same limit for one number per message */
+	a.depth = 2 * MPIB_SEQ_SPAN;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.depth = 100;
@@ -260,7 +264,7 @@ teardown_test(attributes_are_sane_or_refused)
 	qp[1].device = 1; /* the CQ has no such device */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	qp[1].qp = NULL; /* as ibv_create_qp() returned it */
+	qp[1].qp = NULL; /* as if ibv_create_qp() had returned NULL */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.qp = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other known issues of the design that mpib/vqp.h follows, besides failures
- * (test_vqp_faults.c): allocation, ownership, keys and gathering. Each test
- * fails if the code behaves like that design. The linker redirects malloc and
- * its like to functions here.
+ * (test_vqp_faults.c): allocation, ownership, keys and gather lists. Each test
+ * fails if the code behaves like that design. The linker redirects malloc(),
+ * calloc() and similar functions to these.
  */
 #include <errno.h>
 
@@ -45,7 +45,7 @@ teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		before = allocations;
-		assert_true(before > 0); /* they are seen */
+		assert_true(before > 0); /* such calls are counted */
 		for (uint64_t i = 0; i < 50; i++) {
 			rig_recv(&rig, i);
 			assert_int_equal(rig_write(&rig, i, 0, 100000), 0);
@@ -71,7 +71,7 @@ teardown_test(t21_create_takes_all_qps_or_none)
 	qp[2].qp = &rig.tx.data[0]->qp; /* used by another virtual QP */
 	*attr = (struct mpib_vqp_attr){ .n = 3, .qp = qp, .cap = 4 };
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, attr, &vqp), -EEXIST);
-	attr->n = 2; /* the others are free again */
+	attr->n = 2; /* the other QPs are free again */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, attr, &vqp), 0);
 	memset(qp, 0xff, 3 * sizeof(*qp));
 	memset(attr, 0xff, sizeof(*attr));
@@ -84,7 +84,7 @@ teardown_test(t21_create_takes_all_qps_or_none)
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 }
 
-/* A caller that gets no error believes that the field was used. */
+/* A caller that gets no error believes that the field has an effect. */
 teardown_test(fields_that_would_be_ignored_are_refused)
 {
 	const struct mpib_vsend right = {
@@ -95,7 +95,8 @@ teardown_test(fields_that_would_be_ignored_are_refused)
 	struct mpib_vsend w = right;
 
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
-	w.flags |= IBV_SEND_INLINE; /* its memory would be free immediately */
+	/* the caller could reuse the memory immediately */
+	w.flags |= IBV_SEND_INLINE;
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 	w = right;
 	w.more = true;

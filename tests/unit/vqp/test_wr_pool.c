@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib/wr_pool.h: WRs are initialized when taken, and one call posts a
+/* mpib/wr_pool.h: WRs are initialized when they are taken, and one call posts a
  * chain. */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -55,7 +55,7 @@ fixture_test(a_wr_is_ready_when_taken)
 	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
 }
 
-fixture_test(there_are_4096_and_each_is_taken_once)
+fixture_test(the_pool_has_4096_wrs_and_gives_each_out_once)
 {
 	struct mpib_wr *w, *last = NULL;
 
@@ -71,7 +71,7 @@ fixture_test(there_are_4096_and_each_is_taken_once)
 	assert_ptr_equal(mpib_wr_take(&pool), last);
 }
 
-fixture_test(a_chain_is_one_doorbell_in_order)
+fixture_test(a_chain_is_posted_in_order_by_one_doorbell)
 {
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[5], *bad;
@@ -87,13 +87,13 @@ fixture_test(a_chain_is_one_doorbell_in_order)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wrs, 5);
 	assert_int_equal(chain.n, 0);
-	/* A WR that is posted again ends its new chain. */
+	/* A WR that is posted again must end its new chain. */
 	mpib_wr_chain_add(&chain, w[1]);
 	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
 	assert_int_equal(wrs, 6);
 }
 
-fixture_test(a_chain_goes_behind_another_or_is_the_first)
+fixture_test(a_chain_can_be_appended_to_another_or_to_none)
 {
 	struct mpib_wr_chain all = { 0 }, part[2] = { { 0 }, { 0 } };
 	struct mpib_wr *w[4], *bad;
@@ -111,7 +111,7 @@ fixture_test(a_chain_goes_behind_another_or_is_the_first)
 	assert_int_equal(wrs, 4);
 }
 
-fixture_test(the_first_wr_not_taken_is_named)
+fixture_test(the_first_wr_that_was_refused_is_returned)
 {
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[3], *bad = NULL;
