@@ -14,7 +14,7 @@
 
 static void sums_wrong(const char *whose, const struct sum *sum)
 {
-	sim_fail("%s: %s: %" PRIu64 " are owed, and their owners have %" PRIu64,
+	sim_fail("%s: %s: %" PRIu64 " counted, but the objects have %" PRIu64,
 		 whose, sum->what, sum->owed, sum->have);
 }
 

@@ -20,7 +20,7 @@ TEST(a_word_of_another_generation_is_pending)
 	assert_int_equal(result, 4096);
 }
 
-TEST(results_keep_their_sign_and_the_generation_its_bits)
+TEST(results_keep_their_sign_and_generations_keep_their_bits)
 {
 	static const int32_t results[] = { 0,  1,	  INT32_MAX,
 					   -1, -EMSGSIZE, INT32_MIN };
@@ -41,7 +41,7 @@ TEST(results_keep_their_sign_and_the_generation_its_bits)
 	assert_true(atomic_load(&c.word) == 0x12345678fffffffeull);
 }
 
-TEST(progress_of_another_generation_counts_nothing)
+TEST(progress_of_another_generation_is_ignored)
 {
 	struct mpib_completion c = { 0 };
 	int32_t result;
@@ -110,7 +110,7 @@ TEST(a_rails_report_keeps_all_its_bits)
 	assert_int_equal(r.bytes, 7);
 }
 
-TEST(a_rails_report_of_another_generation_says_nothing)
+TEST(a_rails_report_of_another_generation_is_ignored)
 {
 	const struct mpib_rail_report some = { MPIB_RAIL_POSTED, 1, 1 };
 	struct mpib_completion c = { 0 };
@@ -154,7 +154,7 @@ TEST(stamps_are_times_within_64_ns)
 	assert_int_equal(mpib_completion_time(&c.at.over, turn), turn);
 }
 
-TEST(stamps_leave_the_sizes_of_small_groups)
+TEST(stamps_do_not_overwrite_the_sizes_of_small_groups)
 {
 	struct mpib_completion c = { .size = { 1, 2, 3 } };
 

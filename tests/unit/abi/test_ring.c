@@ -46,7 +46,7 @@ static void pop(struct ring *r, uint64_t i)
 	assert_memory_equal(&d, &want, sizeof(d));
 }
 
-TEST(descriptors_come_out_in_the_order_pushed)
+TEST(descriptors_are_popped_in_the_order_of_their_pushes)
 {
 	struct ring r;
 	struct mpib_desc d;
@@ -101,12 +101,12 @@ static void cross(uint64_t edge)
 	}
 }
 
-TEST(indices_cross_2_to_the_32)
+TEST(indices_are_correct_beyond_2_to_the_32)
 {
 	cross(1ull << 32);
 }
 
-TEST(indices_cross_2_to_the_64)
+TEST(indices_are_correct_beyond_2_to_the_64)
 {
 	cross(0);
 }
@@ -126,7 +126,7 @@ TEST(a_head_that_cannot_be_right_is_refused)
 	assert_int_equal(mpib_ring_room(&r.p, 1), SLOTS);
 }
 
-TEST(a_lying_sequence_is_not_popped)
+TEST(a_descriptor_with_a_wrong_sequence_is_not_popped)
 {
 	struct mpib_desc d;
 	struct ring r;
@@ -139,7 +139,7 @@ TEST(a_lying_sequence_is_not_popped)
 	assert_int_equal(r.c.next, 5);
 }
 
-TEST(only_a_sequence_of_no_producer_is_a_jump)
+TEST(only_a_sequence_that_no_producer_writes_is_a_jump)
 {
 	static const uint64_t wild[] = {
 		5, 7, 6 + SLOTS, 6 + 2 * SLOTS, 6 + (1ull << 31), UINT64_MAX
@@ -179,7 +179,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-TEST(two_threads_lose_and_garble_nothing)
+TEST(two_threads_neither_lose_nor_change_descriptors)
 {
 	pthread_t thread;
 	struct ring r;

@@ -27,7 +27,7 @@ TEST(immediates_of_v2_have_these_bits)
 	assert_int_equal(mpib_imm_v2(0, 0, 7, 0), 0x00000c00);
 }
 
-TEST(every_field_comes_back)
+TEST(every_field_is_decoded_as_it_was_encoded)
 {
 	for (uint32_t slot = 0; slot < 256; slot += 17) {
 		for (uint32_t mask = 0; mask < 4; mask++) {
@@ -62,7 +62,7 @@ TEST(sizes_round_up_to_128_until_the_sentinel)
 	assert_true(MPIB_IMM_SIZEQ_MAX == (512ull << 20) - 256);
 }
 
-TEST(records_lie_as_the_peer_expects)
+TEST(records_have_the_layout_that_the_peer_expects)
 {
 	assert_int_equal(offsetof(struct mpib_cts, rkey), 8);
 	assert_int_equal(offsetof(struct mpib_cts, len), 16);

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-TEST(texts_come_back_as_they_were)
+TEST(addresses_are_printed_as_they_were_parsed)
 {
 	static const char *const text[] = { "10.1.2.3", "::1", "2001:db8::5",
 					    "0.0.0.0" };

@@ -85,7 +85,7 @@ static void until_may(uid_t user, int rc)
 	}
 }
 
-TEST(long_closes_delay_no_caller)
+TEST(closes_that_block_do_not_delay_the_caller)
 {
 	int to[MANY], fd, sock[SOCKETS], pair[2];
 
@@ -127,7 +127,7 @@ static unsigned threads(void)
 }
 
 /* First each close is by another user, then all closes are by one user. */
-TEST(threads_of_all_users_have_a_bound)
+TEST(the_threads_of_all_users_are_limited)
 {
 	const unsigned more = ALL + 8;
 	int to[ALL + 8], last = -1, fd;

@@ -61,7 +61,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	trap.faults++;
 }
 
-TEST(lines_fill_strictly_upwards)
+TEST(lines_are_filled_in_ascending_order)
 {
 	struct sigaction sa = { .sa_sigaction = on_fault,
 				.sa_flags = SA_SIGINFO };
@@ -90,7 +90,7 @@ TEST(lines_fill_strictly_upwards)
 	assert_int_equal(trap.wrong, 0);
 }
 
-TEST(zeroed_words_are_zero_and_nothing_beside_them)
+TEST(zeroing_words_changes_no_byte_beside_them)
 {
 	uint64_t words[18];
 

@@ -33,7 +33,7 @@ static struct report check(const char *variable)
 	return t;
 }
 
-TEST(a_name_that_nothing_reads_is_reported_with_the_nearest)
+TEST(an_unknown_name_is_reported_with_the_nearest_known_name)
 {
 	static const struct {
 		const char *variable, *nearest; /* NULL if it is not reported */
@@ -59,7 +59,7 @@ TEST(a_name_that_nothing_reads_is_reported_with_the_nearest)
 	assert_string_equal(check("MPIB_FRUIT_SALAD=1").nearest, "-");
 }
 
-TEST(every_name_that_is_read_is_known)
+TEST(every_name_that_a_program_reads_is_known)
 {
 	for (unsigned i = 0; mpib_environ_names[i]; i++) {
 		char text[128];
@@ -69,7 +69,7 @@ TEST(every_name_that_is_read_is_known)
 	}
 }
 
-TEST(a_name_without_end_is_cut)
+TEST(a_very_long_name_is_truncated)
 {
 	char text[128];
 
@@ -97,7 +97,7 @@ TEST(variables_that_only_the_proxy_reads_are_listed)
 	assert_string_equal(text, "");
 }
 
-TEST(a_list_without_end_is_cut)
+TEST(a_very_long_list_is_truncated)
 {
 	char *env[201], names[200][40], text[64];
 

@@ -124,7 +124,7 @@ static void damaged_life(void)
 	CHECK(mpib_events_after(last, got, 8, &last) == 1);
 }
 
-TEST(damaged_events_are_left_out)
+TEST(damaged_events_are_skipped)
 {
 	struct stat st;
 	char c;
@@ -150,7 +150,7 @@ static void no_journal_life(void)
 	CHECK(newest() == 1);
 }
 
-TEST(a_file_of_something_else_is_no_journal)
+TEST(a_file_with_other_contents_is_not_used_as_a_journal)
 {
 	static char junk[400000];
 	int fd;
@@ -178,7 +178,7 @@ static void pipe_life(void)
 	CHECK(unlink(path) == 0);
 }
 
-TEST(a_pipe_is_refused_and_stays)
+TEST(a_pipe_is_refused_and_not_removed)
 {
 	unlink(path);
 	live(pipe_life);

@@ -60,7 +60,7 @@ CASE(a_quantile_is_right_to_within_a_quarter)
 	assert_int_equal(mpib_hist_quantile(&c, 1), 10000000);
 }
 
-CASE(an_empty_one_has_no_quantiles)
+CASE(an_empty_histogram_has_no_quantiles)
 {
 	struct mpib_hist_counts c = counts();
 

@@ -43,14 +43,14 @@ static const char *field(const char *key)
 	return json_string_value(json_object_get(line, key));
 }
 
-TEST(text_stays_text)
+TEST(text_lines_are_logged_unchanged)
 {
 	mpib_log_set_json(false);
 	mpib_info("as \"it\" is");
 	assert_string_equal(last, "as \"it\" is");
 }
 
-TEST(a_line_is_an_object)
+TEST(a_line_is_a_json_object)
 {
 	struct tm tm = { 0 };
 	const char *rest;
@@ -71,7 +71,7 @@ TEST(a_line_is_an_object)
 	assert_true(llabs((long long)(timegm(&tm) - time(NULL))) < 86400);
 }
 
-TEST(an_event_has_its_kind)
+TEST(the_line_of_an_event_has_its_kind)
 {
 	mpib_log_set_json(true);
 	mpib_event(MPIB_LOG_ERROR, "rail_down", NULL, "rail %s", "SUP");
@@ -81,7 +81,7 @@ TEST(an_event_has_its_kind)
 }
 
 /* Try all values of the first three bytes of a text. */
-TEST(bytes_that_are_no_utf8_are_replaced)
+TEST(bytes_that_are_not_utf8_are_replaced)
 {
 	char text[8] = "";
 
@@ -103,7 +103,7 @@ TEST(bytes_that_are_no_utf8_are_replaced)
 	}
 }
 
-TEST(a_long_text_is_cut_and_still_an_object)
+TEST(a_long_text_is_truncated_and_still_a_json_object)
 {
 	char text[4096];
 
@@ -124,7 +124,7 @@ static void flood(unsigned n)
 }
 
 /* A peer that causes a warning with each message must not fill the disk. */
-TEST(a_flood_of_one_warning_is_cut)
+TEST(repetitions_of_a_warning_are_limited)
 {
 	mpib_log_set_json(false);
 	now_ns += 1000000000000;

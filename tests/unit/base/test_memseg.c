@@ -16,7 +16,7 @@
 
 #include "test.h"
 
-TEST(the_size_is_sealed)
+TEST(the_size_of_a_segment_is_sealed)
 {
 	struct mpib_memseg a;
 
@@ -90,7 +90,7 @@ TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 }
 
 /* A segment has an open descriptor. A refused segment must leave none. */
-TEST(a_segment_that_is_refused_leaves_nothing_to_end)
+TEST(a_refused_segment_leaves_nothing_to_release)
 {
 	struct mpib_memseg a = { .fd = -1 };
 	struct rlimit most, least;
@@ -109,7 +109,7 @@ TEST(a_segment_that_is_refused_leaves_nothing_to_end)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
-TEST(only_its_creator_opens_a_read_only_segment_for_writing)
+TEST(only_the_creator_can_open_a_read_only_segment_for_writing)
 {
 	struct mpib_memseg a;
 	struct stat st;
@@ -124,7 +124,7 @@ TEST(only_its_creator_opens_a_read_only_segment_for_writing)
 	mpib_memseg_fini(&a);
 }
 
-TEST(attaching_refuses_what_is_not_sealed)
+TEST(attaching_refuses_a_memfd_that_is_not_sealed)
 {
 	struct mpib_memseg seg;
 	int fd[2];
@@ -144,7 +144,7 @@ TEST(attaching_refuses_what_is_not_sealed)
 	close(fd[1]);
 }
 
-TEST(attaching_refuses_what_is_too_small)
+TEST(attaching_refuses_a_memfd_that_is_too_small)
 {
 	struct mpib_memseg a, b;
 
@@ -158,7 +158,7 @@ TEST(attaching_refuses_what_is_too_small)
 	assert_int_equal(mpib_memseg_create(&a, "seg", 0, false), -EINVAL);
 }
 
-TEST(a_limit_of_files_is_an_error_and_no_signal)
+TEST(exceeding_the_file_size_limit_is_an_error_and_not_a_signal)
 {
 	struct rlimit was, less;
 	struct mpib_memseg a;

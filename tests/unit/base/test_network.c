@@ -49,7 +49,7 @@ TEST(an_address_is_in_one_of_the_networks_or_not)
 	assert_false(has("2001:db8::1"));
 }
 
-TEST(no_list_is_no_limit)
+TEST(an_empty_list_contains_every_address)
 {
 	assert_int_equal(parse(""), 0);
 	assert_true(has("10.1.2.3") && has("::1"));
@@ -78,7 +78,7 @@ TEST(a_bad_network_is_refused)
 	assert_int_equal(parse(many), -EINVAL);
 }
 
-TEST(an_own_address_brings_its_interfaces_network)
+TEST(an_own_address_adds_the_network_of_its_interface)
 {
 	struct in6_addr own;
 
@@ -112,7 +112,7 @@ static FILE *table(const char *text)
 
 /* 10.1.0.0/16 is on the rail's link. 10.0.0.0/8 and 172.16.0.0/12 are behind
  * its router. There are also a default route and networks of other rails. */
-TEST(routes_through_the_interface_bring_their_networks)
+TEST(routes_through_the_interface_add_their_networks)
 {
 	FILE *f = table(
 		"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask"
@@ -135,7 +135,7 @@ TEST(routes_through_the_interface_bring_their_networks)
 
 /* The node's own address is listed first, then the networks behind its
  * router. */
-TEST(an_aggregate_is_more_than_the_network_at_its_start)
+TEST(an_aggregate_is_added_beside_a_network_with_the_same_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
 			"rail0 0000000A 0100000A 0003 0 0 0 000000FF 0 0 0\n"
@@ -150,7 +150,7 @@ TEST(an_aggregate_is_more_than_the_network_at_its_start)
 	assert_int_equal(list.n, 2);
 }
 
-TEST(routes_of_ipv6_bring_their_networks)
+TEST(routes_of_ipv6_add_their_networks)
 {
 	static const char none[] = "00000000000000000000000000000000 00 "
 				   "fd010000000000000000000000000001 00000400 "

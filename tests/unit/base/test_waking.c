@@ -14,7 +14,7 @@ static bool call(struct mpib_waking *w, uint64_t ns)
 	return mpib_waking_end(w, began);
 }
 
-TEST(a_client_that_wakes_few_is_served)
+TEST(a_client_whose_calls_wake_few_waiters_is_served)
 {
 	struct mpib_waking w = { 0 };
 
@@ -24,7 +24,7 @@ TEST(a_client_that_wakes_few_is_served)
 
 /* In the first case all calls take long, in the second case every second
  * one. */
-TEST(a_client_that_wakes_many_is_not_served)
+TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
 	unsigned n = 0;

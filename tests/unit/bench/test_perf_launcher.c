@@ -34,7 +34,7 @@ static void assert_rank(const struct perf_options *opt, int rank, int size,
 	assert_in_range(opt->port, 20000, 29999);
 }
 
-TEST(each_launcher_says_rank_size_and_where_rank_0_is)
+TEST(each_launcher_gives_the_rank_the_size_and_the_host_of_rank_0)
 {
 	struct perf_options opt;
 
@@ -59,7 +59,7 @@ TEST(each_launcher_says_rank_size_and_where_rank_0_is)
 	assert_rank(&opt, 1, 2, "h");
 }
 
-TEST(a_launcher_says_which_of_its_hosts_ranks_it_is)
+TEST(a_launcher_gives_the_number_of_the_rank_on_its_host)
 {
 	static const struct {
 		const char *env;
@@ -125,7 +125,7 @@ TEST(ranks_of_mpirun_and_torchrun_inherit_sruns_variables)
 	assert_rank(&opt, 9, 16, "a2");
 }
 
-TEST(jobs_on_a_host_have_their_ports)
+TEST(jobs_on_the_same_host_use_different_ports)
 {
 	struct perf_options one, other;
 
@@ -135,7 +135,7 @@ TEST(jobs_on_a_host_have_their_ports)
 	assert_true(one.job != other.job);
 }
 
-TEST(a_single_process_is_no_rank)
+TEST(a_single_process_is_not_a_rank)
 {
 	/* The last environment is that of a batch job's script, which has no
 	 * other ranks. */
@@ -180,7 +180,7 @@ TEST(a_bad_rank_is_refused)
 		assert_int_equal(find(&opt, bad[i]), -EINVAL);
 }
 
-TEST(the_first_host_of_a_list)
+TEST(the_first_host_of_a_list_is_found)
 {
 	static const char *const list[][2] = {
 		{ "a", "a" },

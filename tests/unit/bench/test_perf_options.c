@@ -34,7 +34,7 @@ static enum perf_parse parse_check(struct perf_options *opt, const char *words)
 	return parse_all(opt, "check|a|b|--plugin|none.so", words);
 }
 
-TEST(sizes_are_digits_and_at_most_a_suffix)
+TEST(sizes_are_digits_with_at_most_one_suffix)
 {
 	static const char *const bad[] = { "",	   " ",	  "4 ",	 " 4",	"4\n",
 					   "+4",   "-4",  "4KB", "4K ", "K",
@@ -97,7 +97,7 @@ TEST(a_bad_value_is_refused)
 	}
 }
 
-TEST(a_maximum_that_is_given_is_the_maximum)
+TEST(a_given_maximum_replaces_the_default_one)
 {
 	struct perf_options opt;
 
@@ -117,7 +117,7 @@ TEST(a_maximum_that_is_given_is_the_maximum)
 	perf_options_free(&opt);
 }
 
-TEST(check_refuses_what_it_could_not_judge)
+TEST(check_refuses_options_that_it_cannot_check)
 {
 	static const char *const bad[] = { "--check|0", "-c|0", "--group|2",
 					   "--early-completion",
@@ -158,7 +158,7 @@ TEST(a_given_value_replaces_the_default)
 	perf_options_free(&opt);
 }
 
-TEST(times_are_seconds)
+TEST(times_are_given_in_seconds)
 {
 	struct perf_options opt;
 
@@ -173,7 +173,7 @@ TEST(times_are_seconds)
 	perf_options_free(&opt);
 }
 
-TEST(an_environment_is_of_a_node_or_of_all)
+TEST(an_environment_variable_is_for_one_node_or_for_all)
 {
 	struct perf_options opt;
 

@@ -73,7 +73,7 @@ static void down(struct mpib_fence *f)
 	mpib_fence_replayed(f);
 }
 
-TEST(a_rail_comes_back_healthy_held_and_probed_at_both_ends)
+TEST(a_rail_returns_after_a_hold_down_and_probes_at_both_ends)
 {
 	struct mpib_fence f;
 
@@ -91,7 +91,7 @@ TEST(a_rail_comes_back_healthy_held_and_probed_at_both_ends)
 }
 
 /* Epochs may wrap, so no epoch is special. */
-TEST(a_rail_comes_back_in_whatever_epoch)
+TEST(a_rail_returns_in_any_epoch)
 {
 	struct mpib_fence f;
 
@@ -107,7 +107,7 @@ TEST(a_rail_comes_back_in_whatever_epoch)
 			 MPIB_FENCE_CONNECT);
 }
 
-TEST(an_offer_that_came_early_is_kept)
+TEST(an_offer_that_arrived_early_is_kept)
 {
 	struct mpib_fence f;
 
@@ -117,7 +117,7 @@ TEST(an_offer_that_came_early_is_kept)
 			 MPIB_FENCE_RECONNECT | MPIB_FENCE_CONNECT);
 }
 
-TEST(a_fault_while_it_comes_back_ends_that_attempt)
+TEST(a_fault_while_a_rail_returns_ends_the_attempt)
 {
 	struct mpib_fence f;
 
@@ -230,7 +230,7 @@ TEST(only_unseen_stripes_of_the_rail_are_lost)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, true, 0, false), 1);
 }
 
-TEST(held_stripes_are_lost_though_the_rail_acknowledged_them)
+TEST(held_stripes_are_lost_even_if_the_rail_acknowledged_them)
 {
 	struct mpib_stripes c;
 
@@ -252,7 +252,7 @@ TEST(held_stripes_are_lost_though_the_rail_acknowledged_them)
 	assert_int_equal(c.lost, 0);
 }
 
-TEST(a_chunk_follows_the_rail_it_was_posted_on_again)
+TEST(a_reposted_chunk_belongs_to_its_new_rail)
 {
 	struct mpib_stripes c;
 

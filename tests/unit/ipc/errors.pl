@@ -1,15 +1,16 @@
 #!/usr/bin/env perl
-# errors.pl HEADERS... PAGES... -- SOURCES... -- OTHERS...: of each function of the
-# headers,
+# errors.pl HEADERS... PAGES... -- SOURCES... -- OTHERS...: check the documented errors
+# of each function of the headers:
 #
-#   what it makes, by mpib_fail() or where there is none by return, itself or in
-#   what it calls, is listed at its declaration or, for all, at a header's top;
-#   what is listed there is named in what it calls, or in OTHERS, whose answers it
-#   passes on;
-#   its page of section 3 lists the same.
+#   An error that the function makes is listed at its declaration or, for all
+#   functions, at the top of the header. mpib_fail() makes it, or a return in a
+#   function that does not call mpib_fail(). Calls count, too.
+#   An error that is listed is made by a function that it calls, or by OTHERS, whose
+#   answers it passes on.
+#   Its page of section 3 lists the same errors.
 #
-# A comment is about the declarations from there to the next empty line, and about
-# the functions that it names in "Errors of a() and b():".
+# A comment is for the declarations from there to the next empty line, and for the
+# functions that it names in "Errors of a() and b():".
 use strict;
 use warnings;
 
@@ -21,7 +22,8 @@ for (@ARGV) {
 my ($documents, $sources, $others) = @files;
 my @headers = grep { /\.h$/ } @$documents;
 my @pages = grep { !/\.h$/ } @$documents;
-# Of connect(2), as mpib_attach() says, and of ftruncate(2) in the proxy.
+# From connect(2), as mpib_attach() documents, and from ftruncate(2) in the
+# proxy.
 my %passed = map { $_ => 1 } qw(EACCES ENOENT ECONNREFUSED EFBIG);
 my $bad = 0;
 

@@ -58,7 +58,7 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 		      f->pidfd < 0 ? 4 : 5);
 }
 
-/* Device d is called dev-d; only its first rail has another name. */
+/* Device d is called dev-d. Only its first rail has another name. */
 static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
@@ -94,7 +94,7 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
-/* Keep the whole message and signal that it came. */
+/* Keep the whole message, and signal that it arrived. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
@@ -169,7 +169,7 @@ static int refusal(const struct fake_proxy *f, uint32_t type)
 		return atomic_load(&f->refuse_reg);
 	case MPIB_CTL_LISTEN:
 		return atomic_load(&f->refuse_listen);
-	case MPIB_CTL_ACCEPT: /* the accept's listener was refused */
+	case MPIB_CTL_ACCEPT: /* the listener of the accept was refused */
 		return atomic_load(&f->refuse_listen) ? -ENOENT : 0;
 	case MPIB_CTL_RESUME:
 		return atomic_load(&f->refuse_resume);
@@ -265,7 +265,7 @@ static void hear(struct fake_proxy *f)
 	}
 }
 
-/* Serve one client after the other, until stopped. */
+/* Serve one client after the other until stopped. */
 static void *run(void *arg)
 {
 	struct fake_proxy *f = arg;
@@ -285,7 +285,7 @@ static void *run(void *arg)
 			return NULL;
 		if (held)
 			sched_yield();
-		/* Also if the message came after the wake-up. */
+		/* This also holds if the message arrived after the wake-up. */
 		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
 		hear(f);

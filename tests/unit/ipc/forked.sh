@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# forked.sh CLIENT_H TEST_ATTACH_C: the test of a forked child makes every
-# call, so that a new call cannot be forgotten.
+# forked.sh CLIENT_H TEST_ATTACH_C: check that the test of a forked child makes
+# every call. A new call can then not be forgotten.
 set -eu
 . "$(dirname "$0")/../../support/lines.sh"
 
@@ -13,7 +13,7 @@ while read -r name; do
 	esac
 	sed -n '/^static int ask_of_the_parents/,/^static void/p' "$2" |
 		has "[^_a-z]$name(" && continue
-	echo "$name(): not tried in a forked child"
+	echo "$name(): not tested in a forked child"
 	bad=1
 done < <(grep -oE '^[a-z].*[ *]mpib_[a-z_]+\(' "$1" | grep -v typedef |
 	grep -oE 'mpib_[a-z_]+\(' | tr -d '(' | sort -u)

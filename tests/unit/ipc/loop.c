@@ -3,7 +3,7 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would shadow c there. */
+/* cmocka's headers would hide c inside them. */
 #include "loop.h"
 #include "test.h"
 
@@ -86,7 +86,8 @@ struct mpib_request *send_at(size_t off, size_t size, int tag)
 {
 	struct mpib_request *r = NULL;
 
-	/* The request is NULL while the helper thread has the client's lock. */
+	/* While the helper thread has the client's lock, the request is
+	 * NULL. */
 	for (unsigned i = 0; !r && i < YIELDS; i++) {
 		assert_int_equal(
 			mpib_isend(tx, from + off, size, tag, from_region, &r),
@@ -134,7 +135,7 @@ int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)
 	return rc;
 }
 
-/* Wait until the library has noticed: the test must not find the old
+/* Wait until the library has noticed. Otherwise the test would find the old
  * connection. */
 void dies(void)
 {
@@ -157,7 +158,7 @@ void until(uint32_t type, unsigned times)
 		sched_yield();
 }
 
-/* The connection continues by the work of its own thread. */
+/* The connection continues when its own thread does some work. */
 void goes_on(struct mpib_conn *conn)
 {
 	while (mpib_conn_goes_on(conn) != 1)

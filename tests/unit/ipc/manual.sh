@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# manual.sh HEADERS... PAGES...: each function of the headers is named by one page of
-# section 3, no page names another, and each error of the headers is documented.
+# manual.sh HEADERS... PAGES...: check that exactly one page of section 3
+# documents each function of the headers, that no page names another function,
+# and that each error of the headers is documented.
 set -eu
 header=()
 while [[ $1 == *.h ]]; do
@@ -18,12 +19,12 @@ done | sort)
 for f in $declared; do
 	n=$(grep -cx "$f" <<<"$named" || true)
 	[ "$n" -eq 1 ] && continue
-	echo "$f() is declared in ${header[*]} and named by $n pages"
+	echo "$f() is declared in ${header[*]} and documented by $n pages"
 	bad=1
 done
 for f in $named; do
 	grep -qx "$f" <<<"$declared" && continue
-	echo "$f() is named by a page and not declared in ${header[*]}"
+	echo "$f() is documented by a page and not declared in ${header[*]}"
 	bad=1
 done
 for e in $(grep -ohE -- '-E[A-Z0-9]+' "${header[@]}" | sort -u); do

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs of sends and receives that complete on a transport that
- * accepts a send only if the oldest unanswered receive wants its tag (NCCL's
- * net_ib). Each program runs on a model of that transport first, then on the
- * client library with a model of the shard. It must complete on both, for any
- * number of tags, any size of groups, and any extra sends that no receive
- * matches. The sends of a tag keep their order.
+ * Random programs of sends and receives that complete on NCCL's net_ib. That
+ * transport accepts a send only if the oldest unanswered receive has its tag.
+ * Each program runs first on a model of that transport, then on the client
+ * library with a model of the shard. It must complete on both, for any number
+ * of tags, any size of groups, and any extra sends that no receive matches. The
+ * sends of a tag must keep their order.
  */
 #include <string.h>
 
@@ -19,31 +19,33 @@
 #define AHEAD 32 /* most receives posted and unanswered */
 #define SLOTS 64 /* buffers that the sender's proxy may know */
 #define RANGES 64 /* ranges that the shard accepts */
-#define OUTSTANDING 256 /* sends of one connection that net_ib allows */
-#define NOBODY TAGS /* tags from here on match no receive */
-#define UNWANTED 400 /* the most sends with such tags */
+#define OUTSTANDING 256 /* most sends of a connection that net_ib allows */
+#define NOBODY TAGS /* this tag and higher ones match no receive */
+#define UNWANTED 400 /* most sends with such tags */
 #define ROUNDS 20000 /* rounds without an answer that count as a hang */
 
-/* The program's next step after a send that was not accepted. */
+/* What the program does after a send that was not accepted. */
 enum order {
-	ANY_TAG, /* a send with another, random tag */
-	TAG_BY_TAG, /* sends of the same tag while possible, then of the next */
-	INSISTS, /* the same send again, in the order of the receives */
+	ANY_TAG, /* try a send with another, random tag */
+	/* try sends of the same tag while possible, then of the next tag */
+	TAG_BY_TAG,
+	/* try the same send again; sends have the order of the receives */
+	INSISTS,
 	ORDERS
 };
 
 struct program {
 	enum order order;
 	unsigned tags, receives, sends;
-	/* Most outstanding sends. INSISTS: in total; otherwise: per tag. */
+	/* Most outstanding sends, in total for INSISTS, otherwise per tag. */
 	unsigned most;
-	unsigned unwanted; /* extra sends that are offered */
-	unsigned n[RECEIVES]; /* buffers */
+	unsigned unwanted; /* number of extra sends */
+	unsigned n[RECEIVES]; /* number of buffers */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
-	int list[SENDS]; /* the tags in the order of INSISTS */
-	unsigned of[TAGS]; /* sends by tag */
-	size_t size; /* most bytes of a send; 0: all are empty */
-	bool mixed; /* some are empty */
+	int list[SENDS]; /* for INSISTS: the tags in their order */
+	unsigned of[TAGS]; /* number of sends by tag */
+	size_t size; /* most bytes of a send; 0 means that all are empty */
+	bool mixed; /* some sends are empty */
 };
 
 static unsigned seed;
@@ -82,9 +84,9 @@ static void draw_program(struct program *p)
 
 /* The state of the receives, used by both models. */
 static const struct program *prog;
-static unsigned answered,
-	head_taken; /* receives; one bit per filled buffer of the next one */
-static unsigned posted; /* receives */
+/* Receives answered, and one bit per filled buffer of the next one. */
+static unsigned answered, head_taken;
+static unsigned posted; /* receives that are posted */
 
 /* Return the buffer of the oldest unanswered receive that a send with this tag
  * fills, or -1. */
@@ -108,10 +110,10 @@ static void take(int k)
 	}
 }
 
-/* A transport as the program sees it. */
+/* A transport as a program uses it. */
 struct net {
-	bool (*send)(int tag); /* false: not accepted */
-	/* Count the completed sends by tag; sooner or later all of them. */
+	bool (*send)(int tag); /* returns false if the send is not accepted */
+	/* counts completed sends by tag, and eventually all of them */
 	void (*test)(void);
 	void (*turn)(void);
 };
@@ -145,18 +147,19 @@ static void ib_test(void)
 	}
 }
 
-/* The model of the shard and of a receiver that tests immediately. */
+/* The model of the shard, and of a receiver that tests immediately. */
 static struct mpib_desc range[RANGES];
 static unsigned ranges;
-static uint8_t filling[MPIB_REQUESTS]; /* by slot; 1: matched to a receive */
+/* by slot; 1 means that it is matched to a receive */
+static uint8_t filling[MPIB_REQUESTS];
 static struct mpib_desc flying[4096];
 static unsigned first_flying, last_flying;
 static struct mpib_request *out[2048];
 static int tag_of[2048];
 static unsigned outs, unwanted_out;
 
-/* Sizes of the sends of a tag in the order of their posts, and how many of them
- * are matched. */
+/* Sizes of the sends of each tag in the order of their posts, and the number of
+ * them that are matched. */
 static uint32_t size_of[TAGS][SENDS];
 static unsigned posted_of[TAGS], taken_of[TAGS];
 
@@ -176,7 +179,7 @@ static void drop_range(unsigned i)
 	memmove(&range[i], &range[i + 1], (--ranges - i) * sizeof(range[0]));
 }
 
-/* Post the first range that can be posted; false: none can. */
+/* Post the first range that can be posted. Return false if none can. */
 static bool post_one(void)
 {
 	for (unsigned i = 0; i < ranges; i++) {
@@ -206,7 +209,7 @@ static void tell_wants(void)
 	unsigned n = 0;
 
 	if (answered == posted || !ranges)
-		return; /* without a range the shard checks no CTS */
+		return; /* without a range the shard does not check for a CTS */
 	for (unsigned k = 0; k < prog->n[answered]; k++) {
 		if (!(head_taken & 1u << k))
 			tag[n++] = prog->tag[answered][k];
@@ -293,7 +296,7 @@ static void mpib_over(void)
 static const struct net ib = { ib_send, ib_test, post_receives };
 static const struct net mpib = { mpib_send, mpib_over, mpib_turn };
 
-/* The program's progress. */
+/* How far the program is. */
 static unsigned sent, sent_of[TAGS], tag_now;
 
 static bool offer(const struct net *net, int tag)
@@ -342,7 +345,7 @@ static void offer_unwanted(const struct net *net)
 	}
 }
 
-/* Run the program. It tests only when it may send no more or has sent all. */
+/* Run the program. It tests only when it may send no more, or has sent all. */
 static void run(const struct net *net, unsigned number)
 {
 	unsigned idle = 0, before = 0;
@@ -370,7 +373,7 @@ static void run(const struct net *net, unsigned number)
 	}
 }
 
-TEST_OF(any_program_that_net_ib_completes_is_completed, loop_start, loop_stop)
+TEST_OF(any_program_that_net_ib_completes_also_completes_here, loop_start, loop_stop)
 {
 	static struct program p;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a client: attach, the proxy's death, fork(). */
+/* The life of a client: attach, the death of its proxy, and fork(). */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,8 +18,9 @@
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-/* A caller that gives up half way and does not check its pointers does this. */
-CASE(closing_nothing_is_nothing)
+/* A caller that gives up half way and does not check its pointers makes such
+ * calls. */
+CASE(closing_a_null_pointer_has_no_effect)
 {
 	attach();
 	mpib_close(NULL);
@@ -30,7 +31,7 @@ CASE(closing_nothing_is_nothing)
 	assert_int_equal(mpib_alive(c), 0);
 }
 
-CASE(attaching_learns_the_node)
+CASE(attaching_returns_the_nodes_properties)
 {
 	struct mpib_device_info device;
 	struct mpib_node_info info;
@@ -56,7 +57,7 @@ static void set_up_hello(int refuse, uint32_t version, uint32_t part, bool mute)
 	pthread_mutex_unlock(&f->lock);
 }
 
-CASE(attach_errors_say_socket_and_remedy)
+CASE(errors_of_attach_name_the_socket_and_a_remedy)
 {
 	struct mpib_attach_opts nowhere = { .run_dir = "/nonexistent" };
 
@@ -84,7 +85,7 @@ static struct fake_proxy *impostor(uid_t uid)
 {
 	struct fake_proxy *other;
 
-	/* Changes the uid of this thread only. */
+	/* This call changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 	other = fake_proxy_beside(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -108,7 +109,8 @@ CASE(a_socket_that_others_can_replace_is_not_trusted)
 	assert_int_equal(chown(f->dir, 61002, (gid_t)-1), 0);
 	assert_int_equal(fake_attach(f, &c), -EACCES);
 	assert_non_null(strstr(mpib_strerror(), "belongs to uid 61002"));
-	/* A user may serve its own directory, and one where root allowed it. */
+	/* A user may listen in its own directory, and in one where root allowed
+	 * it. */
 	assert_int_equal(chown(f->dir, 61001, (gid_t)-1), 0);
 	attach();
 	mpib_detach(c);
@@ -165,7 +167,7 @@ CASE(a_signal_does_not_end_the_wait_for_a_busy_proxy)
 	rmdir(dir);
 }
 
-CASE(an_answer_is_awaited_as_long_as_the_proxy_said)
+CASE(an_answer_is_awaited_for_as_long_as_the_proxy_announced)
 {
 	struct mpib_listener *l;
 	struct mpib_handle handle;
@@ -178,7 +180,7 @@ CASE(an_answer_is_awaited_as_long_as_the_proxy_said)
 	assert_non_null(strstr(mpib_strerror(), "client.answer"));
 }
 
-CASE(a_dead_proxy_is_noticed_by_who_waits)
+CASE(a_waiting_caller_notices_that_the_proxy_died)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;
@@ -200,8 +202,8 @@ CASE(a_dead_proxy_is_noticed_by_who_waits)
 	mpib_close(conn);
 }
 
-/* A process that closed its connection may still act until it has ended. */
-CASE(a_proxy_that_hung_up_is_told_from_one_that_ended)
+/* A process that closed its connection may still act until it exits. */
+CASE(the_error_tells_a_hang_up_from_the_end_of_the_proxy)
 {
 	pid_t pid = fork();
 
@@ -226,7 +228,7 @@ static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 }
 
-/* Return whether a query about the parent's region, listener or request has a
+/* Return whether a query about the parent's region, listener or request has the
  * wrong result. */
 static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
@@ -287,7 +289,7 @@ static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 	return wrong;
 }
 
-CASE(a_forked_child_is_refused_and_the_parent_goes_on)
+CASE(a_forked_child_is_refused_and_the_parent_continues)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;

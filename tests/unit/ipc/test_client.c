@@ -11,7 +11,7 @@
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-CASE(connecting_shows_in_the_state_word)
+CASE(the_state_word_shows_the_progress_of_a_connect)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_listener *l;
@@ -112,8 +112,8 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t off);
 
-/* The range where mmap() of this thread, but not of the proxy, places its
- * mappings. */
+/* The address range in which this thread's mmap() calls, but not the proxy's,
+ * place their mappings. */
 static _Thread_local void *maps_at;
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
@@ -126,9 +126,9 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 	return __real_mmap(addr, len, prot, flags, fd, off);
 }
 
-/* The caller that forgot mpib_dereg() is not the caller that registers
- * later. */
-CASE(freed_memory_is_no_part_of_a_later_region)
+/* The caller that forgot mpib_dereg() may be another than the one that
+ * registers later. */
+CASE(freed_memory_is_not_part_of_a_later_region)
 {
 	struct mpib_region *forgotten, *region;
 	struct mpib_request *r;
@@ -151,7 +151,7 @@ CASE(freed_memory_is_no_part_of_a_later_region)
 		assert_int_equal(mpib_isend(conn, plain, 700, 3, region, &r),
 				 0);
 	assert_int_equal(mpib_dereg(region), 0);
-	/* Nor memory of another pool at the same address. */
+	/* Nor is memory of another pool at the same address a part of it. */
 	maps_at = plain;
 	mem = mpib_mem_alloc(c, 8192);
 	maps_at = NULL;
@@ -164,7 +164,7 @@ CASE(freed_memory_is_no_part_of_a_later_region)
 	mpib_close(conn);
 }
 
-/* mpib_reg() reports memory that cannot be registered, not a later
+/* mpib_reg() itself reports memory that cannot be registered, not a later
  * connection. */
 CASE(impossible_memory_is_refused)
 {
@@ -186,7 +186,7 @@ CASE(impossible_memory_is_refused)
 	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
 }
 
-/* In the connection's client, the handle and offset name other memory. */
+/* For the connection's client, the handle and offset name other memory. */
 CASE(a_region_of_another_client_is_refused)
 {
 	static char plain[8192];
@@ -215,7 +215,7 @@ CASE(a_region_of_another_client_is_refused)
 	fake_proxy_stop(there);
 }
 
-CASE(an_end_goes_one_way)
+CASE(an_end_is_for_one_direction)
 {
 	struct mpib_handle h;
 	struct mpib_listener *l;
@@ -245,7 +245,7 @@ CASE(an_end_goes_one_way)
 	assert_non_null(r);
 }
 
-CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
+CASE(a_flush_without_room_or_of_other_memory_is_refused)
 {
 	static char memory[8192];
 	struct fake_proxy *there = fake_proxy_start();
@@ -268,7 +268,7 @@ CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
 	assert_int_equal(mpib_ready(rx), 1);
 	fake_conn_open(f, 0);
 	assert_int_equal(mpib_iflush(rx, memory, host, &more), 0);
-	assert_null(more); /* nothing to flush */
+	assert_null(more); /* there is nothing to flush */
 	for (unsigned round = 1; round < 4; round++) {
 		for (unsigned i = 0; i < 256; i++) {
 			assert_int_equal(
@@ -298,7 +298,7 @@ CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
 		-EFAULT);
 }
 
-static unsigned waits; /* waits of the test's thread for the proxy */
+static unsigned waits; /* how often the test's thread waited for the proxy */
 static _Atomic pthread_t tester;
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -311,7 +311,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	return __real_poll(p, n, timeout);
 }
 
-/* The connection failed, and the proxy reports the reason late. */
+/* The connection failed, and the proxy reports the reason only later. */
 CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 {
 	struct mpib_request *r, *next;
@@ -339,7 +339,7 @@ CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 		sched_yield();
 	}
 	assert_int_equal(waits, 0);
-	/* The first question and its answer count; there is no second one. */
+	/* Only the first query was sent, and there was no second one. */
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_WHY]), 1 + 1);
 	assert_int_equal(rc, -ECONNRESET);
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that answers late, or whose answer cannot be received. The client
- * waits for the proxy once, and releases what the proxy has created meanwhile.
- * Time does not pass in these tests: a wait for a stopped proxy ends
- * immediately and is counted.
+ * waits for the proxy once, and then releases what the proxy has created
+ * meanwhile. In these tests a wait for a stopped proxy ends immediately and is
+ * only counted.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #define ANSWER_MS 60000
 
-static unsigned waited; /* ms of waits for a stopped proxy */
+static unsigned waited; /* ms of the counted waits */
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -64,8 +64,8 @@ static unsigned asked(enum mpib_control_type type)
 	return atomic_load(&f->asked[type]);
 }
 
-/* Run the client's helper until the proxy was asked n times; fail after a
- * minute. */
+/* Run the client's helper until the proxy has received n requests of this type.
+ * Fail after a minute. */
 static void until_asked(enum mpib_control_type type, unsigned n)
 {
 	time_t end = time(NULL) + 60;
@@ -82,7 +82,7 @@ static void until_asked(enum mpib_control_type type, unsigned n)
 
 #define CASE(name) TEST_OF(name, begin, stop)
 
-CASE(a_proxy_that_stands_still_is_waited_for_once)
+CASE(the_client_waits_for_a_stopped_proxy_only_once)
 {
 	struct mpib_conn *conn[8];
 	struct mpib_listener *l;
@@ -100,15 +100,16 @@ CASE(a_proxy_that_stands_still_is_waited_for_once)
 	for (unsigned i = 0; i < 8; i++)
 		mpib_close(conn[i]);
 	mpib_close_listen(l);
-	/* A fence that did not happen is not reported. */
+	/* The fence did not happen, so it must not be reported. */
 	assert_int_equal(mpib_dereg(r), -ETIMEDOUT);
 	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
 	assert_in_range(waited, 1, ANSWER_MS);
-	/* The proxy receives all requests after it continues. */
+	/* When the proxy continues, it receives all requests. */
 	atomic_store(&f->hold, false);
 	until_asked(MPIB_CTL_CLOSE, 8);
 	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
-	until_asked(MPIB_CTL_DEREG, 2); /* with the memory's own */
+	/* one of them is for the memory itself */
+	until_asked(MPIB_CTL_DEREG, 2);
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 1);
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
 }
@@ -146,7 +147,7 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-CASE(objects_that_are_made_too_late_are_undone)
+CASE(objects_that_are_made_too_late_are_released)
 {
 	struct mpib_listener *l;
 	struct mpib_handle h;
@@ -168,7 +169,7 @@ CASE(objects_that_are_made_too_late_are_undone)
 	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
 }
 
-CASE(an_answer_whose_descriptor_finds_no_room_costs_that_call)
+CASE(an_answer_whose_descriptor_is_lost_fails_only_that_call)
 {
 	struct mpib_conn *conn = connected();
 	struct rlimit was, now;
@@ -178,8 +179,8 @@ CASE(an_answer_whose_descriptor_finds_no_room_costs_that_call)
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	/* The fake proxy is in the same process: it creates the memory with the
-	 * last free descriptor. */
+	/* The fake proxy is in the same process, so the last free descriptor is
+	 * used when it creates the memory. */
 	now.rlim_cur = (rlim_t)next + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);

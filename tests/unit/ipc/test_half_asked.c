@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next proxy answers the helper's requests late, or refuses one: the other
- * connections continue there.
+ * The next proxy answers the helper's requests late or refuses one. The other
+ * connections must continue there.
  */
 #include <errno.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would shadow c there. */
+/* cmocka's headers would hide c inside them. */
 #include "loop.h"
 #include "test.h"
 
@@ -18,7 +18,7 @@ static int start(void **state)
 	return loop_start_with(state, 600000, 20);
 }
 
-/* The helper gave up waiting for that answer. */
+/* Wait until the helper has given up waiting for that answer. */
 static void until_late(struct mpib_conn *conn)
 {
 	bool late = false;
@@ -34,8 +34,8 @@ static void until_late(struct mpib_conn *conn)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* A second attach would close the connection at its peer. */
-CASE(a_proxy_that_answers_late_is_asked_once)
+/* A second attach would make the peer close the connection. */
+CASE(a_proxy_that_answers_late_gets_each_request_once)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO),
 		 connects = asked(MPIB_CTL_CONNECT),
@@ -66,7 +66,7 @@ CASE(a_proxy_that_answers_late_is_asked_once)
 	assert_int_equal(f->resume.number, 2);
 }
 
-CASE(a_listener_closed_before_its_late_answer_is_closed_there)
+CASE(a_listener_closed_before_its_answer_is_closed_at_the_proxy)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE_LISTEN);
 	struct mpib_listener *listener;
@@ -89,7 +89,7 @@ CASE(a_listener_closed_before_its_late_answer_is_closed_there)
 	goes_on(tx);
 }
 
-CASE(a_late_refusal_is_told)
+CASE(a_late_refusal_is_reported)
 {
 	int rc = 0;
 
@@ -106,7 +106,7 @@ CASE(a_late_refusal_is_told)
 	goes_on(tx);
 }
 
-CASE(a_listener_that_is_refused_fails_its_accepts_alone)
+CASE(a_refused_listener_fails_only_its_own_accepts)
 {
 	struct mpib_handle handle;
 	struct mpib_listener *listener;

@@ -22,7 +22,7 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would shadow c there. */
+/* cmocka's headers would hide c inside them. */
 #include "loop.h"
 #include "test.h"
 
@@ -59,8 +59,8 @@ static struct mpib_request *may_send(int rc_wanted)
 
 #define CASE(name) TEST_OF(name, loop_start_mortal, loop_stop)
 
-/* The thread did not run in between. */
-CASE(a_proxy_that_no_thread_saw_changes_nothing)
+/* The connection's thread did not run in between. */
+CASE(a_proxy_that_no_thread_used_changes_no_connection)
 {
 	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
 
@@ -81,7 +81,7 @@ CASE(a_proxy_that_no_thread_saw_changes_nothing)
 		fake_turn(f, rx->index, rx->index, 0);
 }
 
-CASE(a_hang_up_alone_is_not_the_end)
+CASE(a_hang_up_without_an_exit_is_not_the_end_of_the_proxy)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO);
 	struct mpib_request *r = recv_at(0, 1000);
@@ -92,7 +92,7 @@ CASE(a_hang_up_alone_is_not_the_end)
 		assert_int_equal(mpib_alive(c), 0);
 		assert_false(is_over(r));
 	}
-	/* It may still write a completion word, which counts. */
+	/* The proxy may still write a completion word, and that word counts. */
 	end_as(1, r, 9);
 	fake_proxy_end(f);
 	fake_proxy_return(f);
@@ -102,7 +102,7 @@ CASE(a_hang_up_alone_is_not_the_end)
 	assert_true(is_over(r));
 }
 
-CASE(a_client_that_was_hung_up_on_for_good_ends)
+CASE(a_client_fails_if_its_proxy_hung_up_for_good)
 {
 	atomic_store(&f->reply->ended, 1);
 	dies();
@@ -119,7 +119,7 @@ static _Atomic bool refuse_poll;
 int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 
-/* Only the helper waits for five descriptors. */
+/* Only the helper waits for five descriptors, so only its calls fail. */
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
 	if (n == 5 && atomic_load(&refuse_poll)) {
@@ -129,7 +129,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 	return __real_poll(p, n, ms);
 }
 
-CASE(a_helper_that_cannot_wait_says_why)
+CASE(a_helper_that_cannot_wait_reports_the_reason)
 {
 	dies();
 	stops(tx);
@@ -147,7 +147,7 @@ static int start_short(void **state)
 	return loop_start_with(state, 30, 0);
 }
 
-TEST_OF(after_the_grace_the_error_says_what_was_waited_for, start_short,
+TEST_OF(after_the_grace_period_the_error_names_what_was_missing, start_short,
 	loop_stop)
 {
 	struct mpib_region *region;
@@ -170,7 +170,7 @@ TEST_OF(after_the_grace_the_error_says_what_was_waited_for, start_short,
 	assert_int_equal(mpib_alive(c), -EPIPE);
 }
 
-/* A program for MPIB_START that runs until this one ends. */
+/* Write a program for MPIB_START that runs until this one ends. */
 static void write_endless_start(char *path)
 {
 	FILE *file = fdopen(mkstemp(path), "w");
@@ -181,7 +181,7 @@ static void write_endless_start(char *path)
 	assert_int_equal(fclose(file), 0);
 }
 
-TEST_OF(a_start_that_does_not_end_ends_with_the_grace, start_short, loop_stop)
+TEST_OF(a_start_program_that_hangs_is_killed_after_the_grace_period, start_short, loop_stop)
 {
 	char path[] = "/tmp/mpib-start-XXXXXX", lock[64];
 
@@ -201,7 +201,7 @@ TEST_OF(a_start_that_does_not_end_ends_with_the_grace, start_short, loop_stop)
 	unlink(lock);
 }
 
-CASE(what_another_user_listens_with_is_no_proxy)
+CASE(a_socket_of_another_user_is_not_a_proxy)
 {
 	bool refused = false;
 
@@ -211,7 +211,7 @@ CASE(what_another_user_listens_with_is_no_proxy)
 	}
 	dies();
 	assert_int_equal(chmod(f->dir, 0777), 0);
-	/* Changes the uid of this thread only. */
+	/* This call changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, 61001, -1), 0);
 	fake_proxy_return(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -239,7 +239,7 @@ static void lost(uint32_t index)
 }
 
 /* Another thread waits for an answer, and the new index is lost, too. */
-CASE(what_is_lost_while_it_is_asked_for_is_asked_for_again)
+CASE(a_connection_lost_while_it_is_requested_is_requested_again)
 {
 	atomic_store(&f->hold_pending, true);
 	lost(0);
@@ -253,7 +253,7 @@ CASE(what_is_lost_while_it_is_asked_for_is_asked_for_again)
 	assert_int_equal(tx->index, f->connect.conn);
 }
 
-/* Each needs a second index until its rank has continued there. */
+/* Each connection needs a second index until its rank has continued there. */
 CASE(a_lost_connection_waits_for_an_index)
 {
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
@@ -286,7 +286,7 @@ static unsigned connect_until_refused(void)
 	return n;
 }
 
-CASE(as_many_connections_as_there_may_be_resume)
+CASE(the_maximum_number_of_connections_resumes)
 {
 	struct mpib_conn *conn;
 	unsigned n = 2;
@@ -303,7 +303,7 @@ CASE(as_many_connections_as_there_may_be_resume)
 	{
 		until_asked(conn, 2);
 	}
-	/* This closes no connection. */
+	/* This must close no connection. */
 	assert_int_equal(connect_until_refused(), 0);
 	atomic_store(&f->hold_pending, false);
 	LIST_FOREACH(conn, &c->conns, link)
@@ -318,7 +318,7 @@ CASE(as_many_connections_as_there_may_be_resume)
 	assert_int_equal(connect_until_refused(), 0);
 }
 
-CASE(what_the_next_proxy_refuses_is_told)
+CASE(refusals_of_the_next_proxy_are_reported)
 {
 	dies();
 	atomic_store(&f->refuse_conn, -ECONNREFUSED);
@@ -329,7 +329,7 @@ CASE(what_the_next_proxy_refuses_is_told)
 	assert_string_equal(mpib_strerror(), "the peer has no such listener");
 }
 
-CASE(memory_is_registered_again_from_kept_descriptors)
+CASE(regions_are_registered_again_from_kept_descriptors)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -355,7 +355,7 @@ CASE(memory_is_registered_again_from_kept_descriptors)
 	mpib_mem_free(c, mem);
 }
 
-CASE(a_proxy_that_does_not_take_all_is_asked_again)
+CASE(registrations_that_the_next_proxy_refuses_are_repeated)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -378,7 +378,7 @@ static _Atomic int refuse_lends;
 ssize_t __real_sendmsg(int sock, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags);
 
-/* Only the messages of keep.c have a bare header with a descriptor. */
+/* Only the messages of keep.c have a bare header and a descriptor. */
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_control &&
@@ -391,7 +391,7 @@ ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
 	return __real_sendmsg(sock, msg, flags);
 }
 
-CASE(a_descriptor_that_cannot_be_lent_is_asked_for_again)
+CASE(a_descriptor_that_could_not_be_sent_is_requested_again)
 {
 	char *mem = mpib_mem_alloc(c, 4096);
 
@@ -404,8 +404,9 @@ CASE(a_descriptor_that_cannot_be_lent_is_asked_for_again)
 	mpib_mem_free(c, mem);
 }
 
-/* Neither is one that ended before it answered any. */
-CASE(regions_are_registered_without_a_wait_for_each)
+/* A proxy that ended before it answered any request is not waited for
+ * either. */
+CASE(regions_are_registered_without_waiting_for_each_answer)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
 	char *mem[4];
@@ -431,7 +432,7 @@ CASE(regions_are_registered_without_a_wait_for_each)
 		mpib_mem_free(c, mem[i]);
 }
 
-/* Announce an upgrade until the client has attached to the successor, or
+/* Announce upgrades until the client has attached to the successor or
  * cannot. */
 static void upgrades(struct fake_proxy *old, uint32_t number)
 {
@@ -457,7 +458,7 @@ CASE(memory_is_registered_at_a_successor_before_the_switch)
 	upgrades(old, 1);
 	assert_int_equal(old->next.h.status, 0);
 	assert_int_equal(atomic_load(&next->asked[MPIB_CTL_REG_FD]), 4);
-	/* The old proxy serves. */
+	/* The old proxy still serves. */
 	end_as(rx->index, r, 7);
 	assert_true(is_over(r));
 	mpib_mem_free(c, mem[0]);
@@ -488,7 +489,7 @@ static void until_hung_up_on(struct fake_proxy *by)
 		sched_yield();
 }
 
-CASE(what_a_successor_lacks_is_told_the_proxy_that_serves)
+CASE(the_serving_proxy_learns_what_its_successor_refused)
 {
 	struct fake_proxy *next;
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -503,7 +504,7 @@ CASE(what_a_successor_lacks_is_told_the_proxy_that_serves)
 	atomic_store(&next->refuse_reg, 0);
 	upgrades(f, 2);
 	assert_int_equal(f->next.h.status, 0);
-	/* The connection failed for another reason. */
+	/* This connection failed for another reason. */
 	fake_tell_next(f, 0);
 	until_hung_up_on(next);
 	next->refuse_hello = -EPROTO;
@@ -543,8 +544,8 @@ static struct mpib_region *register_page(unsigned i)
 
 #define PAGES 64
 
-/* Forked children do not have them either. */
-CASE(what_is_kept_takes_no_descriptor_of_the_process)
+/* Forked children do not have these descriptors either. */
+CASE(kept_memory_uses_no_descriptor_of_the_process)
 {
 	struct mpib_region *region[PAGES + 1];
 	struct rlimit all, few;
@@ -576,9 +577,9 @@ CASE(what_is_kept_takes_no_descriptor_of_the_process)
 		assert_int_equal(mpib_dereg(region[i]), 0);
 }
 
-/* So the process continues, and reports once that it does not outlive its
+/* So the process continues. It reports once that it does not outlive its
  * proxy. */
-CASE(memory_that_cannot_be_kept_is_registered_all_the_same)
+CASE(memory_that_cannot_be_kept_is_still_registered)
 {
 	struct rlimit all, few;
 	unsigned n = 0;
@@ -593,7 +594,7 @@ CASE(memory_that_cannot_be_kept_is_registered_all_the_same)
 	assert_int_equal(mpib_alive(c), 0);
 }
 
-CASE(listeners_come_after_connections_and_accepts_last)
+CASE(listeners_are_resumed_after_connections_and_accepts_last)
 {
 	struct mpib_handle handle;
 	struct mpib_listener *l, *closed;
@@ -603,7 +604,7 @@ CASE(listeners_come_after_connections_and_accepts_last)
 	assert_int_equal(mpib_listen(c, &handle, &l), 0);
 	atomic_store(&f->hold_pending, true);
 	/* The proxy had reported the peer's name, but the connection was not
-	 * ready. */
+	 * READY. */
 	assert_int_equal(mpib_accept(l, &known), 0);
 	atomic_store(&f->accept_key, 0);
 	assert_int_equal(mpib_accept(l, &waits), 0);
@@ -626,7 +627,7 @@ CASE(listeners_come_after_connections_and_accepts_last)
 	assert_int_equal(mpib_ready(orphan), -ECONNABORTED);
 }
 
-CASE(without_a_proxy_closing_ends_at_once)
+CASE(closing_without_a_proxy_returns_at_once)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
 	const struct mpib_conn *conn;
@@ -642,7 +643,8 @@ CASE(without_a_proxy_closing_ends_at_once)
 	mpib_close_listen(l);
 	assert_int_equal(mpib_dereg(from_region), 0);
 	fake_proxy_return(f);
-	/* The peers learn it, and what had arrived, at the next proxy. */
+	/* At the next proxy the peers learn of the close and of the messages
+	 * that had arrived. */
 	until(MPIB_CTL_CLOSE, closes + 2);
 	assert_int_equal(f->connect.number, 2);
 	assert_int_equal(f->resume.base, 1);
@@ -655,8 +657,8 @@ CASE(without_a_proxy_closing_ends_at_once)
 	assert_int_equal(c->at->users, 3);
 }
 
-/* The peer may not have learnt it yet. */
-CASE(a_close_that_was_under_way_is_told_once_more)
+/* The peer may not know of the close yet. */
+CASE(a_close_that_was_in_progress_is_repeated)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
 
@@ -688,8 +690,8 @@ CASE(a_lost_connection_that_is_closed_is_closed_at_its_peer)
 	connect_both();
 }
 
-/* So early that READY was never seen. */
-CASE(what_the_peer_had_counts_if_it_closed_after_the_resume)
+/* The proxy died so early that the rank never saw READY. */
+CASE(messages_count_if_the_peer_closed_after_the_resume)
 {
 	struct mpib_request *first = send_at(0, 1000, 0),
 			    *second = send_at(1000, 1000, 0);
@@ -711,7 +713,7 @@ CASE(what_the_peer_had_counts_if_it_closed_after_the_resume)
 	assert_int_equal(mpib_test(second, &done, NULL), -ECONNRESET);
 }
 
-/* Stop the client while it waits for an answer or for a proxy. */
+/* The client is stopped while it waits for an answer or for a proxy. */
 CASE(a_client_detaches_while_it_resumes)
 {
 	dies();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection continues in another instance (mpib_conn_resume()): tx moves
- * from index 0 to index 2, rx from 1 to 3. The test plays the shard and writes
- * words and records.
+ * A connection continues as another instance (mpib_conn_resume()): tx moves
+ * from index 0 to index 2, and rx from 1 to 3. The test does the work of the
+ * shard and writes words and records.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void give_window(uint32_t index, uint32_t size)
 	mpib_client_unlock(c);
 }
 
-/* Resume as the helper does. */
+/* Resume the connection as the helper does. */
 static int resume(struct mpib_conn *conn, uint32_t index, uint64_t base)
 {
 	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
@@ -115,7 +115,7 @@ static void is_over_with(struct mpib_request *r, size_t size)
 	assert_int_equal(got, size);
 }
 
-/* Write the record of r: it was the answer to that receive. */
+/* Write the record of r, which says that r was the answer to that receive. */
 static void answers_receive(const struct mpib_request *r, uint64_t receive,
 			    bool refused)
 {
@@ -123,7 +123,7 @@ static void answers_receive(const struct mpib_request *r, uint64_t receive,
 		     mpib_answer(r->gen, refused, (uint32_t)receive));
 }
 
-/* Return the next descriptor at the index; it covers buffer idx of r. */
+/* Return the next descriptor at the index. It must cover buffer idx of r. */
 static struct mpib_desc pushed(uint32_t index, const struct mpib_request *r,
 			       unsigned idx)
 {
@@ -148,8 +148,9 @@ static void nothing_is_pushed(uint32_t index)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* The peer's rank has received all messages below the new base. */
-CASE(sends_end_by_their_record)
+/* The peer's rank has received all messages below the new base, so these sends
+ * complete. */
+CASE(sends_complete_by_their_records)
 {
 	struct mpib_request *old, *refused, *later, *none, *stale, *word;
 	struct mpib_completion *cpl;
@@ -188,8 +189,9 @@ CASE(sends_end_by_their_record)
 	is_over_with(later, 300);
 }
 
-/* Ordinary memory: the bytes of a completed receive are still in the window. */
-CASE(bytes_are_taken_out_before_the_window_goes)
+/* The memory is ordinary memory, so the bytes of a completed receive are still
+ * in the window. */
+CASE(bytes_are_copied_out_before_the_window_is_lost)
 {
 	struct mpib_request *first = recv_at(0, 1000),
 			    *rest = recv_at(2000, 9000);
@@ -199,7 +201,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
 	end_as(1, first, 1000);
-	/* Its caller has not given it one. */
+	/* The caller of this request has not given it a result yet. */
 	assert_int_equal(resume(rx, RX, 1), 0);
 	give_window(RX, mpib_window_size(old));
 	resume_rx(1);
@@ -207,7 +209,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	is_over_with(first, 1000);
 	assert_memory_equal(to, from, 1000);
 	assert_int_equal(rest->gen, rx->first_gen);
-	/* Nothing may be copied out of the lost window. */
+	/* No byte may be copied out of the lost window. */
 	assert_int_equal(rest->parts, 1);
 	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
 	assert_int_equal(d.pos, 0);
@@ -231,9 +233,9 @@ CASE(a_request_whose_region_is_gone_fails_the_connection)
 	assert_non_null(strstr(mpib_strerror(), "memory was deregistered"));
 }
 
-/* The completion word of a request that was not posted, left by another
- * connection, has no meaning. */
-CASE(words_of_what_was_not_posted_are_not_counted)
+/* A completion word that another connection left belongs to no posted request,
+ * so it has no meaning. */
+CASE(completion_words_without_a_posted_request_are_ignored)
 {
 	struct mpib_completion *cpl = f->reply->completion[1];
 
@@ -249,12 +251,12 @@ CASE(words_of_what_was_not_posted_are_not_counted)
 	assert_int_equal(mpib_conn_over(rx), 1);
 }
 
-/* Receives are counted in 64 bits, generations in 32. */
-CASE(receives_are_counted_beyond_what_generations_tell)
+/* Receives are counted in 64 bits, but generations have 32. */
+CASE(receives_are_counted_beyond_32_bits)
 {
 	struct mpib_request *r;
 
-	/* As after several more laps of the ring. */
+	/* Move on as if the ring had wrapped several times more. */
 	for (unsigned i = 0; i < 5; i++) {
 		rx->gen += 1u << 31;
 		mpib_conn_lap(rx);
@@ -276,14 +278,14 @@ static int start_device(void **state)
 {
 	int rc = start(state);
 
-	/* As after a welcome with dmabuf. */
+	/* Set the state that a welcome with dmabuf leaves. */
 	rx->flush.room =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));
 	return rc;
 }
 
-TEST_OF(flushes_that_are_not_over_are_posted_again, start_device, loop_stop)
+TEST_OF(incomplete_flushes_are_posted_again, start_device, loop_stop)
 {
 	struct mpib_request *r[3];
 	struct mpib_region *device;
@@ -309,9 +311,9 @@ TEST_OF(flushes_that_are_not_over_are_posted_again, start_device, loop_stop)
 	}
 }
 
-/* All receives but the first are flushed before the next, and the ring has an
- * even number of slots, so it is always a flush that finds the ring full. */
-TEST_OF(receives_that_are_flushed_are_counted, start_device, loop_stop)
+/* All receives except the first are flushed before the next one. The ring has
+ * an even number of slots, so it is always full at a flush. */
+TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 {
 	struct mpib_request *r, *flush;
 	struct mpib_region *device;
@@ -329,7 +331,7 @@ TEST_OF(receives_that_are_flushed_are_counted, start_device, loop_stop)
 		pushed(1, r, 0);
 		mpib_ring_publish(&f->conn[1].ring);
 		if (i == 0)
-			continue; /* so that flushes find the ring full */
+			continue; /* so that the ring is full at a flush */
 		assert_int_equal(mpib_iflush(rx, to, device, &flush), 0);
 		assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 		mpib_ring_publish(&f->conn[1].ring);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ordinary memory through the staging window: index 0 sends, index 1 receives,
- * and the test turns the shard between them.
+ * Ordinary memory is sent through the staging window. Index 0 sends, index 1
+ * receives, and the test makes the turns of the shard between them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,17 +11,17 @@
 #include "loop.h"
 #include "test.h"
 
-/* A stream of random messages, each into its own buffer. */
+/* A stream of random messages. Each has its own buffer. */
 struct stream {
 	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
 	size_t size[64], got[64];
 	unsigned sent, posted, s_done, r_done, n;
-	size_t most; /* of one message */
+	size_t most; /* most bytes of one message */
 };
 
 #define CASE(name) TEST_OF(name, loop_start, loop_stop)
 
-CASE(a_send_too_large_fails_with_both_sizes)
+CASE(a_send_that_is_too_large_fails_with_both_sizes)
 {
 	struct mpib_request *r = recv_at(0, 40000), *s = send_at(0, 50000, 0);
 	int done = 0;
@@ -39,8 +39,8 @@ CASE(a_send_too_large_fails_with_both_sizes)
 	assert_memory_equal(to, from + 7, 100000);
 }
 
-/* For a grouped receive the connection fails and has the error's text. */
-CASE(a_send_too_large_for_its_group_has_the_proxys_reason)
+/* With a grouped receive the connection fails and has the text of the error. */
+CASE(a_send_too_large_for_its_group_fails_with_the_proxys_reason)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
 
@@ -58,21 +58,21 @@ CASE(windows_are_released_with_their_connections)
 	send_at(0, 1000, 0);
 	recv_at(0, 1000);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	/* Their peers are slow. */
+	/* The peers of these connections are slow. */
 	atomic_store(&f->hold_closing, true);
 	mpib_close(tx);
 	mpib_close(rx);
-	/* The proxy has read all earlier requests when it answers this one. */
+	/* When the proxy answers this request, it has read all earlier ones. */
 	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
 	assert_int_equal(asked(MPIB_CTL_DEREG), 2);
 }
 
-CASE(progress_of_long_ago_is_not_taken_for_its_own)
+CASE(old_progress_is_not_counted_for_a_new_request)
 {
 	struct mpib_request *r, *s;
 	int done;
 
-	/* As if the generations had wrapped since then. */
+	/* Set the word as if the generations had wrapped since then. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
 	r = recv_at(0, 20000);
@@ -83,7 +83,7 @@ CASE(progress_of_long_ago_is_not_taken_for_its_own)
 	assert_memory_equal(to, from + 3, 20000);
 }
 
-/* The helper holds the lock while it talks to a proxy. */
+/* The helper holds the client's lock while it talks to a proxy. */
 CASE(a_post_does_not_wait_for_the_lock)
 {
 	struct mpib_request *send, *receive;
@@ -108,7 +108,7 @@ struct dereg {
 	unsigned wrong;
 };
 
-/* Unmap the receive buffer and use the address for something else. */
+/* Unmap the receive buffer and reuse its address. */
 static void *deregister(void *arg)
 {
 	struct dereg *d = arg;
@@ -125,7 +125,7 @@ static void *deregister(void *arg)
 	return NULL;
 }
 
-CASE(deregistered_memory_is_not_touched)
+CASE(deregistered_memory_is_not_accessed)
 {
 	for (int lap = 0; lap < 8; lap++) {
 		struct mpib_request *s = send_at(0, BYTES, 0);
@@ -139,7 +139,7 @@ CASE(deregistered_memory_is_not_touched)
 		for (int i = 0; !done && rc == 0; i++) {
 			if (i == lap * 5)
 				atomic_store(&d.go, true);
-			/* The last bytes are copied by the other thread. */
+			/* Let the other thread copy the last bytes. */
 			if (i < 100 || atomic_load(&d.over))
 				fake_turn(f, 0, 1, 9000);
 			rc = mpib_test(r, &done, NULL);
@@ -179,7 +179,7 @@ static void *take_away(void *over)
 	return rc ? over : NULL;
 }
 
-CASE(a_dereg_waits_for_a_copy_that_is_under_way)
+CASE(a_dereg_waits_for_a_copy_in_progress)
 {
 	_Atomic bool over = false;
 	pthread_t thread;
@@ -195,7 +195,7 @@ CASE(a_dereg_waits_for_a_copy_that_is_under_way)
 	assert_null(failed);
 }
 
-CASE(a_deregistered_send_puts_nothing_on_the_wire)
+CASE(a_send_whose_memory_was_deregistered_sends_no_byte)
 {
 	struct mpib_request *s = send_at(0, 200000, 0);
 	struct mpib_request *r = recv_at(0, 200000);
@@ -203,7 +203,7 @@ CASE(a_deregistered_send_puts_nothing_on_the_wire)
 	assert_int_equal(mpib_dereg(from_region), 0);
 	memset(from, 0x33, BYTES);
 	assert_int_equal(finish(s, r, NULL), -ECANCELED);
-	/* The proxy still sees it as READY. */
+	/* The proxy still reports the connection as READY. */
 	assert_int_equal(mpib_ready(tx), -ECANCELED);
 	assert_int_equal(mpib_ready(rx), 1);
 	assert_null(memchr(to + 65536, 0x33, 200000 - 65536));
@@ -211,7 +211,7 @@ CASE(a_deregistered_send_puts_nothing_on_the_wire)
 }
 
 /* The first message fills the window and waits for its receive. */
-CASE(a_send_that_is_wanted_has_room_whatever_waits)
+CASE(a_send_with_a_receive_gets_room_even_if_others_wait)
 {
 	struct mpib_request *first = send_at(0, 200000, 0), *second;
 	int32_t tag = 1;
@@ -222,7 +222,7 @@ CASE(a_send_that_is_wanted_has_room_whatever_waits)
 	mpib_want_tell(&f->reply->conn[0].want, tx->ring.tail, &tag, 1);
 	assert_int_equal(mpib_test(first, &done, NULL), 0);
 	assert_int_equal(second->pos, 16000);
-	/* It need not wait for the messages before it in the window. */
+	/* It does not wait for the messages before it in the window. */
 	end_as(0, second, 16000);
 	assert_int_equal(mpib_test(second, &done, NULL), 0);
 	assert_int_equal(done, 1);

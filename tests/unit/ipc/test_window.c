@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the client asks the proxy for: windows that are released when
- * nothing uses them, and pages of memfds. */
+/* Memory that the client requests from the proxy: windows that are released
+ * when no connection uses them, and pages of memfds. */
 #include <errno.h>
 
 #include "ipc/client.h"
 #include "loop.h"
 #include "test.h"
 
-#define LATER 40000 /* ms, longer than the time between two sweeps */
+#define LATER 40000 /* ms; longer than the time between two sweeps */
 
 static uint64_t now = 1000000;
 
@@ -29,7 +29,8 @@ static void move(size_t at)
 	assert_memory_equal(to, from + at, 100000);
 }
 
-/* The proxy has received everything that was sent before the answer to this. */
+/* Wait until the proxy has received everything that was sent. It answers this
+ * request last. */
 static void until_heard(void)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -41,13 +42,13 @@ static void until_heard(void)
 
 #define CASE(name) TEST_OF(name, loop_start, loop_stop)
 
-CASE(a_window_that_rests_goes_back)
+CASE(an_idle_window_is_released)
 {
 	sweep(LATER);
 	move(1);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	sweep(LATER); /* it was used since the last sweep */
-	sweep(1); /* too early for another sweep */
+	sweep(LATER); /* the window was used since the last sweep */
+	sweep(1); /* it is too early for another sweep */
 	until_heard();
 	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
 	move(2);
@@ -60,8 +61,8 @@ CASE(a_window_that_rests_goes_back)
 	assert_int_equal(asked(MPIB_CTL_POOL), 4);
 }
 
-/* The peer may still write into it until the connection is closed. */
-CASE(a_window_of_a_failed_connection_stays)
+/* The peer may still write into the window until the connection is closed. */
+CASE(the_window_of_a_failed_connection_is_kept)
 {
 	struct mpib_request *r = recv_at(0, 100000);
 
@@ -74,7 +75,7 @@ CASE(a_window_of_a_failed_connection_stays)
 	assert_ptr_not_equal(tx->window.base, rx->window.base);
 }
 
-CASE(idle_connections_keep_no_window)
+CASE(windows_of_idle_connections_are_released)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn[30];
@@ -104,14 +105,14 @@ static int try_send(struct mpib_request **s)
 {
 	int rc;
 
-	do /* again while the helper has the client's lock */
+	do /* repeat while the helper has the client's lock */
 		rc = mpib_isend(tx, from + 3, 100000, 0, from_region, s);
 	while (rc == 0 && !*s);
 	return rc;
 }
 
-/* Memory that the connection never had may never be granted. */
-CASE(a_first_window_that_is_refused_is_an_error)
+/* If a connection never had a window, it may never get one. */
+CASE(a_refusal_of_the_first_window_is_an_error)
 {
 	struct mpib_region *region[2] = { to_region, to_region };
 	void *data[2] = { to, to + 100000 };

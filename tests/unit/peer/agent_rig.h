@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent that the test plays for the first node of a rig: its directory (that
- * of scratch.h), its hint file and its end of the socket. Errors are cmocka
- * assertions.
+ * The test plays an agent of a rig's first node. The agent has a directory
+ * (that of scratch.h), a hint file and its end of the socket. Any failure is a
+ * cmocka assertion.
  */
 #ifndef MPIB_AGENT_RIG_H
 #define MPIB_AGENT_RIG_H
@@ -16,31 +16,32 @@ int agent_rig_teardown(void **state);
 
 /* Make a hint file of this size. */
 void agent_rig_make_hints(size_t bytes, uint32_t magic, mode_t mode);
-/* Make a hint file with this many entries after the first 256, longer or
- * shorter than they need by `bytes`. */
+/* Make a hint file with this many entries after the first 256. The file is
+ * longer or shorter than the entries by `bytes`. */
 void agent_rig_make_longer_hints(uint32_t more, int bytes);
 
-/* Listen, or close all sockets and stop listening. */
+/* Start to listen, or close all sockets and stop listening. */
 void agent_rig_up(void);
 void agent_rig_down(void);
-/* Accept the proxy's connection. False: there is none. */
+/* Accept the proxy's connection. Return false if there is none. */
 bool agent_rig_take_call(void);
-/* Accept all its connections. Return whether the last one stayed open. */
+/* Accept all connections of the proxy. Return whether the proxy kept the last
+ * one open. */
 bool agent_rig_is_heard(void);
-/* Receive the proxy's next request. False: there is none. */
+/* Receive the proxy's next request. Return false if there is none. */
 bool agent_rig_next(struct mpib_agent_request *r);
 void agent_rig_answer(int32_t status, uint32_t slot);
 void agent_rig_say(const struct mpib_agent_summary *s);
 void agent_rig_send(const void *message, size_t bytes);
-/* Return the connection's slot + 1; 0: none. */
+/* Return the connection's slot + 1, or 0 if it has none. */
 uint32_t agent_rig_hint_of(const struct client *c, uint32_t index);
 
-/* A client on each node. Only the first node looks for an agent. */
+/* A client of each node. Only the first node connects to an agent. */
 struct agent_rig_ends {
 	struct client *a, *b;
 };
 struct agent_rig_ends agent_rig_nodes_up(struct rig *rig);
-/* The same with an agent. */
+/* Start the same nodes with an agent. */
 struct agent_rig_ends agent_rig_nodes_up_with_agent(struct rig *rig);
 
 #endif

@@ -160,7 +160,7 @@ int rig_error(const struct client *c, uint32_t index)
 	return c->client.reply->conn[index].error;
 }
 
-/* Checking all of them takes too long above that. */
+/* Above that number, a check of all objects takes too long. */
 #define OBJECTS_LOOKED_AT 500
 
 static void check_sums(const struct mpib_broker *b)
@@ -172,7 +172,7 @@ static void check_sums(const struct mpib_broker *b)
 	    OBJECTS_LOOKED_AT)
 		return;
 	if (!sums_of_broker(b, &wrong))
-		fail_msg("%s: %llu are owed, and their owners have %llu",
+		fail_msg("%s: the counter is %llu, but its objects have %llu",
 			 wrong.what, (unsigned long long)wrong.owed,
 			 (unsigned long long)wrong.have);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent/agent.h under a broker, with an agent that the test plays: what the
- * proxy sends it, which hint belongs to which connection, and agents that come
- * and go at any time.
+ * agent/agent.h under a broker, with an agent that the test plays. The tests
+ * check what the proxy sends to the agent, which hint a connection uses, and
+ * agents that start and stop at any time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,8 +28,9 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return __real_connect(fd, addr, len);
 }
 
-/* A new connection is registered with the node's own addresses first, uses the
- * hint of its slot, and is deregistered when it is closed. */
+/* Check that a new connection is registered with the node's own addresses
+ * first, that it uses the hint of its slot, and that it is deregistered when it
+ * is closed. */
 static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 {
 	struct mpib_agent_request r, bye;
@@ -63,8 +64,8 @@ CASE(a_sending_connection_is_registered_until_it_closes)
 	follow_to_its_end(*state, e.a, 3);
 }
 
-/* This tells an agent that the proxy knows MPIB_HINT_OWN. */
-CASE(a_proxy_says_that_it_splits_by_itself)
+/* By this an agent learns that the proxy knows MPIB_HINT_OWN. */
+CASE(a_proxy_reports_that_it_can_split_by_itself)
 {
 	struct rig *rig = *state;
 	struct mpib_agent_request r;
@@ -78,8 +79,8 @@ CASE(a_proxy_says_that_it_splits_by_itself)
 	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE | MPIB_AGENT_HEARS);
 }
 
-/* A receiving connection splits nothing, and entries are few. */
-CASE(a_receiving_connection_takes_no_hint)
+/* A receiving connection has nothing to split, and there are few entries. */
+CASE(a_receiving_connection_uses_no_hint)
 {
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
 	struct mpib_agent_request r;
@@ -93,7 +94,7 @@ CASE(a_receiving_connection_takes_no_hint)
 	assert_false(agent_rig_next(&r));
 }
 
-CASE(a_longer_file_has_more_slots_and_no_more)
+CASE(a_longer_hint_file_has_exactly_the_slots_that_fit)
 {
 	static const struct {
 		uint32_t more, slot;
@@ -105,7 +106,7 @@ CASE(a_longer_file_has_more_slots_and_no_more)
 		{ 5, MPIB_HINT_MAX_ENTRIES + 5, false },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX - 1, true },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX, false },
-		{ 1, 0, true }, /* a short hint file after a long one */
+		{ 1, 0, true }, /* a short hint file follows a long one */
 	};
 	struct rig *rig = *state;
 	struct mpib_agent_request r;
@@ -128,7 +129,7 @@ CASE(a_longer_file_has_more_slots_and_no_more)
 	}
 }
 
-CASE(answers_belong_to_requests_in_order)
+CASE(answers_are_matched_to_requests_in_order)
 {
 	struct rig *rig = *state;
 	struct mpib_agent_request r[3], bye;
@@ -145,7 +146,7 @@ CASE(answers_belong_to_requests_in_order)
 		assert_true(agent_rig_next(&r[i]));
 	assert_true(r[0].conn_id != r[1].conn_id &&
 		    r[1].conn_id != r[2].conn_id);
-	/* The first one closes before it is answered. */
+	/* Close the first connection before its request is answered. */
 	mpib_broker_drop(e.a->node->broker, &e.a->client, 0);
 	rig_settle(rig);
 	assert_false(agent_rig_next(&bye));
@@ -184,7 +185,7 @@ static bool mapped(const struct stat *st)
 	return found;
 }
 
-/* The previous agent was killed, and its hints are still there. */
+/* Replace an agent that was killed and left its hints. */
 static void another_agent_comes(void)
 {
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
@@ -193,7 +194,7 @@ static void another_agent_comes(void)
 	before_connect = NULL;
 }
 
-CASE(hints_of_one_before_are_not_followed)
+CASE(hints_of_a_previous_agent_are_not_followed)
 {
 	struct stat now;
 
@@ -206,7 +207,7 @@ CASE(hints_of_one_before_are_not_followed)
 	assert_true(agent_rig_take_call() && mapped(&now));
 }
 
-CASE(what_others_could_write_is_not_trusted)
+CASE(hints_that_other_users_could_write_are_not_trusted)
 {
 	struct rig *rig = *state;
 
@@ -259,7 +260,7 @@ TEST(the_layout_is_the_agents_contract)
 	mpib_hint_write(&e, 300);
 	assert_int_equal(e.seq, 2);
 	assert_int_equal(mpib_hint_read(&e, 0), 300);
-	e.seq = 7; /* a writer died here */
+	e.seq = 7; /* a writer died at this point */
 	e.sup_bw = 9;
 	assert_int_equal(mpib_hint_read(&e, 300), 300);
 	mpib_hint_write(&e, 400);

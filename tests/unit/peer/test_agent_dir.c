@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which agent the proxy trusts, by its directory, its socket and its hint
- * file. */
+/* The proxy decides by directory, socket and hint file which agent it
+ * trusts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
@@ -58,7 +58,7 @@ static void needs_root(void)
 	skip_as("only root can be two users");
 }
 
-fixture_test(what_belongs_to_another_user_is_not_heard)
+fixture_test(an_agents_files_of_another_user_are_refused)
 {
 	uint32_t slots;
 
@@ -82,7 +82,7 @@ fixture_test(what_belongs_to_another_user_is_not_heard)
 }
 
 /* Another user listens in a directory with the right owner and mode. */
-fixture_test(who_answers_is_root_the_proxys_user_or_the_agents)
+fixture_test(the_agent_must_run_as_root_or_the_proxys_or_the_directorys_user)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd;

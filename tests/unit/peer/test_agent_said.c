@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent's reports about its node's rails, and the proxy's checks of them. */
+/* An agent's reports about the rails of its node, and how the proxy checks
+ * them. */
 #include <arpa/inet.h>
 
 #include "agent/agent.h"
 #include "agent_rig.h"
 #include "test.h"
 
-/* Return the hint to the peer whose SOUT is at 10.1.0.n. */
+/* Return the agent's word for the peer whose SOUT is at 10.1.0.n. */
 static struct mpib_agent_word word_to(struct rig *rig, unsigned n)
 {
 	struct mpib_agent_word w;
@@ -24,7 +25,7 @@ static const struct mpib_agent_summary *heard_from(struct rig *rig)
 
 #define CASE(name) TEST_OF(name, agent_rig_setup, agent_rig_teardown)
 
-CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
+CASE(a_report_about_rails_applies_only_to_its_peers)
 {
 	struct mpib_agent_summary s = { .sick = 2,
 					.windows = 2,
@@ -35,7 +36,7 @@ CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 	assert_false(word_to(rig, 1).there);
 	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_take_call());
-	/* SOUT to 10.1.0.1, and SUP to all. */
+	/* It reports SOUT to 10.1.0.1, and SUP to all peers. */
 	s.window[0] = (struct mpib_agent_told){
 		.addr = { [10] = 0xff, 0xff, 10, 1, 0, 1 },
 		.bits = 128,
@@ -60,14 +61,14 @@ CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 	agent_rig_say(&s);
 	rig_settle(rig);
 	assert_true(word_to(rig, 1).there);
-	/* The report ends with the agent. */
+	/* The proxy drops the report when the agent stops. */
 	agent_rig_down();
 	rig_settle(rig);
 	assert_null(heard_from(rig));
 	assert_false(word_to(rig, 1).there);
 }
 
-CASE(what_no_agent_would_say_is_mended)
+CASE(wrong_reports_of_an_agent_are_corrected)
 {
 	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
@@ -98,7 +99,7 @@ CASE(what_no_agent_would_say_is_mended)
 	assert_int_equal(word_to(rig, 1).maintenance, 0);
 }
 
-CASE(who_talks_without_end_keeps_nobody_waiting)
+CASE(an_agent_that_sends_endlessly_does_not_block_the_loop)
 {
 	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);

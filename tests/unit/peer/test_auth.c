@@ -74,7 +74,7 @@ TEST(a_key_file_of_a_wrong_size_is_refused)
 	free(big);
 }
 
-/* As after a crash, or written by dd without its input. */
+/* A crash may leave such a file, or dd without its input. */
 TEST(a_key_of_one_byte_repeated_is_refused)
 {
 	char same[4096] = { 0 };
@@ -99,7 +99,7 @@ TEST(the_newline_that_ends_a_key_file_does_not_count)
 	expect_refused("0123456789abcde\n", 16, 0600, "16 to 4096");
 }
 
-TEST(a_missing_key_file_is_named)
+TEST(the_error_names_a_missing_key_file)
 {
 	struct mpib_cluster_key key = { 0 };
 	char why[200] = "";
@@ -111,7 +111,7 @@ TEST(a_missing_key_file_is_named)
 		why, "key file /nonexistent/key: No such file or directory");
 }
 
-TEST(a_proof_holds_for_one_key_one_end_and_one_greeting)
+TEST(a_proof_is_valid_for_one_key_one_end_and_one_greeting)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	struct mpib_cluster_key other = load("the key of another one");
@@ -146,7 +146,7 @@ TEST(only_a_node_with_a_key_sends_a_challenge)
 	assert_false(mpib_auth_given(a));
 }
 
-TEST(without_a_key_only_zeros_pass)
+TEST(without_a_key_only_a_proof_of_zeros_is_accepted)
 {
 	struct mpib_cluster_key none = { 0 };
 	uint8_t proof[MPIB_AUTH_BYTES];
@@ -158,7 +158,7 @@ TEST(without_a_key_only_zeros_pass)
 	assert_false(mpib_auth_check(&none, &a, true, proof));
 }
 
-/* Return whether the end with this seal accepts the message and decodes it to
+/* Return whether the end with this seal accepts the message and decrypts it to
  * text. */
 static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
 		  const uint8_t *seal, const char *text)

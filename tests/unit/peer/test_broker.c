@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes that follow the protocol: lanes of their own, and
- * the texts of failures. The simulator connects and closes in any order.
+ * peer/broker.h between nodes that follow the protocol: separate lanes, and the
+ * texts of failures. The simulator tests connects and closes in any order.
  */
 #include "rig.h"
 
@@ -10,7 +10,7 @@
 #include "peer/internal.h"
 #include "test.h"
 
-/* Node 1 is stopped, node 0 runs. */
+/* Let time pass while node 1 is stopped and node 0 runs. */
 static void pass_alone(struct rig *rig, unsigned seconds)
 {
 	struct mpib_loop *loop = &rig->node[0].loop;
@@ -22,7 +22,7 @@ static void pass_alone(struct rig *rig, unsigned seconds)
 	}
 }
 
-rig_test(a_silent_peer_is_given_up_when_patience_ends)
+rig_test(a_silent_peer_is_dropped_after_the_timeout)
 {
 	static const unsigned silence[] = { 0, 30 };
 	struct rig *rig = *state;
@@ -49,9 +49,9 @@ rig_test(a_silent_peer_is_given_up_when_patience_ends)
 	}
 }
 
-/* This does not prove that the peer is silent: its messages may still
+/* This does not prove that the peer is silent, because its messages may still
  * arrive. */
-rig_test(a_close_waits_for_a_peer_that_stands_still)
+rig_test(a_close_waits_for_a_stopped_peer)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -65,7 +65,7 @@ rig_test(a_close_waits_for_a_peer_that_stands_still)
 	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
 }
 
-rig_test(keeps_users_and_shards_on_lanes_of_their_own)
+rig_test(each_user_and_shard_has_its_own_lane)
 {
 	struct rig *rig = *state;
 	struct client *a, *b, *c, *d;
@@ -81,7 +81,7 @@ rig_test(keeps_users_and_shards_on_lanes_of_their_own)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 3);
 }
 
-rig_test(keeps_traffic_classes_on_lanes_of_their_own)
+rig_test(each_traffic_class_has_its_own_lane)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -91,9 +91,11 @@ rig_test(keeps_traffic_classes_on_lanes_of_their_own)
 	rig->traffic_class = 104;
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, a, 2, b, 2);
-	/* Both have their own traffic class, whichever end opens the lane. */
+	/* Both connections have their own traffic class, no matter which end
+	 * opens the lane. */
 	rig_connect(rig, b, 3, a, 3);
-	rig->traffic_class = 256; /* out of range: the configured class */
+	/* out of range, so the configured class is used */
+	rig->traffic_class = 256;
 	rig_connect(rig, b, 4, a, 4);
 	for (unsigned n = 0; n < 2; n++) {
 		assert_int_equal(fake_lanes(&rig->node[n].engine), 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of a broker, filled to the last place: listeners, peers, lanes.
- * One more entry is refused with a reason, existing entries keep working, and a
- * released place is reused.
+ * The tables of a broker when they are full: listeners, peers, lanes. One more
+ * entry is refused with a reason. Existing entries keep working, and a released
+ * place is used again.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static int listen_again(struct client *c, uint32_t *id)
 	return mpib_broker_listen(c->node->broker, &c->client, 0, id, &handle);
 }
 
-rig_test(listeners_are_so_many)
+rig_test(the_number_of_listeners_is_limited)
 {
 	uint32_t *id = calloc(MPIB_LISTENERS_MAX, sizeof(*id)), more;
 	struct rig *rig = *state;
@@ -38,13 +38,14 @@ rig_test(listeners_are_so_many)
 	for (uint32_t i = 0; i < OF_ROOT(MPIB_LISTENERS_MAX); i++)
 		assert_int_equal(listen_again(root, &more), 0);
 	assert_int_equal(listen_again(root, &more), -ENOSPC);
-	/* A user that only connects needs no place, and another node has its
-	 * own table. */
+	/* A user that only connects needs no place, and each node has its own
+	 * table. */
 	rig_connect(rig, rig_client(rig, 0, 1000, 0), 0, b, 0);
 	assert_int_equal(
 		mpib_broker_close_listen(a->node->broker, &a->client, id[77]),
 		0);
-	assert_int_equal(listen_again(a, &more), -ENOSPC); /* was root's */
+	/* this place belonged to root */
+	assert_int_equal(listen_again(a, &more), -ENOSPC);
 	assert_int_equal(listen_again(root, &more), 0);
 	assert_int_equal(listen_again(root, &more), -ENOSPC);
 	free(id);
@@ -72,7 +73,7 @@ static void give_up(struct rig *rig, struct client *of[2], unsigned conn)
 	rig_settle(rig);
 }
 
-rig_test(peers_are_so_many_and_a_quarter_for_a_user)
+rig_test(peers_are_limited_and_a_user_gets_a_quarter)
 {
 	struct client *of[USERS + 1][2] = { 0 }, *of_root[2] = { 0 }, *a, *b;
 	struct rig *rig = *state;
@@ -95,19 +96,18 @@ rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 	assert_int_equal(had[0], PEERS_OF_ONE);
 	assert_int_equal(HASH_COUNT(rig->node[0].broker->by_key),
 			 PEERS - OF_ROOT(PEERS));
-	/* One place is used by node 1. */
+	/* Node 1 uses one place. */
 	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1 - OF_ROOT(PEERS));
 	assert_int_equal(rc, -ENOSPC);
 	of_root[0] = rig_client(rig, 0, 0, 0);
 	assert_int_equal(call(rig, of_root, 0, n++, h), 0);
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
-	/* A peer that no client needs any more makes room. */
+	/* A peer that no client needs any more is removed to make room. */
 	give_up(rig, of[1], 5);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(call(rig, of[USERS - 1], had[USERS - 1], n, h), 0);
-	/* Another peer of a user that has reached its limit is refused for that
-	 * reason. */
+	/* A user at its limit gets another error for one more peer. */
 	give_up(rig, of[1], 6);
 	rig_pass(rig, MPIB_SEC);
 	n++;
@@ -118,8 +118,8 @@ rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 	assert_int_equal(call(rig, of[USERS], 0, n, h), 0);
 }
 
-/* Open one connection more than the lanes allow; return its error, with the
- * index free again. */
+/* Open one connection more than the lanes allow. Return its error. The index is
+ * then free again. */
 static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 			const char *why)
 {
@@ -142,7 +142,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 }
 
 /* Each connection has its own lane. */
-rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user)
+rig_test(lanes_to_a_peer_are_limited_and_a_user_gets_a_quarter)
 {
 	const uint32_t most = MPIB_LANES_MAX - OF_ROOT(MPIB_LANES_MAX);
 	struct client *a[USERS], *b[USERS], *c, *d;
@@ -163,12 +163,13 @@ rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user)
 	d = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(refused_lane(rig, c, d, "uid 1000 has 1024 lanes"),
 			 -EDQUOT);
-	/* The user's own lanes are closed, and it may open one more again. */
+	/* After the user's own lanes are closed, it may open one again. */
 	mpib_broker_drop(a[0]->node->broker, &a[0]->client, 3);
 	mpib_broker_drop(b[0]->node->broker, &b[0]->client, 3);
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
-	/* A fifth user gets none until one is closed; root gets one. */
+	/* A fifth user gets no lane until one is closed. Root still gets
+	 * one. */
 	c = rig_client(rig, 0, 2000, 0);
 	d = rig_client(rig, 1, 2000, 0);
 	assert_int_equal(refused_lane(rig, c, d, " lanes for this node"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peer links over IPv6: brokers on ::1, each with a port of its own. */
+/* Peer links over IPv6: brokers on ::1, each with its own port. */
 #include <unistd.h>
 
 #include "peer/internal.h"
@@ -26,7 +26,7 @@ static int setup(void **state)
 	return rc;
 }
 
-/* Two nodes, and a client of each. Skips the test without ::1. */
+/* Two nodes, and a client of each. Skip the test if the machine has no ::1. */
 static void both_up(struct rig *rig, struct client **a, struct client **b)
 {
 	if (!have_ipv6())
@@ -37,7 +37,7 @@ static void both_up(struct rig *rig, struct client **a, struct client **b)
 
 #define CASE(name) TEST_OF(name, setup, rig_teardown)
 
-CASE(nodes_of_ipv6_connect_both_ways)
+CASE(nodes_connect_over_ipv6_in_both_directions)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -51,7 +51,7 @@ CASE(nodes_of_ipv6_connect_both_ways)
 		0);
 }
 
-CASE(a_link_over_ipv6_that_breaks_is_made_again)
+CASE(a_broken_link_over_ipv6_is_made_again)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes with a cluster key, without one, and with
- * another.
+ * peer/broker.h between nodes with the same cluster key, without a key, and
+ * with different keys.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@ static const struct mpib_cluster_key cluster = { true, "cluster" };
 static const struct mpib_cluster_key other = { true, "other" };
 static const struct mpib_cluster_key none;
 
-rig_test(connects_nodes_with_the_same_key)
+rig_test(nodes_with_the_same_key_connect)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -27,7 +27,8 @@ rig_test(connects_nodes_with_the_same_key)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* The text in the statistics after the last connect to the peer has failed. */
+/* Keep the text that the statistics show after the last connect to the peer
+ * failed. */
 static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 {
 	const struct mpib_broker_told **last = arg;
@@ -40,7 +41,7 @@ static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 	*last = &kept;
 }
 
-/* Connect from a node with the first key to one with the second. */
+/* Connect from a node with the first key to a node with the second key. */
 static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 			   const struct mpib_cluster_key *to, const char *why)
 {
@@ -68,25 +69,25 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	assert_true(told->refusals > 1);
 }
 
-rig_test(refuses_a_caller_without_the_key)
+rig_test(a_caller_without_the_key_is_refused)
 {
 	expect_refused(*state, &none, &cluster, "share a key and it has none");
 }
 
-rig_test(a_caller_with_a_key_wants_one_of_the_called)
+rig_test(a_caller_with_a_key_refuses_a_node_without_one)
 {
 	expect_refused(*state, &cluster, &none, "wants a cluster's key");
 }
 
-rig_test(another_key_is_no_key)
+rig_test(a_caller_with_another_key_is_refused)
 {
 	expect_refused(*state, &other, &cluster,
 		       "does not know the cluster's key");
 }
 
-/* A link that is up stays up; the next one fails, and each end reports the
+/* A link that is up stays up. The next link fails, and each end reports the
  * reason. */
-rig_test(a_key_that_one_end_changed_ends_lanes_when_their_link_breaks)
+rig_test(a_key_changed_at_one_end_ends_lanes_when_their_link_breaks)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -117,8 +118,8 @@ static void count(enum mpib_log_level level, const char *line)
 	lines++;
 }
 
-/* The caller dials ten times a second while a client wants to connect. */
-TEST(a_refusal_is_told_once)
+/* While a client wants to connect, the caller dials ten times a second. */
+TEST(a_refusal_is_logged_once)
 {
 	static const struct mpib_cluster_key *const keys[][2] = {
 		{ &none, &cluster },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h when something is short or late: a caller that cannot be
- * accepted, ids of an earlier run.
+ * peer/broker.h when a resource is missing or a message is late: a caller that
+ * cannot be accepted, and ids of an earlier run.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return accept_error ? -1 : __real_accept4(fd, addr, len, flags);
 }
 
-TEST(a_caller_that_cannot_be_taken_is_no_work)
+TEST(a_caller_that_cannot_be_accepted_causes_no_busy_loop)
 {
 	static const int error[] = { EMFILE, ENFILE, ENOMEM, ENOBUFS, EPERM };
 
@@ -53,7 +53,7 @@ TEST(a_caller_that_cannot_be_taken_is_no_work)
 	}
 }
 
-/* Node 1 opens a lane for a connect and gives up both immediately. */
+/* Node 1 opens a lane for a connect and abandons both immediately. */
 static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 {
 	struct client *b = rig_client(rig, 1, 1000, 0);
@@ -66,9 +66,9 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 	mpib_broker_drop(b->node->broker, &b->client, 0);
 }
 
-/* The ids of a proxy start again when it is restarted; here the lane of the
- * earlier run is still being killed. */
-rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before)
+/* A restarted proxy counts its ids from the start again. In this test the lane
+ * of the earlier run is still being closed. */
+rig_test(an_abandoned_lane_is_closed_even_if_its_id_was_used_before)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -101,8 +101,8 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 	return rig_listen(*b, handle);
 }
 
-/* No client accepts yet, as if one rank learnt its peers' addresses later than
- * they learnt its address. */
+/* No client accepts yet. This happens if one rank learns its peers' addresses
+ * later than they learn its address. */
 rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;
@@ -123,9 +123,9 @@ rig_test(a_listener_has_room_for_all_connections_of_its_client)
 	}
 }
 
-/* Both connections are closed: a minute later the lane is closed, at both
+/* Both connections are closed. A minute later the lane is closed at both
  * ends. */
-rig_test(a_lane_that_nobody_uses_is_closed)
+rig_test(an_unused_lane_is_closed_after_a_minute)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -137,7 +137,7 @@ rig_test(a_lane_that_nobody_uses_is_closed)
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	rig_pass(rig, 50 * MPIB_SEC);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
-	rig_connect(rig, b, 1, a, 1); /* used again in time */
+	rig_connect(rig, b, 1, a, 1); /* used again before the minute ends */
 	rig_pass(rig, 50 * MPIB_SEC);
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
 	mpib_broker_drop(a->node->broker, &a->client, 1);
@@ -148,8 +148,8 @@ rig_test(a_lane_that_nobody_uses_is_closed)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* Its connect is cancelled on the way. */
-rig_test(a_lane_that_comes_up_for_nobody_is_closed)
+/* The connect is cancelled before the lane is up. */
+rig_test(a_lane_whose_connect_was_cancelled_is_closed)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -165,9 +165,9 @@ rig_test(a_lane_that_comes_up_for_nobody_is_closed)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 }
 
-/* The other end begins to use the lane while it is being closed: the connect
- * continues over a new lane. */
-rig_test(a_connect_outlives_the_close_of_an_idle_lane)
+/* The other end begins to use the lane while it is being closed. The connect
+ * then continues over a new lane. */
+rig_test(a_connect_succeeds_while_its_idle_lane_is_being_closed)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -178,7 +178,8 @@ rig_test(a_connect_outlives_the_close_of_an_idle_lane)
 	id = rig_listen(a, &handle);
 	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
 	rig->traffic_class = 5;
-	rig_connect(rig, a, 2, b, 2); /* over another lane, which stays */
+	/* over another lane, which is not closed */
+	rig_connect(rig, a, 2, b, 2);
 	rig->traffic_class = 0;
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
@@ -194,7 +195,7 @@ rig_test(a_connect_outlives_the_close_of_an_idle_lane)
 	}
 }
 
-rig_test(a_user_has_so_many_lanes_and_others_theirs)
+rig_test(a_users_lanes_are_limited_and_others_keep_theirs)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -221,8 +222,9 @@ rig_test(a_user_has_so_many_lanes_and_others_theirs)
 	rig_connect(rig, c, 1, d, 1);
 }
 
-/* The networks of node 0 contain only that node, or all nodes. */
-rig_test(peers_are_in_the_networks_or_are_none)
+/* In one case the networks of node 0 contain only that node, in the other all
+ * nodes. */
+rig_test(nodes_outside_the_configured_networks_are_not_peers)
 {
 	struct rig *rig = *state;
 	struct mpib_networks own, all;
@@ -243,7 +245,7 @@ rig_test(peers_are_in_the_networks_or_are_none)
 	rig_listen(b, &handle);
 	assert_int_equal(rig_try_call(a, 0, 0, &handle), -EACCES);
 	assert_int_equal(HASH_COUNT(a->node->broker->by_key), 0);
-	/* It does not answer either, and the caller gets the reason. */
+	/* Nor does it answer. The caller gets the reason. */
 	rig_listen(a, &handle);
 	rig_call(b, 0, 0, &handle);
 	rig_pass(rig, 3 * MPIB_SEC);
@@ -251,6 +253,6 @@ rig_test(peers_are_in_the_networks_or_are_none)
 	assert_true(a->node->broker->refused_count > 0);
 	assert_non_null(strstr(TAILQ_FIRST(&b->node->broker->peers)->last_error,
 			       "peer.networks"));
-	/* A node is always its own peer. */
+	/* A node is always a peer of itself. */
 	rig_connect(rig, a, 1, self, 1);
 }

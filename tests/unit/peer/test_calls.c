@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two nodes that dial each other at the same time, and callers that prove
- * nothing.
+ * Two nodes that dial each other at the same time, and callers that prove no
+ * key.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "rig.h"
 #include "test.h"
 
-/* Delay all messages of the link, or stop delaying them. */
+/* Begin or stop to delay all messages of the link. */
 static void hear(struct client *c, struct mpib_link *link, bool on)
 {
 	mpib_loop_mod(&c->node->loop, &link->watch,
@@ -21,11 +21,10 @@ static void hear(struct client *c, struct mpib_link *link, bool on)
 }
 
 /* The lower node's dial does not connect for a while, so the higher node's dial
- * is answered. Then the lower node's dial connects as well, and is answered
- * before the lower node learns that the other end has a link. If the lower node
- * used both links, messages on the second would be older than those on the
- * first. */
-rig_test(of_two_simultaneous_calls_one_is_accepted)
+ * is answered. Then the lower node's dial connects, too. It is answered before
+ * the lower node learns that the other end has a link. If the lower node used
+ * both links, messages on the second would be older than those on the first. */
+rig_test(one_of_two_simultaneous_calls_is_accepted)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -73,8 +72,8 @@ rig_test(of_two_simultaneous_calls_one_is_accepted)
 	}
 }
 
-/* The peer's connection closes, and no message reaches this node. */
-rig_test(a_call_whose_answer_is_lost_is_made_again)
+/* The peer closes the connection, and no message has reached this node. */
+rig_test(a_call_whose_answer_is_lost_is_repeated)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -116,9 +115,9 @@ static void say(int fd, const struct mpib_peer_msg *m)
 	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
-/* Otherwise answers that the caller does not read would be queued for it. This
+/* Otherwise the broker would queue answers that the caller does not read. This
  * holds before its HELLO and before its READY. */
-rig_test(a_caller_without_a_proof_may_not_ping)
+rig_test(a_ping_before_the_proof_ends_the_call)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct mpib_peer_msg hello = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections have names, so that a peer may repeat a message without effect. A
- * message about a name from another node, or for another user, has no effect on
- * the connection.
+ * message that names a connection has no effect on it if it comes from another
+ * node or is for another user.
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@ struct pair {
 	struct client *a, *b; /* a connects to b */
 	struct mpib_handle handle;
 	uint32_t listener;
-	struct mpib_peer *peer; /* of a: b's node */
+	struct mpib_peer *peer; /* b's node, as a's node sees it */
 };
 
 static void pair_up(struct pair *pair, struct rig *rig)
@@ -36,8 +36,8 @@ static void pair_accept(const struct pair *pair)
 	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
 }
 
-/* Make a message from the end of a, or from another node that knows its
- * name. */
+/* Make a message as a's end would send it, or as another node would that knows
+ * the name. */
 static struct mpib_peer_msg from_a(const struct pair *pair,
 				   enum mpib_peer_type type)
 {
@@ -65,7 +65,7 @@ static void say(const struct pair *pair, struct mpib_peer *p,
 	assert_int_equal(p->state, MPIB_PEER_UP);
 }
 
-rig_test(an_open_said_twice_has_one_end)
+rig_test(a_repeated_conn_open_makes_one_end)
 {
 	struct mpib_peer_msg open;
 	struct pair pair;
@@ -73,14 +73,15 @@ rig_test(an_open_said_twice_has_one_end)
 	pair_up(&pair, *state);
 	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
 	say(&pair, pair.peer, &open);
-	rig_accept(pair.b, pair.listener, 1); /* for the next connection */
+	rig_accept(pair.b, pair.listener, 1);
 	rig_settle(pair.rig);
 	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
 	rig_accept(pair.b, pair.listener, 0);
 	say(&pair, pair.peer, &open);
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	/* It is not accepted with another id or another number, either. */
+	/* The connection is not accepted with another id or another number
+	 * either. */
 	open.from += 1000;
 	say(&pair, pair.peer, &open);
 	open.from -= 1000;
@@ -90,9 +91,8 @@ rig_test(an_open_said_twice_has_one_end)
 	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
 }
 
-/* The opener has created its end again: only the last CONN_OPEN can be
- * accepted. */
-rig_test(an_open_takes_the_place_of_the_one_before)
+/* The opener made its end again, so only the last CONN_OPEN can be accepted. */
+rig_test(a_conn_open_replaces_the_previous_one)
 {
 	struct mpib_peer_msg open;
 	struct pair pair;
@@ -111,7 +111,7 @@ rig_test(an_open_takes_the_place_of_the_one_before)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 }
 
-rig_test(a_name_is_of_one_user)
+rig_test(a_connections_name_belongs_to_one_user)
 {
 	static const enum mpib_peer_type type[] = {
 		MPIB_PEER_CONN_CLOSE,
@@ -140,8 +140,8 @@ rig_test(a_name_is_of_one_user)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
 }
 
-/* A third node has learnt the key. */
-rig_test(a_name_is_of_one_node)
+/* A third node has learned the key of the connection. */
+rig_test(a_connections_name_belongs_to_one_node)
 {
 	static const enum mpib_peer_type type[] = {
 		MPIB_PEER_CONN_OPEN,
@@ -172,8 +172,9 @@ rig_test(a_name_is_of_one_node)
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
-/* A CONN_OPEN without a name, or from a receiving end, is a protocol error. */
-TEST(a_sending_end_alone_opens)
+/* A CONN_OPEN without a name is a protocol error. So is one from a receiving
+ * end. */
+TEST(only_a_sending_end_can_open_a_connection)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct mpib_peer_msg m;
@@ -194,7 +195,7 @@ TEST(a_sending_end_alone_opens)
 	}
 }
 
-rig_test(a_key_is_of_one_connection)
+rig_test(a_connections_key_is_unique)
 {
 	struct mpib_ctl_connect ask = { .conn = 1, .number = 1 };
 	struct pair pair;

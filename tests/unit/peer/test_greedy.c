@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that cause answers and read none: what is queued for them is bounded,
- * for each peer and for all together. */
+/* Peers that cause answers and read none. The bytes queued for them are
+ * limited, for each peer and for all together. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ static const struct mpib_peer_msg end = { .type = MPIB_PEER_CONN_CLOSE,
 					  .error = -ECANCELED,
 					  .why = "its process has ended" };
 
-/* A peer of node 0 at a port that no node dials. */
+/* Become a peer of node 0 at a port that no node dials. */
 static int become_a_peer(struct rig *rig, uint16_t port)
 {
 	const struct mpib_peer_msg hello = {
@@ -49,8 +49,8 @@ static int become_a_peer(struct rig *rig, uint16_t port)
 	return fd;
 }
 
-/* Send this many bytes of one message, or as long as the peer reads. Return the
- * most bytes that were queued for all peers meanwhile. */
+/* Send this many bytes of one message, or until the peer stops reading. Return
+ * the most bytes that were queued for all peers during this. */
 static size_t flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
 		    size_t most)
 {
@@ -83,8 +83,8 @@ static size_t waits_for(const struct mpib_peer *p)
 	return p->link ? mpib_fifo_waits(&p->link->out) : 0;
 }
 
-/* Return the number of links of node 0 that are up, none of which exceeded its
- * limit. */
+/* Return the number of links of node 0 that are up. None of these may have
+ * exceeded its limit. */
 static unsigned linked(const struct rig *rig)
 {
 	const struct mpib_peer *p;
@@ -95,7 +95,7 @@ static unsigned linked(const struct rig *rig)
 	return n;
 }
 
-rig_test(answers_to_pings_that_are_not_read_are_few)
+rig_test(unread_answers_to_pings_are_limited)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct rig *rig = *state;
@@ -112,8 +112,8 @@ rig_test(answers_to_pings_that_are_not_read_are_few)
 	close(fd);
 }
 
-/* Queue closes of connections that the peer does not know, until there is no
- * room. The peer reads none. */
+/* Queue closes of connections that the peer does not know, until the queue is
+ * full. The peer reads none of them. */
 static void hoard(struct mpib_peer *p)
 {
 	while (waits_for(p) + MPIB_PEER_FRAME_MAX <= 1u << 20 &&
@@ -122,8 +122,8 @@ static void hoard(struct mpib_peer *p)
 	assert_null(p->link->overflow);
 }
 
-/* Each of them would have 2 MiB, and all of them together 16 MiB. */
-rig_test(several_peers_together_may_queue_what_one_may)
+/* Each of them would have 2 MiB, but all of them together get 16 MiB. */
+rig_test(all_peers_together_have_one_limit_for_queued_bytes)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
 					    .name = { 1, 1000, true },
@@ -141,7 +141,7 @@ rig_test(several_peers_together_may_queue_what_one_may)
 				most + 2 * PEERS * MPIB_FIFO_SMALL);
 	}
 	assert_int_equal(linked(rig), 1);
-	/* A peer that reads its messages notices nothing. */
+	/* This has no effect on a peer that reads its messages. */
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
 	for (unsigned i = 0; i < PEERS; i++)
@@ -150,8 +150,8 @@ rig_test(several_peers_together_may_queue_what_one_may)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-/* All closes of a large job are queued for a peer that reads. */
-rig_test(a_peer_that_reads_has_room_beside_hoarders)
+/* All closes of a large job are queued for a peer that reads them. */
+rig_test(a_peer_that_reads_has_queue_space_beside_peers_that_do_not)
 {
 	struct rig *rig = *state;
 	struct mpib_peer *p, *honest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that a peer opens: only with the handle of a listener, not at the
- * expense of lanes that the listener's user opens, and not for ever.
+ * Lanes that a peer opens. It needs the handle of a listener. These lanes do
+ * not use the quota of the listener's user, and they do not stay open for ever.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static void assert_refused(struct rig *rig, struct client *from,
 	rig_settle(rig);
 }
 
-rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
+rig_test(a_peer_needs_a_listeners_handle_to_open_a_lane)
 {
 	struct mpib_handle handle, wrong;
 	struct rig *rig = *state;
@@ -40,15 +40,15 @@ rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
 	wrong.shard = 1;
 	assert_refused(rig, a, &wrong, -EACCES,
 		       "belongs to another user or shard");
-	/* Listeners are found by nonce and user: this user has none with this
-	 * nonce. */
+	/* Listeners are found by nonce and user, and this user has none with
+	 * this nonce. */
 	assert_refused(rig, other, &handle, -ECONNREFUSED,
 		       "no longer has this listener");
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* All wait for one lane, which the first connect requested. */
-rig_test(a_refused_listener_fails_no_other_connects)
+/* All connects wait for one lane, which the first connect requested. */
+rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 {
 	struct mpib_handle handle[3]; /* valid, damaged, closed */
 	struct rig *rig = *state;
@@ -73,7 +73,7 @@ rig_test(a_refused_listener_fails_no_other_connects)
 }
 
 /* Both ends request the lane at the same time, and the lower node's request
- * wins. Its connect has no listener, but the lane also serves the higher node's
+ * wins. Its connect has no listener. The lane also serves the higher node's
  * connect. */
 rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
@@ -93,7 +93,7 @@ rig_test(a_lane_that_both_ends_open_needs_one_listener)
 	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
 }
 
-/* Open lanes with different traffic classes until one is refused; return how
+/* Open lanes with different traffic classes until one is refused. Return how
  * many were opened. */
 static unsigned lanes_from(struct rig *rig, struct client *from,
 			   const struct mpib_handle *to)
@@ -108,7 +108,7 @@ static unsigned lanes_from(struct rig *rig, struct client *from,
 	}
 }
 
-rig_test(lanes_that_peers_open_are_not_the_users)
+rig_test(lanes_opened_by_peers_do_not_use_up_the_users_quota)
 {
 	struct client *user, *hostile[2], *b;
 	struct mpib_handle handle;
@@ -126,13 +126,13 @@ rig_test(lanes_that_peers_open_are_not_the_users)
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 0);
 	b = rig_client(rig, 1, 1000, 0);
 	rig_listen(b, &handle);
-	/* The first two exist already. */
+	/* The first two lanes exist already. */
 	assert_int_equal(lanes_from(rig, user, &handle), 2 + 8);
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
 }
 
 /* The peer opens a lane for a connect that it cancels, and keeps the lane. */
-rig_test(a_lane_that_its_opener_keeps_unused_is_closed)
+rig_test(a_lane_that_its_opener_does_not_use_is_closed)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;

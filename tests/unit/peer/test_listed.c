@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists that both ends exchange after a peer link broke; false lists; and a
+ * The lists that both ends exchange after a peer link broke, wrong lists, and a
  * message that no peer can decode.
  */
 #include <errno.h>
@@ -21,8 +21,8 @@ static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
 }
 
-/* A peer lists connections between this node and another. */
-rig_test(a_peer_lists_nothing_but_its_own)
+/* A peer lists connections that exist between this node and another. */
+rig_test(a_peer_can_list_only_its_own_connections)
 {
 	static const enum mpib_peer_type types[] = {
 		MPIB_PEER_LANE_KEPT,   MPIB_PEER_LANE_ACCEPT,
@@ -65,7 +65,7 @@ rig_test(a_peer_lists_nothing_but_its_own)
 }
 
 /* A message that no peer can decode is not sent repeatedly. */
-rig_test(a_message_that_no_peer_can_read_ends_the_lanes)
+rig_test(a_message_that_no_peer_can_decode_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
 				   .to = 0x7fffffff };
@@ -93,7 +93,7 @@ static void lose_accept(struct rig *rig)
 }
 
 /* Only its opener's number identifies a private lane. */
-rig_test(a_lane_that_is_asked_for_again_is_the_same)
+rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -109,8 +109,8 @@ rig_test(a_lane_that_is_asked_for_again_is_the_same)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* The end that has the lane lists its connect before it learns that the other
- * end requests the lane again. */
+/* One end has the lane and lists its connect. Only then does it learn that the
+ * other end requests the lane again. */
 rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
 	struct rig *rig = *state;
@@ -128,8 +128,8 @@ rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 	assert_ready(a, b, 1);
 }
 
-/* The opener closes an idle lane, and the other end does not learn of it. */
-rig_test(a_lane_that_this_end_closed_ends_at_the_other)
+/* The opener closes an idle lane, but the other end does not learn of it. */
+rig_test(a_lane_closed_at_one_end_is_closed_at_the_other)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -151,11 +151,11 @@ rig_test(a_lane_that_this_end_closed_ends_at_the_other)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-#define LANES 140 /* more than two turns list */
+#define LANES 140 /* more lanes than two turns can list */
 
-/* The peer would not understand the message before it knows the state of the
- * rail. */
-rig_test(a_lane_sends_nothing_about_rails_before_it_is_listed)
+/* The peer would not understand such a message, because it does not know the
+ * state of the rail yet. */
+rig_test(no_message_about_rails_is_sent_before_the_lane_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };
 	unsigned before[LANES], unlisted = 0;

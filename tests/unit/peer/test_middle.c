@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A man in the middle between two nodes of a cluster, without the cluster key:
- * it relays messages, changes them, or relays them to another node.
+ * An attacker between two nodes of a cluster who does not have the cluster key.
+ * It relays messages, changes them, or relays them to another node.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,18 +24,19 @@ struct way {
 	int from, to;
 	uint8_t in[64 * 1024];
 	size_t len;
-	unsigned relayed; /* messages of the handshake relayed */
+	unsigned relayed; /* number of handshake messages relayed */
 };
 
 struct middle {
 	int listener;
 	uint16_t port;
-	uint32_t as; /* the address that it dials from */
-	uint32_t to; /* the address that it dials */
+	uint32_t as; /* the address from which it dials */
+	uint32_t to; /* the address which it dials */
 	uint16_t to_port;
 	enum mpib_peer_type changes;
 	change_fn *change;
-	struct way way[2]; /* from the caller, from the called node */
+	/* messages from the caller, and from the called node */
+	struct way way[2];
 };
 
 static struct sockaddr_in address(uint32_t ip, uint16_t port)
@@ -113,8 +114,8 @@ static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 	send(w->to, frame, n, MSG_NOSIGNAL);
 }
 
-/* HELLO, WELCOME and READY are plain text, later messages are sealed. False:
- * the sender has closed the connection. */
+/* HELLO, WELCOME and READY are plain text. Later messages are sealed. Return
+ * false if the sender has closed the connection. */
 static bool middle_pass(struct middle *m, struct way *w)
 {
 	unsigned plain = w == &m->way[0] ? 2 : 1;
@@ -154,7 +155,7 @@ static void middle_turn(struct rig *rig, struct middle *m)
 		middle_hang_up(m);
 }
 
-/* Long enough for ten dials. */
+/* Make turns for long enough for ten dials. */
 static void middle_turns(struct rig *rig, struct middle *m)
 {
 	for (unsigned i = 0; i < 200; i++) {
@@ -175,7 +176,7 @@ static bool has_peer(const struct rig *rig, unsigned n)
 	return false;
 }
 
-/* The middle is at the address of node 1, so all messages to node 1 pass
+/* The attacker has the address of node 1, so all messages to node 1 pass
  * through it. */
 static void stand_between(struct rig *rig, struct middle *m)
 {
@@ -193,7 +194,7 @@ static void stand_between(struct rig *rig, struct middle *m)
 	rig_call(a, 0, 0, &handle);
 }
 
-rig_test(a_middle_that_changes_nothing_harms_nothing)
+rig_test(an_attacker_who_only_relays_does_no_harm)
 {
 	struct rig *rig = *state;
 	struct middle m;
@@ -235,8 +236,8 @@ static void proved(struct mpib_peer_msg *m)
 	m->proof[5] ^= 1;
 }
 
-/* If any field of the three messages changes, there is no link. */
-TEST(no_field_of_the_greeting_can_be_changed)
+/* If any field of the three messages is changed, no link is established. */
+TEST(a_change_of_any_field_of_the_greeting_is_detected)
 {
 	static const struct {
 		enum mpib_peer_type type;
@@ -272,7 +273,7 @@ TEST(no_field_of_the_greeting_can_be_changed)
 	}
 }
 
-/* The node that the middle claims to be, to both ends. */
+/* The attacker claims to both ends to be this node. */
 static uint16_t middle_port;
 
 static void claim_middle(struct mpib_peer_msg *m)
@@ -281,8 +282,9 @@ static void claim_middle(struct mpib_peer_msg *m)
 	m->node.port = middle_port;
 }
 
-/* The middle is dialled, by a handle, and dials another node with the messages
- * that it receives. Each end would take it for a proxy that knows the key. */
+/* The attacker is dialled because of a handle. It dials another node and sends
+ * it the messages that it receives. If this worked, each end would take it for
+ * a proxy that knows the key. */
 static void expect_no_peer(struct rig *rig, unsigned whom)
 {
 	struct client *a, *b;
@@ -308,12 +310,12 @@ static void expect_no_peer(struct rig *rig, unsigned whom)
 	middle_close(&m);
 }
 
-rig_test(a_middle_cannot_pose_as_a_proxy_to_the_called)
+rig_test(an_attacker_cannot_pose_as_a_proxy_to_the_called_node)
 {
 	expect_no_peer(*state, 1);
 }
 
-rig_test(a_middle_cannot_pose_as_a_proxy_to_the_caller)
+rig_test(an_attacker_cannot_pose_as_a_proxy_to_the_caller)
 {
 	expect_no_peer(*state, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers with other versions of the peer protocol, at a real broker. */
+/* Callers that use other versions of the peer protocol, at a real broker. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
@@ -44,7 +44,8 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 
 	n = mpib_peer_encode(&hello, buf);
 	assert_int_equal(send(fd, buf, n, MSG_NOSIGNAL), n);
-	/* Its loop waits for messages; it answers each handshake at once. */
+	/* The other node's loop waits for messages, and it answers each
+	 * handshake at once. */
 	while (recv(fd, &len, sizeof(len), MSG_PEEK | MSG_DONTWAIT) < 0) {
 		assert_true(errno == EAGAIN);
 		mpib_loop_turn(&rig->node[0].loop, 1);
@@ -90,7 +91,7 @@ rig_test(the_newest_common_version_is_used)
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
 }
 
-/* Encode m with one of its lane_info's last three bytes changed to value;
+/* Encode m, change one of the last three bytes of its lane_info to value, and
  * return the result of decoding it. */
 static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 		       uint8_t value, struct mpib_peer_msg *got)
@@ -102,7 +103,7 @@ static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 	return mpib_peer_decode(buf + 4, n - 4, got);
 }
 
-TEST(a_lane_has_its_spread_and_its_lost_rails)
+TEST(a_lanes_spread_and_lost_rails_are_decoded_and_checked)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_ACCEPT,
 				   .lane_info = { .imm_version = 2,
@@ -121,7 +122,8 @@ TEST(a_lane_has_its_spread_and_its_lost_rails)
 	assert_true(got.lane_info.delivered);
 	assert_int_equal(decode_with(&m, 1, 2, &got), 0);
 	assert_int_equal(got.lane_info.away, 2);
-	/* Lanes of all rails, and of a rail that the lane does not have. */
+	/* Try a lane with all rails lost, and one with a lost rail that it does
+	 * not have. */
 	assert_int_equal(decode_with(&m, 1, 3, &got), -EPROTO);
 	assert_int_equal(decode_with(&m, 1, 4, &got), -EPROTO);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections continue after their lane is lost or their proxy has ended: their
- * clients request them again at another index, and both ends become READY
- * there. Brokers of two nodes; the test attaches the clients of a killed proxy
- * to its successor.
+ * Connections continue after their lane was lost or their proxy has ended.
+ * Their clients request them again at another index, and both ends become READY
+ * there. There are brokers of two nodes. The test attaches the clients of a
+ * killed proxy to its successor.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 
 struct resumed {
 	struct rig *rig;
-	struct client *from, *to; /* of nodes 0 and 1 */
+	struct client *from, *to; /* clients of nodes 0 and 1 */
 	struct mpib_handle handle;
 	uint32_t listener;
 	uint64_t key;
-	/* The ends that the ranks know. */
+	/* The ends as the ranks know them. */
 	struct mpib_reply_end sender, receiver;
 };
 
@@ -37,7 +37,7 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
-	/* No proxy ran before these. */
+	/* No proxy ran before these two. */
 	mpib_broker_grown(r->from->node->broker);
 	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
@@ -95,7 +95,7 @@ static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
 	assert_int_equal(gets->base, base);
 }
 
-/* A handle that was passed on before the proxy ended stays valid. */
+/* A handle that was sent to a peer before the proxy ended stays valid. */
 rig_test(a_listener_keeps_its_nonce)
 {
 	struct mpib_handle handle;
@@ -121,8 +121,8 @@ rig_test(a_listener_keeps_its_nonce)
 			 -EEXIST);
 }
 
-/* A nonce is not a secret of its user. */
-rig_test(another_users_listener_takes_no_connect)
+/* Other users may know the nonce. */
+rig_test(another_users_listener_with_the_same_nonce_gets_no_connect)
 {
 	struct mpib_handle handle;
 	struct client *other;
@@ -151,8 +151,8 @@ rig_test(another_users_listener_takes_no_connect)
 	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
 }
 
-/* The same key of another user names another connection. */
-rig_test(another_user_resumes_nothing)
+/* The same key names another connection if the user is another. */
+rig_test(another_user_cannot_resume_a_connection)
 {
 	struct client *other;
 	struct resumed r, theirs;
@@ -172,7 +172,7 @@ rig_test(another_user_resumes_nothing)
 	assert_ends(&r, 1, 1, 2, 2, 5);
 }
 
-rig_test(a_client_that_asks_too_late_gets_an_error)
+rig_test(a_client_that_resumes_too_late_gets_an_error)
 {
 	struct resumed r;
 
@@ -189,8 +189,8 @@ rig_test(a_client_that_asks_too_late_gets_an_error)
 			       "not resumed in time"));
 }
 
-/* A connection that was closed on purpose fails immediately; without a grace
- * all connections do. */
+/* A connection that was closed on purpose fails immediately. Without a grace
+ * period all connections do. */
 rig_test(a_connection_that_was_closed_is_not_resumed)
 {
 	struct resumed r;
@@ -215,8 +215,8 @@ static void assert_closed_there(const struct client *c, uint32_t index)
 	assert_non_null(strstr(mpib_broker_why(&c->client, index), "closed"));
 }
 
-/* One end of a lost connection is closed, before or after the other, live end
- * asks for it again. */
+/* Close one end of a lost connection, before or after the other end, which
+ * still exists, requests it again. */
 static void close_lost(void **state, bool first, struct resumed *r,
 		       bool sender_lives)
 {
@@ -241,7 +241,7 @@ static void close_lost(void **state, bool first, struct resumed *r,
 	rig_teardown(state);
 }
 
-TEST(a_lost_end_hears_at_once_that_the_other_was_closed)
+TEST(a_lost_end_learns_at_once_that_the_other_was_closed)
 {
 	struct resumed r;
 
@@ -249,8 +249,8 @@ TEST(a_lost_end_hears_at_once_that_the_other_was_closed)
 		close_lost(state, i & 2, &r, i & 1);
 }
 
-/* The proxy of the live end closes its end while the other proxy is away. */
-TEST(a_successors_client_hears_that_the_other_end_was_closed)
+/* While one proxy is down, the other proxy's client closes its end. */
+TEST(a_resuming_client_learns_that_the_other_end_was_closed)
 {
 	struct resumed r;
 
@@ -277,9 +277,9 @@ TEST(a_successors_client_hears_that_the_other_end_was_closed)
 	}
 }
 
-/* A rank ends while its proxy is away: the next proxy has received requests
- * from all others. */
-TEST(an_end_hears_that_the_other_process_did_not_come_back)
+/* A rank ends while its proxy is down. The next proxy has received requests
+ * from all other ranks. */
+TEST(an_end_learns_that_the_other_process_did_not_return)
 {
 	struct resumed r;
 
@@ -304,8 +304,8 @@ TEST(an_end_hears_that_the_other_process_did_not_come_back)
 	}
 }
 
-/* The listener has accepts for other connections. */
-rig_test(a_connection_that_was_accepted_takes_no_other_accept)
+/* The listener has accepts waiting for other connections. */
+rig_test(an_accepted_connection_uses_no_other_accept)
 {
 	struct resumed r;
 
@@ -338,20 +338,22 @@ rig_test(a_connection_whose_peer_broke_the_protocol_ends)
 	assert_int_equal(rig_error(r.from, 0), -ECONNRESET);
 }
 
-rig_test(another_client_does_not_get_the_connection)
+rig_test(another_client_cannot_resume_the_connection)
 {
 	struct client *other;
 	struct resumed r;
 
 	connected(&r, *state);
-	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST); /* it is not lost */
+	/* the connection is not lost */
+	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
 	rig_settle(r.rig);
 	other = rig_client(r.rig, 0, 1000, 0);
 	r.from = other;
 	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
 	r.from = &r.rig->node[0].client[0];
-	assert_int_equal(ask_sender(&r, 1, 1), -EEXIST); /* asked before */
+	/* it was requested already */
+	assert_int_equal(ask_sender(&r, 1, 1), -EEXIST);
 	assert_int_equal(ask_receiver(&r, 1, 1, 0), -EINVAL);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);
 	assert_int_equal(ask_receiver(&r, 1, 2, 0), 0);

@@ -122,7 +122,7 @@ CASE(every_version_flushes_the_last_buffer_with_bytes)
 	}
 }
 
-CASE(nothing_and_host_memory_need_no_request)
+CASE(flushing_no_bytes_or_host_memory_needs_no_request)
 {
 	void *addr[3] = { gpu, host, gpu }, *req = &req;
 	int none[3] = { 0, 0, 0 }, ours[3] = { 5, 5, 0 };

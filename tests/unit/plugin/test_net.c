@@ -72,7 +72,7 @@ CASE(nccl_ib_tc_is_the_traffic_class)
 	assert_int_equal(rig_warnings, 2);
 }
 
-CASE(without_a_proxy_init_says_where_and_what_to_do)
+CASE(without_a_proxy_init_reports_the_path_and_what_to_do)
 {
 	void *ctx;
 
@@ -105,7 +105,7 @@ CASE(all_contexts_share_one_engine_client)
 	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
 }
 
-CASE(a_connect_that_is_retried_is_one_connection)
+CASE(a_retried_connect_makes_one_connection)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -129,7 +129,7 @@ CASE(a_connect_that_is_retried_is_one_connection)
 	assert_non_null(r->rx);
 }
 
-CASE(a_connect_given_up_is_closed_with_its_context)
+CASE(an_abandoned_connect_is_closed_with_its_context)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -162,7 +162,7 @@ static void set_up_and_abort(bool close_late)
 	assert_int_equal(r->net->closeListen(listener), 0);
 }
 
-CASE(set_ups_that_are_aborted_use_nothing_up)
+CASE(aborted_connects_leave_no_connection)
 {
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	atomic_store(&r->f->hold_pending, true);
@@ -290,7 +290,7 @@ CASE(gpu_memory_without_dma_buf_is_refused_with_a_remedy)
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
 }
 
-CASE(why_a_dma_buf_was_refused_is_the_last_word)
+CASE(the_last_warning_says_why_the_dma_buf_was_refused)
 {
 	void *mr;
 
@@ -312,7 +312,7 @@ CASE(why_a_dma_buf_was_refused_is_the_last_word)
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
 }
 
-CASE(memory_that_is_never_used_pins_no_window)
+CASE(memory_that_was_not_used_yet_has_no_window)
 {
 	void *from_mr, *to_mr, *req;
 

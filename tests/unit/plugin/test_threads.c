@@ -84,7 +84,7 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 
 #define CASE(name) TEST_OF(name, set_up, tear_down)
 
-CASE(messages_move_while_memory_comes_and_goes)
+CASE(messages_move_while_memory_is_registered_and_deregistered)
 {
 	char *from = pages(), *to = pages();
 	void *a, *b, *s, *v;
@@ -213,7 +213,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 	return meanwhile;
 }
 
-CASE(a_communicator_that_attaches_delays_no_other)
+CASE(an_attaching_communicator_does_not_delay_another)
 {
 	struct fake_proxy *mute = fake_proxy_start();
 	bool meanwhile = false;

@@ -93,7 +93,7 @@ CASE(every_version_fills_all_properties)
 	assert_int_equal(r->net->getProperties(1, &p), NCCL_INVALID_ARGUMENT);
 }
 
-CASE(each_device_of_the_proxy_is_one_of_nccl_s)
+CASE(each_device_of_the_proxy_is_a_device_of_nccl)
 {
 	struct nccl_net_properties_v12 p[3];
 	int n;
@@ -125,7 +125,7 @@ CASE(each_device_of_the_proxy_is_one_of_nccl_s)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-CASE(there_is_one_device_that_is_never_fused)
+CASE(the_plugin_has_one_device_and_refuses_to_fuse_it)
 {
 	const struct nccl_net_v9 *v9 = rig_table(9);
 	struct nccl_net_vdevice_props_v12 v = { .ndevs = 1 };

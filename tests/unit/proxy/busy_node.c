@@ -6,14 +6,14 @@
 
 #include "peer/internal.h"
 
-#define FLOWS 4 /* of a client */
+#define FLOWS 4 /* connections of a client */
 
 static struct proxy_client client[BUSY_CLIENTS_MAX];
 static struct mpib_snap_conn conn[BUSY_CLIENTS_MAX * FLOWS];
 static struct mpib_snap_client past[BUSY_CLIENTS_MAX];
 static struct mpib_snap_lane lane[16];
 static struct proxy_clients all_clients;
-static struct mpib_broker broker; /* without a lane */
+static struct mpib_broker broker; /* has no lane */
 static struct mpib_snapshot snap;
 static struct mpib_config cfg;
 static struct mpib_view view;
@@ -29,7 +29,7 @@ static void add_client(unsigned i)
 	s->registered = 4096 + i;
 	s->region_count = 1 + i;
 	s->peer_client.engine_client =
-		(struct engine_client *)s; /* any but NULL */
+		(struct engine_client *)s; /* any pointer except NULL */
 	snprintf(s->name, sizeof(s->name), "rank \"%u\" \\ {a=b}", i);
 	TAILQ_INSERT_TAIL(&all_clients.list, s, link);
 	for (unsigned f = 0; f < FLOWS; f++) {

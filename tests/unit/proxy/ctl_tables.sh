@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ctl_tables.sh BUILD [--update]: what mpibctl prints, on a terminal of 80 columns and
-# with --wide, of the answers in answers.txt, against ctl_tables.golden; nothing of an
-# answer without fields or without an end. --update writes the file.
+# ctl_tables.sh BUILD [--update]: compare what mpibctl prints for the answers in
+# answers.txt with ctl_tables.golden, on a terminal of 80 columns and with
+# --wide. An answer without fields or without an end must print nothing.
+# --update writes the golden file.
 set -uo pipefail
 build=$1
 here=$(dirname "$0")
@@ -15,7 +16,8 @@ command -v script >/dev/null || {
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
 }
-# On a terminal; script(1) gives one without a size, which counts as 80 columns.
+# Run mpibctl on a terminal. script(1) makes one without a size, which counts as
+# 80 columns.
 terminal() {
 	script -qec "$build/proxy/mpibctl -s $dir/$*" /dev/null </dev/null | tr -d '\r'
 }
@@ -51,7 +53,8 @@ for noun in $nouns; do
 		[ "$noun $?" = "cluster 1" ] || fail "bare $noun: $(cat "$dir/out")"
 done
 
-# An answer without its end is an error, prints nothing, and is not asked for again.
+# An answer without its end is an error. mpibctl prints nothing and does not
+# request it again.
 printf '%s\n' 'conns !' 'rails !{"ok":true,"da' 'metrics !{"ok":true,"da' >"$dir/half.txt"
 stub half "$dir/half.txt"
 for noun in conns rails metrics; do

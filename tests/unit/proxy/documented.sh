@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# documented.sh BUILD SOURCE: every setting, option, noun and verb has its place in
-# the manual, with the default it has; so has every field of an answer and every
-# event. Metrics are metrics.sh's, messages messages.pl's.
+# documented.sh BUILD SOURCE: check that every setting, option, noun and verb is
+# in the manual, with its actual default. So must be every field of an answer
+# and every event. metrics.sh checks the metrics, and messages.pl checks the
+# messages.
 set -uo pipefail
 proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
 completion=$2/proxy/ctl/completion
@@ -32,7 +33,7 @@ done < <(env -i "$proxy" --config /dev/null --sout soft --check-config)
 for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
 	grep -qF -- "*$option*" "$man"/mpib-proxy.8.scd \
 		"$man"/mpib.conf.5.scd && continue
-	echo "nothing in $man has: $option"
+	echo "$man does not have the option: $option"
 	missing=1
 done
 [ -z "$("$proxy" --help | awk 'length > 80')" ] || { echo "--help is wider than 80"; missing=1; }
@@ -45,7 +46,7 @@ for option in $("$ctl" --help | grep -oE -- '--[a-z-]+') $("$ctl" --commands | g
 	need "$man/mpibctl.1.scd" "*$option*"
 	need "$completion/_mpibctl" "$option"
 done
-# An argument has values to choose from, or is a number or text of one's own.
+# An argument has values to choose from, or it is a number or any text.
 values=$(sed -n "s/^	\([^ ].*\)) .*;;/\1/p" "$completion/mpibctl.bash" | tr -d "'" |
 	sed 's/ | /\n/g')
 for arg in $("$ctl" --commands | grep -v ^-- | cut -d' ' -f3- | tr ' ' '\n' | sort -u); do
@@ -53,7 +54,7 @@ for arg in $("$ctl" --commands | grep -v ^-- | cut -d' ' -f3- | tr ' ' '\n' | so
 	'[SECONDS]' | SECONDS | '[MINUTES]' | '[SINCE]' | VALUE | '[PATH]') ;;
 	*)
 		grep -qxF -- "$arg" <<<"$values" && continue
-		echo "$completion/mpibctl.bash completes no $arg"
+		echo "$completion/mpibctl.bash does not complete $arg"
 		missing=1
 		;;
 	esac
@@ -69,8 +70,8 @@ commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a
 for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
 done
-# Keys and words are the lower-case strings of the files that write answers, and
-# fields and keys of counters. lifespan is one that is taken out.
+# Keys and words are the lower-case strings in the files that write answers, and
+# the fields and keys of counters. lifespan is a key that the code removes.
 words=$({
 	cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
 		grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan
@@ -91,18 +92,19 @@ events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
 for event in $events; do
 	need "$man/mpib-protocol.7.scd" "*$event*"
 done
-# Versions that the code speaks are those that the document promises.
+# The versions that the code supports must be those in the document.
 while read -r name number; do
 	need "$2/docs/versioning.md" "\`$name\` $number"
 done < <(grep -rhoE '#define MPIB_(ABI|PEER|HINT)_VERSION(_MIN)? [0-9]+' \
 	"$2"/include/mpib "$2"/runtime/peer | cut -d' ' -f2-)
-# The programs, the changelog and what is shown of a version are of one release.
+# The programs, the changelog and the examples with a version must be of the
+# same release.
 version=$("$proxy" --version | cut -d' ' -f2)
 section=$(grep -m1 '^## ' "$2/CHANGELOG.md")
 case $section in
 "## [$version]" | "## [$version] - "*) ;;
 *)
-	echo "CHANGELOG.md begins with $section, and the programs are $version"
+	echo "CHANGELOG.md begins with $section, but the programs are $version"
 	missing=1
 	;;
 esac
@@ -118,7 +120,8 @@ done
 for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done
-# What the environment is checked against is what is read from it.
+# The list of known environment variables must be the list of variables that are
+# read.
 environ=$1/environ_names.c
 read=$({
 	"$proxy" --help | grep -oE 'MPIB_[A-Z_]+'
@@ -130,7 +133,7 @@ for name in $read; do
 done
 for name in $(grep -oE '^	"MPIB_[A-Z_]+' "$environ" | tr -d '	"'); do
 	grep -qx "$name" <<<"$read" && continue
-	echo "$environ has what nothing reads: $name"
+	echo "$environ has a name that no program reads: $name"
 	missing=1
 done
 exit $missing

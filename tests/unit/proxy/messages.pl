@@ -1,10 +1,11 @@
 #!/usr/bin/env perl
-# messages.pl SOURCE [list]: every text that proxy, client library, plugin and
-# tools give a user ends with a remedy or is in a row of docs/messages.md, once, and
-# every text there is that of a call. "list" prints the texts.
+# messages.pl SOURCE [list]: check the texts that proxy, client library, plugin and
+# tools print for users. Each ends with a remedy or is in exactly one row of
+# docs/messages.md, and each text of that document is printed by a call. "list"
+# prints the texts.
 #
-# A text is the format of a call of the functions below, with … for each conversion
-# and without the remedy in brackets, or the reason that a caller sets. --help
+# A text is the format of a call of the functions below, or the reason that a caller
+# sets. Each conversion becomes …, and the remedy in brackets is removed. --help
 # explains texts about the command line.
 use strict;
 use warnings;
@@ -14,7 +15,8 @@ my $literal = qr/"(?:[^"\\\n]|\\.)*"/;
 my $macro = qr/\b(?!NULL\b)[A-Z][A-Z0-9_a-z]*\b/;
 my $joined = qr/$literal(?:\s*(?:$macro)?\s*$literal)*/;
 
-# Which string of the call is the text; mpib_ask_fail()'s first is the hint.
+# The number of the string that is the text. The first string of mpib_ask_fail() is
+# the hint.
 my %nth = map { $_ => 0 } qw(
 	mpib_agent_bad agent_hang_up
 	peer_conn_fail mpib_ctl_fail mpib_err mpib_fail engine_conn_break
@@ -23,12 +25,12 @@ my %nth = map { $_ => 0 } qw(
 	lane_end mpib_conn_fail mpib_peer_broke mpib_peer_cut mpib_peer_forget
 	mpib_peer_refuse peer_lane_kill peer_lane_lose setup_ended_there
 	wrong_end no_use proxy_client_drop tell_refused);
-# A file's own, named for the file.
+# A function that a file defines for itself and names after itself.
 my $own = qr/(?!mpib_)\w+_v?(?:fail|refuse|bad)/;
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
 
-# What stands between an opening bracket and the one that closes it, by commas.
+# Return what is between an opening bracket and its closing bracket, split at commas.
 sub arguments {
 	my ($text) = @_;
 	my ($depth, @found) = (1, '');
@@ -45,7 +47,7 @@ sub arguments {
 	return;
 }
 
-# An argument's texts: two, where a condition chooses.
+# Return the texts of an argument. If a condition chooses, there are two.
 sub texts {
 	my ($argument) = @_;
 
@@ -84,7 +86,7 @@ for my $file (split /\0/, do { local $/; <$find> }) {
 	while ($code =~ /\b(?:v?($call)|($own))\(/g) {
 		my $name = $1 // '';
 		my @arguments = arguments(substr($code, pos($code)));
-		# Of all that is printed only why something failed.
+		# Of the texts that are printed, only reasons for a failure are checked.
 		next if $name eq 'snprintf' &&
 			($arguments[0] // '') !~ /^[\w.>-]*\b(?:why|last_error)\b/;
 		@arguments = grep { /"/ } @arguments;
@@ -108,7 +110,7 @@ while (<$page>) {
 		$told{$text} = $.;
 	}
 }
-die "messages: too few were found to believe it\n" if keys %given < 100;
+die "messages: found too few to be right\n" if keys %given < 100;
 my @without = grep { $bare{$_} && !$told{$_} } sort keys %given;
 my @unknown = grep { !$given{$_} } sort keys %told;
 print map { "no remedy, and not in docs/messages.md, of $given{$_}: $_\n" } @without;

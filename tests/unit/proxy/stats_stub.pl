@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# stats_stub.pl SOCKET ANSWERS: a stats socket that gives the answers of a file, lines of
-# "COMMAND JSON", in place of mpib-proxy. After "COMMAND !TEXT" it sends TEXT as it is and
-# hangs up. Questions are appended to SOCKET.asked.
+# stats_stub.pl SOCKET ANSWERS: replaces mpib-proxy. It listens at a stats
+# socket and sends the answers of a file with lines of "COMMAND JSON". For
+# "COMMAND !TEXT" it sends TEXT unchanged and hangs up. Requests are appended to
+# SOCKET.asked.
 use strict;
 use warnings;
 use IO::Socket::UNIX;

@@ -30,7 +30,8 @@ int steered_begin(void **state)
 int steered_end(void **state)
 {
 	mpib_agent_stop(&agent);
-	assert_int_equal(rmdir(dir), 0); /* the directory is empty */
+	/* fails if the directory is not empty */
+	assert_int_equal(rmdir(dir), 0);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent in its own directory, and its decisions, for unit tests. */
+/* An agent in its own directory, for unit tests of its decisions. */
 #ifndef MPIB_TEST_STEERED_H
 #define MPIB_TEST_STEERED_H
 
@@ -14,7 +14,7 @@ int steered_begin(void **state);
 int steered_end(void **state);
 /* Put a connection of a proxy in advanced mode into the slot. */
 struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer);
-/* Return a proxy's end of the agent's socket. */
+/* Connect to the agent's socket as a proxy does. Return the socket. */
 int steered_dial(void);
 
 #endif

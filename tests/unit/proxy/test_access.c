@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h, config/check.c: who may read which statistics by HTTP. */
+/* proxy/web/access.h and config/check.c: who may read which statistics over
+ * HTTP. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -37,7 +38,7 @@ static void set_file(char *setting, const char *name)
 static void assert_why(int rc, int error, const char *part)
 {
 	if (rc != -error || !strstr(why, part) || !strchr(why, '('))
-		fail_msg("%d, and \"%s\" is not in \"%s\"", rc, part, why);
+		fail_msg("%d, but \"%s\" is not in \"%s\"", rc, part, why);
 }
 
 static bool asked_as(const char *host, const char *own)
@@ -51,7 +52,7 @@ static bool asked_as(const char *host, const char *own)
 
 #define CASE(name) TEST_OF(name, begin, scratch_remove)
 
-CASE(a_host_is_this_machine_by_address_or_localhost)
+CASE(a_host_may_be_localhost_or_an_address_of_this_machine)
 {
 	static const char *const good[] = { "127.0.0.1", "127.0.0.1:9495",
 					    "127.9.8.7:1", "localhost",
@@ -70,12 +71,12 @@ CASE(a_host_is_this_machine_by_address_or_localhost)
 	}
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (asked_as(bad[i], NULL))
-			fail_msg("%s is answered", bad[i]);
+			fail_msg("%s is accepted", bad[i]);
 	}
 	assert_false(asked_as(NULL, NULL));
 }
 
-CASE(a_host_is_the_own_address_or_a_listed_name)
+CASE(a_host_may_be_the_own_address_or_a_listed_name)
 {
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));
@@ -89,9 +90,9 @@ CASE(a_host_is_the_own_address_or_a_listed_name)
 	assert_false(asked_as(",", NULL));
 }
 
-CASE(a_token_is_given_whole)
+CASE(only_the_complete_token_is_accepted)
 {
-	/* of ":" TOKEN, "user:" TOKEN, TOKEN, "user:" and half of it */
+	/* ":" TOKEN, "user:" TOKEN, TOKEN, and "user:" with half of TOKEN */
 	static const char *const bad[] = { "",
 					   "Bearer",
 					   "Bearer ",
@@ -114,7 +115,7 @@ CASE(a_token_is_given_whole)
 		&rights, "Basic dXNlcjowMTIzNDU2Nzg5YWJjZGVmKy89PQ=="));
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (mpib_access_token(&rights, bad[i]))
-			fail_msg("\"%s\" is taken", bad[i]);
+			fail_msg("\"%s\" is accepted", bad[i]);
 	}
 }
 
@@ -143,7 +144,7 @@ CASE(secrets_that_others_can_read_are_refused)
 	assert_why(mpib_access_open(&rights, &cfg, why), EINVAL, "chmod 600");
 }
 
-CASE(others_are_served_only_with_tls_and_a_token)
+CASE(other_machines_are_served_only_with_tls_and_a_token)
 {
 	assert_int_equal(mpib_config_http(&cfg, why), 0);
 	snprintf(cfg.metrics_listen, sizeof(cfg.metrics_listen),

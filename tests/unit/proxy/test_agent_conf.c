@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent: its file, its rules and when they apply, limits, decisions. */
+/* proxy/agent: its configuration file, its rules and when they apply, limits,
+ * and decisions. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -53,7 +54,7 @@ static struct mpib_agent_slot *conn(unsigned slot, const char *peer)
 	return s;
 }
 
-fixture_test(what_is_wrong_is_named_with_its_line)
+fixture_test(errors_of_a_file_name_the_line)
 {
 	static const struct {
 		const char *text, *says;
@@ -84,15 +85,15 @@ fixture_test(what_is_wrong_is_named_with_its_line)
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		assert_false(read_conf(row[i].text));
 		if (!strstr(why, row[i].says))
-			fail_msg("\"%s\" is told as: %s", row[i].text, why);
-		/* The message names a remedy, or where to look. */
+			fail_msg("\"%s\" is reported as: %s", row[i].text, why);
+		/* The message names a remedy, or a place to look. */
 		assert_non_null(strchr(why, '('));
 	}
 	assert_true(read_conf("# nothing\n\n"));
 }
 
-/* A crash may leave a file of zeros that was about to be written. */
-fixture_test(a_file_of_zeros_is_not_an_empty_one)
+/* After a crash a file that was being written may contain zeros. */
+fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 {
 	FILE *f = fopen(path, "we");
 
@@ -103,7 +104,7 @@ fixture_test(a_file_of_zeros_is_not_an_empty_one)
 	assert_non_null(strstr(why, "conf:1: the line contains zero bytes ("));
 }
 
-/* No process writes to it: a blocking open would never return. */
+/* No process writes to the pipe, so a blocking open would never return. */
 fixture_test(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -113,7 +114,7 @@ fixture_test(a_pipe_in_its_place_is_refused_at_once)
 	assert_in(why, "conf: it is no regular file (");
 }
 
-fixture_test(a_line_without_end_takes_no_memory)
+fixture_test(a_very_long_line_uses_no_memory)
 {
 	struct rusage before, after;
 
@@ -135,7 +136,7 @@ static unsigned line_for(const char *peer)
 	return mpib_agent_conf_rule(&conf, ip, 1000)->line;
 }
 
-fixture_test(the_first_rule_that_fits_holds)
+fixture_test(the_first_matching_rule_applies)
 {
 	assert_true(read_conf("rule peer 10.1.0.1 static 2\n"
 			      "rule network 10.1.0.0/24 drain sup\n"
@@ -150,14 +151,15 @@ fixture_test(the_first_rule_that_fits_holds)
 	assert_int_equal(line_for("10.3.0.1"), 1);
 }
 
-/* A rail in a proxy's answer. */
+/* A rail as it is in a proxy's answer. */
 struct rail {
 	unsigned mbps, errors, cnp;
 	const char *state;
 };
 static struct rail sup;
 
-/* Let some seconds pass, then take a sample of a proxy whose SUP is as sup. */
+/* Let some seconds pass. Then take a sample of a proxy whose SUP is as in
+ * `sup`. */
 static void look(unsigned seconds)
 {
 	json_t *rows = json_pack(
@@ -181,7 +183,7 @@ static uint32_t hint(unsigned slot)
 	return mpib_hint_read(mpib_hint_at(agent.shm, slot), 9999);
 }
 
-fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
+fixture_test(a_sick_rail_is_avoided_until_it_has_been_healthy_for_long)
 {
 	const struct mpib_agent_slot *s = conn(3, "10.1.0.1");
 
@@ -189,7 +191,8 @@ fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 	scratch_write("conf", "speed sup 400\nsick cqe_errors 10\n"
 			      "congested sup np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
-	look(1); /* a first sample gives no rate, however high it is */
+	/* the first sample gives no rate, no matter how high the count is */
+	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	sup.errors = 15; /* ten per second: allowed */
 	look(1);
@@ -202,7 +205,7 @@ fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 	assert_int_equal(s->choice.since, policy.now.s);
 	look(4);
 	assert_int_equal(hint(3), 0);
-	sup.errors = 2; /* the count fell: the proxy was restarted */
+	sup.errors = 2; /* the count fell because the proxy was restarted */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	assert_int_equal(s->choice.since, policy.now.s);
@@ -227,7 +230,7 @@ static uint32_t hint_at(uint64_t now_s)
 	return hint(0);
 }
 
-fixture_test(a_rule_with_a_time_holds_then)
+fixture_test(a_rule_with_a_time_applies_only_in_that_time)
 {
 	struct mpib_agent_summary told;
 
@@ -257,7 +260,7 @@ fixture_test(a_rule_with_a_time_holds_then)
 	assert_int_equal(hint_at(1896120000), 100);
 }
 
-fixture_test(of_two_rails_in_trouble_the_worse_is_left)
+fixture_test(the_worse_of_two_sick_rails_is_avoided)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
@@ -272,7 +275,7 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 	assert_int_equal(hint(0), 0);
 	policy.sick[MPIB_RAIL_SOUT].since = 1;
 	mpib_agent_decide_all(&policy);
-	/* both are equally bad: the rule applies */
+	/* both rails are equally bad, so the rule applies */
 	assert_int_equal(hint(0), 100);
 	scratch_write("conf", "rule peer 10.1.0.1 from "
 			      "2001-01-01T00:00:00Z drain sout\n");
@@ -286,7 +289,7 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 	assert_int_equal(s->choice.sup_bw, 1024);
 }
 
-fixture_test(a_bad_file_leaves_the_rules_as_they_are)
+fixture_test(a_bad_file_does_not_change_the_rules)
 {
 	conn(0, "10.1.0.1");
 	scratch_write("conf", "rule static 100\n");
@@ -302,7 +305,7 @@ fixture_test(a_bad_file_leaves_the_rules_as_they_are)
 }
 
 /* A proxy would read a number above 1024 as "all on SUP". */
-fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself)
+fixture_test(a_proxy_in_advanced_mode_always_gets_a_share)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 

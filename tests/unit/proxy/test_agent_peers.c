@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hints between agents of different nodes: which peers get them, and which
- * proxies follow them. */
+ * proxies use them. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static int proxy(uint32_t flags)
 	return fd;
 }
 
-/* Send the agent's hints; return whether the proxy gets one. */
+/* Send the agent's hints. Return whether the proxy gets one. */
 static bool told(int fd, struct mpib_agent_summary *s)
 {
 	struct mpib_agent_summary now;
@@ -50,7 +50,7 @@ static bool told(int fd, struct mpib_agent_summary *s)
 
 #define CASE(name) TEST_OF(name, steered_begin, steered_end)
 
-CASE(a_proxy_is_told_what_is_new_if_it_takes_it)
+CASE(a_proxy_that_reads_reports_gets_each_change)
 {
 	struct mpib_agent_summary s;
 	int fd = proxy(MPIB_AGENT_HEARS), older = proxy(0);
@@ -68,7 +68,7 @@ CASE(a_proxy_is_told_what_is_new_if_it_takes_it)
 	close(fd);
 }
 
-CASE(a_proxy_is_told_why_a_hint_is_as_it_is)
+CASE(a_proxy_gets_the_reason_for_a_hint)
 {
 	struct mpib_agent_summary s;
 	struct mpib_agent_reason r;
@@ -85,7 +85,7 @@ CASE(a_proxy_is_told_why_a_hint_is_as_it_is)
 	close(fd);
 }
 
-CASE(drains_are_told_as_many_as_have_room)
+CASE(as_many_drains_as_fit_are_reported)
 {
 	struct mpib_agent_summary s;
 
@@ -104,7 +104,7 @@ static const struct mpib_agent_choice *decided(unsigned slot)
 	return &agent.slot[slot].choice;
 }
 
-CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
+CASE(a_rail_is_avoided_if_the_peers_agent_reports_it)
 {
 	struct mpib_agent_peer says[2] = {
 		{ .sout = ip("10.1.0.1"), .maintenance = 2 },
@@ -124,8 +124,8 @@ CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 	assert_string_equal(decided(1)->why,
 			    "SOUT left: sick by the peer's agent");
 	assert_int_equal(decided(2)->sup_bw, MPIB_HINT_OWN);
-	/* Of two unhealthy rails the worse one is avoided, whichever agent
-	 * reports it. */
+	/* If two rails are unhealthy, the worse one is avoided, no matter which
+	 * agent reports it. */
 	policy.sick[0].since = 1;
 	snprintf(policy.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
@@ -136,11 +136,11 @@ CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 		agent.slot[i].users = 0;
 }
 
-/* Rows without a rail mean that all are healthy. */
+/* A row without a rail means that all rails are healthy. */
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 
-/* Receive these rows; return the number of known peers. */
+/* Receive these rows. Return the number of known peers. */
 static unsigned heard(const char *rows)
 {
 	json_t *list = json_loads(rows, 0, NULL);
@@ -151,7 +151,7 @@ static unsigned heard(const char *rows)
 	return policy.peers.n;
 }
 
-CASE(what_a_peer_said_counts_until_it_is_old)
+CASE(a_report_of_a_peer_counts_until_it_is_old)
 {
 	assert_int_equal(heard("[" ROW("10.1.0.2", "30", "") "," ROW(
 				 "10.1.0.1", "2",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/rules.h: the rules of the command line. */
+/* proxy/agent/rules.h: the rules on the command line. */
 #include "agent/rules.h"
 #include "test.h"
 
@@ -18,7 +18,7 @@ static bool parse(const char *first, const char *second)
 	return mpib_agent_rule_parse(&rule, words, count, why);
 }
 
-TEST(a_rule_is_one_share)
+TEST(a_rule_gives_exactly_one_share)
 {
 	static const struct {
 		const char *word, *arg;
@@ -37,7 +37,7 @@ TEST(a_rule_is_one_share)
 	}
 }
 
-TEST(what_is_no_rule_is_refused_by_name)
+TEST(a_word_that_is_not_a_rule_is_refused_with_its_name)
 {
 	static const char *const bad[][2] = {
 		{ "static", "1025" }, { "static", "-1" },    { "static", NULL },

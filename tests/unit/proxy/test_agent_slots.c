@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/slots.h; the test plays the proxies at its socket. */
+/* proxy/agent/slots.h. The test plays the proxies at the agent's socket. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -56,7 +56,7 @@ static ino_t found_at_listen;
 int __real_listen(int fd, int n);
 int __wrap_listen(int fd, int n);
 
-/* The agent answers proxies after this call. */
+/* After this call, the agent answers proxies. */
 int __wrap_listen(int fd, int n)
 {
 	found_at_listen = hints_found();
@@ -71,7 +71,7 @@ static bool hung_up(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
 }
 
-/* Map the hints as a proxy does. */
+/* Map the hints, as a proxy does. */
 static const struct mpib_hint_shm *map(void)
 {
 	char path[96];
@@ -93,7 +93,7 @@ static const struct mpib_hint_shm *map(void)
 
 #define CASE(name) TEST_OF(name, steered_begin, steered_end)
 
-CASE(a_registered_connection_has_an_entry)
+CASE(a_registered_connection_has_a_hint_entry)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r;
@@ -141,8 +141,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	struct mpib_agent_response r, same, other;
 	int a = steered_dial(), b = steered_dial();
 
-	/* A peer's connections share a hint across proxies; another peer has
-	 * another hint. */
+	/* Connections to the same peer share a hint, also across proxies.
+	 * Another peer has another hint. */
 	r = enlist_to(a, 5000, 2);
 	same = enlist_to(b, 5000, 2);
 	other = enlist_to(b, 5001, 3);
@@ -150,8 +150,7 @@ CASE(connections_to_a_peer_share_a_hint)
 	assert_int_equal(same.hint_slot, r.hint_slot);
 	assert_int_not_equal(other.hint_slot, r.hint_slot);
 	mpib_agent_hint(&agent, r.hint_slot, 200);
-	/* The proxy that leaves first does not take the hint away from the
-	 * other. */
+	/* When the first proxy leaves, the other proxy keeps the hint. */
 	ask(a, MPIB_AGENT_DEREGISTER, 5000);
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
 			 200);
@@ -161,9 +160,10 @@ CASE(connections_to_a_peer_share_a_hint)
 	close(a);
 }
 
-/* MPIB_HINT_OWN means all on SUP for a proxy in advanced mode. A connection
- * with one rail must not reduce the shares of another connection. */
-CASE(only_connections_alike_share_a_hint)
+/* A proxy in advanced mode would read MPIB_HINT_OWN as "all on SUP". A
+ * connection with only one rail must not change the shares of another
+ * connection. */
+CASE(only_connections_of_the_same_kind_share_a_hint)
 {
 	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
 					.sout_dst_ip = htonl(2) };
@@ -204,21 +204,21 @@ CASE(more_peers_than_hints_are_refused)
 	close(b);
 }
 
-CASE(the_same_connection_twice_is_refused)
+CASE(a_second_registration_of_a_connection_is_refused)
 {
 	int a = steered_dial(), b = steered_dial();
 
 	assert_int_equal(enlist(a, 5).status, 0);
 	assert_int_equal(enlist(a, 5).status, -EEXIST);
-	/* A connection of another proxy is another connection. */
+	/* The same number in another proxy is another connection. */
 	assert_int_equal(enlist(b, 5).status, 0);
-	ask(b, MPIB_AGENT_DEREGISTER, 77); /* never was there */
+	ask(b, MPIB_AGENT_DEREGISTER, 77); /* this connection never existed */
 	assert_int_equal(enlist(b, 6).status, 0);
 	close(a);
 	close(b);
 }
 
-CASE(who_sends_nonsense_is_dropped)
+CASE(a_proxy_that_sends_invalid_messages_is_disconnected)
 {
 	int a = steered_dial(), b = steered_dial(), c = steered_dial();
 
@@ -232,7 +232,7 @@ CASE(who_sends_nonsense_is_dropped)
 	close(c);
 }
 
-CASE(a_second_agent_leaves_the_first_alone)
+CASE(a_second_agent_does_not_disturb_the_first)
 {
 	struct mpib_agent other;
 	int fd = steered_dial();
@@ -245,7 +245,7 @@ CASE(a_second_agent_leaves_the_first_alone)
 	close(fd);
 }
 
-/* Dial as another user, at a socket whose mode admits all users. */
+/* Connect as another user, to a socket whose mode admits all users. */
 static int dial_as(uid_t uid)
 {
 	char path[96];
@@ -262,7 +262,7 @@ static int dial_as(uid_t uid)
 	return fd;
 }
 
-/* Return whether the socket's mode and ACL let that user in. */
+/* Return whether the socket's mode and ACL admit that user. */
 static bool admitted(const char *path, uid_t uid, gid_t gid)
 {
 	bool yes;
@@ -299,7 +299,7 @@ CASE(only_proxies_of_known_users_are_served)
 	close(fd);
 }
 
-CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
+CASE(lingering_sockets_of_refused_users_do_not_block_the_agent)
 {
 	struct mpib_agent_request r = { 0 };
 	int fd, lingers;
@@ -311,7 +311,7 @@ CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
 	fd = dial_as(61001);
 	assert_int_equal(stall_send(fd, &r, sizeof(r), &lingers, 1), sizeof(r));
 	close(lingers);
-	alarm(30); /* a close that blocks would never end */
+	alarm(30); /* a close that blocks would never return */
 	settle();
 	alarm(0);
 	assert_true(recv(fd, &r, sizeof(r), MSG_DONTWAIT) == 0 ||
@@ -322,13 +322,13 @@ CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
 	close(fd);
 }
 
-CASE(what_a_killed_agent_left_is_taken_over)
+CASE(a_new_agent_takes_over_the_files_of_a_killed_one)
 {
 	const struct mpib_hint_shm *old = map(), *new;
 	struct mpib_agent dead = agent;
 
 	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
-	/* Its socket and file remain, but no process listens. */
+	/* The agent's socket and file remain, but no process listens. */
 	mpib_loop_del(&dead.loop, &dead.acceptor.watch);
 	close(dead.fd);
 	close(dead.lock);
@@ -340,8 +340,8 @@ CASE(what_a_killed_agent_left_is_taken_over)
 	assert_int_equal(old->entries[3].sup_bw, 999);
 }
 
-/* The previous agent was killed, and its hints are still there. */
-CASE(who_is_answered_finds_the_hints_of_now)
+/* The previous agent was killed, and its hints still exist. */
+CASE(a_proxy_that_gets_an_answer_finds_the_current_hints)
 {
 	char path[96], old[96];
 	ino_t before;

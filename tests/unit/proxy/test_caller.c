@@ -68,7 +68,7 @@ TEST(a_connection_belongs_to_the_user_who_made_it)
 	close(fd);
 }
 
-/* The kernel reports uid 0 for a socket that its process has closed. */
+/* The kernel reports uid 0 for a socket whose process has closed it. */
 TEST(a_closed_connection_has_no_user)
 {
 	struct sockaddr_in from;
@@ -87,7 +87,7 @@ TEST(a_socket_that_is_not_connected_has_no_user)
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 	from.sin_port = htons(9);
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), -ENOENT);
-	/* A listener at the caller's port is not the caller. */
+	/* A process that listens at the caller's port is not the caller. */
 	assert_int_equal(mpib_caller_uid(diag, &here, &from, &uid), -ENOTCONN);
 	assert_int_equal(uid, 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/command.h: numbers and connections in a command, and the reasons for
- * which a setting is refused. */
+/* stats/command.h: numbers and connections in a command, and the reasons why a
+ * setting is refused. */
 #include "stats/command.h"
 #include "test.h"
 
@@ -15,7 +15,7 @@ static const struct mpib_command *parse(const char *text)
 	return mpib_command_parse(line, &ask);
 }
 
-TEST(a_number_is_digits_and_in_its_range)
+TEST(a_number_must_be_digits_and_in_its_range)
 {
 	static const char *const bad[] = { "events -1", "events x", "events 1x",
 					   "events +1",
@@ -36,7 +36,7 @@ TEST(a_number_is_digits_and_in_its_range)
 	assert_int_equal(n, 7);
 }
 
-TEST(a_connection_is_two_numbers_that_fit)
+TEST(a_connection_is_named_by_two_valid_numbers)
 {
 	static const char *const bad[] = { "",
 					   "7",
@@ -72,7 +72,7 @@ TEST(a_connection_is_two_numbers_that_fit)
 	assert_int_equal(client, UINT32_MAX);
 }
 
-TEST(a_share_can_be_set_in_static_mode_only)
+TEST(a_share_can_be_set_only_in_static_mode)
 {
 	const struct mpib_admin admin = { .cfg = &cfg };
 	const struct mpib_command *c = parse("set sup.bw 1");
@@ -84,7 +84,7 @@ TEST(a_share_can_be_set_in_static_mode_only)
 	assert_string_equal(ask.error, "sup.bw counts in static mode only");
 }
 
-TEST(a_setting_that_is_refused_says_why)
+TEST(the_refusal_of_a_setting_gives_the_reason)
 {
 	static const struct {
 		const char *line, *error, *hint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config: rules that mpib-proxy --check-config does not show;
- * settings.cases has the others. */
+/* proxy/config: rules that mpib-proxy --check-config does not show.
+ * settings.cases tests the others. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ CASE(every_default_is_in_its_own_range)
 	}
 }
 
-CASE(conf_d_wins_over_mpib_conf_in_the_order_of_names)
+CASE(files_in_conf_d_override_mpib_conf_in_the_order_of_names)
 {
 	assert_int_equal(mkdir(scratch_path("conf.d"), 0700), 0);
 	scratch_write("mpib.conf", "[sup]\nbw = 1\nqp = 1\n[sout]\nqp = 7\n");
@@ -72,17 +72,18 @@ CASE(conf_d_wins_over_mpib_conf_in_the_order_of_names)
 
 CASE(a_conf_d_that_cannot_be_read_is_an_error)
 {
-	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
+	/* a file instead of a directory */
+	scratch_write("conf.d", "[sup]\nbw = 3\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
 	assert_in(why, "/conf.d: Not a directory (");
-	/* This is reported in addition to the other error. */
+	/* This error is reported together with the other error. */
 	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
 	assert_in(why, "out of range");
 	assert_in(why, "/conf.d: Not a directory (");
 }
 
-/* No process writes to it: a blocking open would never return. */
+/* No process writes to the pipe, so a blocking open would never return. */
 CASE(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
@@ -94,7 +95,7 @@ CASE(a_pipe_in_its_place_is_refused_at_once)
 	assert_in(why, "f.conf: it is no regular file (name a readable file)");
 }
 
-CASE(a_long_line_is_an_error_and_the_next_is_read)
+CASE(a_long_line_is_an_error_and_the_next_line_is_read)
 {
 	static char text[20000];
 
@@ -111,7 +112,7 @@ CASE(a_long_line_is_an_error_and_the_next_is_read)
 	assert_int_equal(cfg.engine.sup_bw, 9);
 }
 
-CASE(a_line_without_end_takes_no_memory)
+CASE(a_very_long_line_uses_no_memory)
 {
 	struct rusage before, after;
 
@@ -130,7 +131,7 @@ CASE(a_line_without_end_takes_no_memory)
 	"[device gpu" #n "]\nsout = soft:127.85.1." #n                         \
 	"\nsup = soft:127.85.2." #n "\n"
 
-CASE(a_dump_is_a_file_that_gives_the_same)
+CASE(a_dump_is_a_file_with_the_same_settings)
 {
 	struct mpib_config again;
 	char *text = NULL;
@@ -156,7 +157,7 @@ CASE(a_dump_is_a_file_that_gives_the_same)
 	assert_int_equal(cfg.lanes, MPIB_LANES_PRIVATE);
 }
 
-CASE(a_rail_is_found_by_its_name_and_label)
+CASE(a_rail_can_be_found_by_its_name_and_by_its_label)
 {
 	cfg.sout[0] = '\0';
 	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
@@ -167,14 +168,14 @@ CASE(a_rail_is_found_by_its_name_and_label)
 	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout", 9), 2);
 	assert_int_equal(mpib_config_rail_find(&cfg, "SUP", 3), -1);
 	assert_int_equal(mpib_config_rail_find(&cfg, "", 0), -1);
-	/* Names in a node with one device stay the same. */
+	/* In a node with one device, the names stay as they were. */
 	assert_int_equal(scratch_remove(state) | fresh(state), 0);
 	finish();
 	assert_int_equal(mpib_config_rail_find(&cfg, "sup", 3), 1);
 	assert_int_equal(mpib_config_rail_find(&cfg, "0.SUP", 5), -1);
 }
 
-CASE(there_are_sixteen_devices_at_most)
+CASE(there_can_be_at_most_sixteen_devices)
 {
 	char all[40 * 64] = "";
 
@@ -185,7 +186,7 @@ CASE(there_are_sixteen_devices_at_most)
 	assert_in(why, "d16: there are 16 devices already");
 }
 
-CASE(mode_auto_follows_the_other_settings)
+CASE(mode_auto_depends_on_the_other_settings)
 {
 	static const struct {
 		const char *mode, *bw, *prefix;
@@ -210,7 +211,7 @@ CASE(mode_auto_follows_the_other_settings)
 	}
 }
 
-CASE(classes_are_any_none_or_listed)
+CASE(traffic_classes_can_be_any_none_or_a_list)
 {
 	finish();
 	assert_true(mpib_config_class(&cfg, 255));

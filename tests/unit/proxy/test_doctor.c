@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/doctor/: findings on machines that are files and a proxy's answers.
- * Most are a row of patients[]; the test's machine needs no RDMA device.
+ * proxy/doctor/: its findings. The machine consists of files, and a text plays
+ * the proxy's answer. Most cases are a row of patients[]. The test needs no
+ * RDMA device.
  */
 #include "doctor/doctor.h"
 
@@ -13,7 +14,8 @@
 #include "scratch.h"
 #include "test.h"
 
-/* sysfs of a machine with two HCAs, mlx5_0 and, with faults, mlx5_1. */
+/* The sysfs of a machine with two HCAs, mlx5_0 and mlx5_1. mlx5_1 has
+ * faults. */
 static const char *const machine[][2] = {
 	{ "class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n" },
 	{ "class/infiniband/mlx5_0/device/numa_node", "0\n" },
@@ -44,7 +46,7 @@ static int make_machine(void **state)
 
 #define CASE(name) TEST_OF(name, make_machine, scratch_remove)
 
-/* The findings on that machine, with a proxy that answers with these rails. */
+/* Return the findings on that machine if its proxy reports these rails. */
 static struct mpib_doctor patient_of(const char *rails)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
@@ -61,7 +63,7 @@ static struct mpib_doctor patient_of(const char *rails)
 	return d;
 }
 
-/* Check that each finding except OK has a remedy; free them. */
+/* Check that each finding except OK has a remedy. Free the findings. */
 static void release(struct mpib_doctor *d)
 {
 	const json_t *f;
@@ -82,7 +84,7 @@ static void release(struct mpib_doctor *d)
 	json_decref(d->findings);
 }
 
-/* want: "STATUS|check|a part of the text". */
+/* want is "STATUS|check|a part of the text". */
 static bool has(const struct mpib_doctor *d, const char *want)
 {
 	const json_t *f;
@@ -121,7 +123,7 @@ static void assert_found(const struct mpib_doctor *d, const char *want)
 	"[{\"label\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":"           \
 	"\"active\",\"mtu\":4096,\"gid\":\"::ffff:10.0.0.1\","                 \
 	"\"expected_mbps\":" mbps "}]"
-/* A rail of a device, with its HCA's port and speed. */
+/* A rail of a device. It has its HCA's port and speed. */
 #define OF(label, name, dev, gbps, state)                                      \
 	"{\"label\":\"" label "\",\"name\":\"" name "\",\"device\":\"" dev     \
 	"\",\"state\":\"" state "\",\"mtu\":4096,\"gid\":\"::1\","             \
@@ -142,8 +144,9 @@ static const struct patient {
 	const char *file[10]; /* path, text, path, text */
 	const char *found[10];
 	const char *absent[3];
-	int findings; /* exactly; 0: any number */
-	const char *version, *faults, *peers, *sysfs; /* unusual ones */
+	int findings; /* exact number; 0 means any */
+	/* NULL means the usual answer */
+	const char *version, *faults, *peers, *sysfs;
 	int abi;
 } patients[] = {
 	{ .name = "good rails",
@@ -301,7 +304,7 @@ static void examine(const struct patient *p)
 	release(&d);
 }
 
-TEST(each_patient_has_its_findings)
+TEST(each_faulty_machine_has_its_findings)
 {
 	for (unsigned i = 0; i < sizeof(patients) / sizeof(patients[0]); i++) {
 		make_machine(state);
@@ -310,12 +313,12 @@ TEST(each_patient_has_its_findings)
 	}
 }
 
-/* The names that NCCL's openPluginLib() tries, and no others. */
-CASE(a_plugin_is_looked_for_as_nccl_does)
+/* These are exactly the names that NCCL's openPluginLib() tries. */
+CASE(a_plugin_is_searched_for_as_nccl_does)
 {
 	static const struct {
 		const char *named, *tried;
-		bool other; /* libnccl-net-NAME.so is tried, too */
+		bool other; /* NCCL tries libnccl-net-NAME.so, too */
 	} cases[] = {
 		{ "nowhere", "libnccl-net-nowhere.so", true },
 		{ "/nowhere/foo.so",
@@ -365,12 +368,12 @@ CASE(without_a_proxy_only_its_absence_is_reported)
 	json_decref(d.findings);
 }
 
-CASE(the_limit_of_locked_memory_counts_with_hardware)
+CASE(the_limit_of_locked_memory_is_checked_only_with_hardware)
 {
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
 
-	/* This process's limit, whatever it is. */
+	/* Use this process's own limit. */
 	json_object_set_new(d.greeting, "pid", json_integer(getpid()));
 	mpib_check_memlock(&d);
 	assert_int_equal(json_array_size(d.findings), 1);
@@ -378,7 +381,8 @@ CASE(the_limit_of_locked_memory_counts_with_hardware)
 	release(&d);
 }
 
-/* The first n bytes of a bridge's configuration space, above mlx5_0. */
+/* Write the first n bytes of a bridge's configuration space. The bridge is
+ * above mlx5_0. */
 static void put_bridge(const uint8_t *config, size_t n)
 {
 	FILE *f = fopen(scratch_path("class/infiniband/config"), "w");
@@ -390,8 +394,8 @@ static void put_bridge(const uint8_t *config, size_t n)
 
 CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 {
-	/* Another capability at 0x100, ACS at 0x140, and the end of the
-	 * list. */
+	/* The list has another capability at 0x100 and ACS at 0x140, where it
+	 * ends. */
 	uint8_t config[4096] = {
 		[0x100] = 0x01, [0x103] = 0x14, [0x140] = 0x0d, [0x146] = 0x1d
 	};
@@ -403,8 +407,8 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN|rail SOUT|ACS of bridge infiniband");
 	assert_found(&d, "NOTE|rail SOUT|IOMMU translates");
-	/* What users other than root can read; cut in the capability; ACS off;
-	 * a loop. */
+	/* Four cases: the part that users other than root can read, an end
+	 * within the capability, ACS off, and a loop. */
 	for (unsigned i = 0; i < 4; i++) {
 		static const size_t size[] = { 64, 0x145, 4096, 4096 };
 
@@ -419,7 +423,8 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	release(&d);
 }
 
-/* script stands in for mpib-proxy --check-config. */
+/* Run the doctor without a proxy. The script replaces mpib-proxy
+ * --check-config. */
 static struct mpib_doctor absent(const char *script)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
@@ -446,9 +451,9 @@ CASE(without_a_proxy_its_settings_are_checked)
 	release(&d);
 }
 
-CASE(settings_that_a_start_would_refuse_are_reported)
+CASE(settings_that_would_prevent_a_start_are_reported)
 {
-	/* With log.format = json the environment has no precedence. */
+	/* With log.format = json the environment does not take precedence. */
 	struct mpib_doctor d = absent(
 		"#!/bin/sh\n"
 		"[ \"$MPIB_LOG_FORMAT\" = text ] ||\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails/discover.h: the words of NCCL_IB_HCA. */
+/* proxy/rails/discover.h: the filter words of NCCL_IB_HCA. */
 #include <errno.h>
 
 #include "rails/discover.h"
@@ -13,7 +13,7 @@ static int parse(const char *text)
 	return mpib_hca_filter_parse(&filter, text, why, sizeof(why));
 }
 
-TEST(a_filter_allows_ports_as_nccl_does)
+TEST(a_filter_allows_the_same_ports_as_in_nccl)
 {
 	static const struct {
 		const char *text, *name;
@@ -21,23 +21,23 @@ TEST(a_filter_allows_ports_as_nccl_does)
 		bool allowed;
 	} row[] = {
 		{ "", "mlx5_0", 1, true },
-		/* A word is a prefix of names, */
+		/* A word is a prefix of names. */
 		{ "mlx5", "mlx5_0", 1, true },
 		{ "mlx5_1", "mlx5_10", 2, true },
 		{ "mlx5_1", "mlx5_0", 1, false },
 		{ "bnxt,mlx5_1", "mlx5_1", 1, true },
 		{ "mlx5_10", "mlx5_1", 1, false },
-		/* after "=" all words are whole names, */
+		/* After "=" each word is a whole name. */
 		{ "=mlx5_1", "mlx5_1", 1, true },
 		{ "=mlx5_1", "mlx5_10", 1, false },
 		{ "=mlx5", "mlx5_1", 1, false },
 		{ "=mlx5_0,mlx5_1", "mlx5_1", 1, true },
-		/* with a port, only that port. */
+		/* A word with a port selects only that port. */
 		{ "mlx5_0:2", "mlx5_0", 2, true },
 		{ "mlx5_0:2", "mlx5_0", 1, false },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_1", 7, true },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_0", 7, false },
-		/* The rail and plane suffixes of NCCL 2.30 are ignored. */
+		/* NCCL 2.30's suffixes for rail and plane are ignored. */
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2, true },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1, false },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 1, true },
@@ -45,7 +45,7 @@ TEST(a_filter_allows_ports_as_nccl_does)
 		{ "mlx5_0::3", "mlx5_0", 2, true },
 		{ "mlx5_0:::3", "mlx5_0", 1, true },
 		{ "^mlx5_0:1::3", "mlx5_0", 1, false },
-		/* "^" allows all others. */
+		/* After "^" the words exclude, and all others are allowed. */
 		{ "^mlx5_3", "mlx5_3", 1, false },
 		{ "^mlx5_3", "mlx5_2", 1, true },
 		{ "^mlx5_3", "mlx5_30", 1, false },

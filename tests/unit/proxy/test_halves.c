@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without quotas, any two users get at most half of each resource. */
+/* Without configured quotas, any two users together get at most half of each
+ * resource. */
 
 #include "client/quota.h"
 #include "config/config.h"
@@ -8,7 +9,7 @@
 #include "peer/internal.h"
 #include "test.h"
 
-#define LIMIT_NOFILE 131072u /* of mpib-proxy.service */
+#define LIMIT_NOFILE 131072u /* as in mpib-proxy.service */
 #define MEMORY (1ull << 34)
 
 static struct mpib_config cfg;
@@ -38,7 +39,8 @@ static uint64_t share(enum mpib_quota q)
 	return share_of(q, MEMORY, LIMIT_NOFILE);
 }
 
-/* Regions of a client: places in the table of regions. */
+/* Return the regions of all clients, which are places in the table of
+ * regions. */
 static uint64_t regions_of_all(void)
 {
 	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
@@ -46,7 +48,7 @@ static uint64_t regions_of_all(void)
 
 #define CASE(name) TEST_OF(name, fresh, NULL)
 
-CASE(two_users_have_half_of_each_table)
+CASE(two_users_get_at_most_half_of_each_table)
 {
 	const uint64_t lanes = share(MPIB_QUOTA_LANES);
 	const struct {
@@ -54,8 +56,8 @@ CASE(two_users_have_half_of_each_table)
 		uint64_t share, of;
 	} each[] = {
 		{ "clients", share(MPIB_QUOTA_CLIENTS), cfg.max_clients },
-		/* Both users have one progress thread; there may be more
-		 * threads. */
+		/* Here both users are on one progress thread, but there may be
+		 * more threads. */
 		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
 		  ENGINE_CONNS_MAX },
 		{ "requests", share(MPIB_QUOTA_REQUESTS),
@@ -66,7 +68,8 @@ CASE(two_users_have_half_of_each_table)
 		{ "regions", share(MPIB_QUOTA_REGIONS), regions_of_all() },
 		{ "memory", share(MPIB_QUOTA_MEMORY), MEMORY },
 		{ "pools", share(MPIB_QUOTA_POOL), MEMORY },
-		/* Software rails: one socket for each QP, one QP per rail. */
+		/* With software rails each QP has one socket, and each rail one
+		 * QP. */
 		{ "descriptors", share(MPIB_QUOTA_FDS) + MPIB_RAILS * lanes,
 		  LIMIT_NOFILE },
 	};
@@ -79,8 +82,9 @@ CASE(two_users_have_half_of_each_table)
 	}
 }
 
-/* However small the resource is, down to the need of one or two processes. */
-CASE(two_users_have_half_of_memory_and_descriptors)
+/* This holds for small resources, too, down to what one or two processes
+ * need. */
+CASE(two_users_get_at_most_half_of_memory_and_descriptors)
 {
 	for (uint64_t i = 512ull << 20; i <= 1ull << 42; i *= 2) {
 		const uint64_t conns = share_of(MPIB_QUOTA_CONNECTIONS, i, 0);
@@ -101,16 +105,16 @@ CASE(two_users_have_half_of_memory_and_descriptors)
 					MPIB_RAILS * lanes,
 				1, i / 4);
 	}
-	/* Lanes of other rails have no descriptors. */
+	/* Lanes of other rails need no descriptors. */
 	cfg.engine.rail[MPIB_RAIL_SOUT].provider = MPIB_PROVIDER_RDMA;
 	cfg.engine.rail[MPIB_RAIL_SUP].provider = MPIB_PROVIDER_RDMA;
 	assert_int_equal(share_of(MPIB_QUOTA_LANES, 0, 2048), 2048);
-	/* A configured number applies, however small the resource is. */
+	/* A configured number applies even if the resource is small. */
 	given("quota", "connections", "5000");
 	assert_int_equal(share_of(MPIB_QUOTA_CONNECTIONS, 1 << 20, 0), 5000);
 }
 
-CASE(two_users_have_half_of_the_places_of_readers)
+CASE(two_users_get_at_most_half_of_the_reader_places)
 {
 	unsigned own = 0;
 
@@ -120,27 +124,27 @@ CASE(two_users_have_half_of_the_places_of_readers)
 	assert_true(mpib_reader_fits(2, 0, 2 * own, cfg.max_readers, 0));
 }
 
-CASE(shares_follow_limits_and_quotas)
+CASE(shares_depend_on_limits_and_quotas)
 {
 	given("limit", "clients", "64");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);
 	given("limit", "clients", "1");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1);
-	/* Enough for a job of one process per core, with one or two regions
-	 * each. */
+	/* This is enough for a job of one process per core, each with one or
+	 * two regions. */
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024) >= 256);
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 20) >= 256);
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1ull << 30),
 			 16384);
-	/* A configured quota applies, also one of 0. */
+	/* A configured quota applies, even if it is 0. */
 	given("quota", "clients", "1000");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1000);
 	given("quota", "clients", "0");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
 	given("quota", "fds", "16384");
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
-	/* It also applies to the completion queues, in which these lanes take
-	 * places. */
+	/* The quota also limits the completion queues, since these lanes use
+	 * places there. */
 	mpib_config_share_cqs(&cfg);
 	assert_false(cfg.engine.cq_whole);
 	given("quota", "lanes", "2048");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports become HCAs, their order and neighbours, and the
- * places of the GPUs in a made-up /sys. */
+/* proxy/rails: which ports become HCAs, their order and their neighbours. A
+ * /sys of the test contains the GPUs. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static unsigned choose(void)
 	return hcas.n;
 }
 
-/* Expect HCAs with these port indexes. */
+/* Check that the HCAs have these port indexes. */
 static void expect(unsigned n, const unsigned *want)
 {
 	assert_int_equal(choose(), n);
@@ -99,7 +99,7 @@ CASE(one_fast_port_decides_the_link_layer)
 	EXPECT(2);
 }
 
-CASE(a_port_of_a_tenth_of_the_speed_is_left_out)
+CASE(a_port_with_a_tenth_of_the_speed_is_not_used)
 {
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 25, 0);
@@ -110,7 +110,7 @@ CASE(a_port_of_a_tenth_of_the_speed_is_left_out)
 	assert_int_equal(hcas.fastest, 0);
 }
 
-CASE(only_usable_ports_count)
+CASE(only_usable_ports_become_hcas)
 {
 	add("b", 1, ETH, 400, 0)->error = -EADDRNOTAVAIL;
 	add("c", 1, ETH, 400, 0)->is_virtual = true;
@@ -120,7 +120,7 @@ CASE(only_usable_ports_count)
 	assert_string_equal(why[0], "has no RoCE v2 GID");
 }
 
-CASE(functions_and_ports_of_a_card_are_one)
+CASE(functions_and_ports_of_a_card_count_as_one_hca)
 {
 	add_at("0000:41:00.1", 7);
 	add_at("0000:41:00.0", 7);
@@ -133,7 +133,7 @@ CASE(functions_and_ports_of_a_card_are_one)
 	assert_string_equal(why[3], "is not active");
 }
 
-CASE(ports_of_the_only_card_are_two)
+CASE(two_ports_of_the_only_card_count_as_two_hcas)
 {
 	add("a", 1, ETH, 100, 0);
 	add("a", 2, ETH, 100, 0);
@@ -145,7 +145,7 @@ CASE(ports_of_the_only_card_are_two)
 	EXPECT(0);
 }
 
-CASE(functions_of_the_only_card_are_no_devices)
+CASE(functions_of_the_only_card_are_not_devices)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		char pci[16];
@@ -160,7 +160,7 @@ CASE(functions_of_the_only_card_are_no_devices)
 	 * it is. */
 	port[2].info.speed_mbps = 800000;
 	EXPECT(0, 1);
-	/* A container may have only functions. */
+	/* A container may have only functions, not the card's ports. */
 	port[0].error = port[1].error = -EPERM;
 	EXPECT(2);
 }
@@ -175,7 +175,7 @@ CASE(hcas_are_ordered_by_pci_address)
 	expect_neighbours((unsigned[]){ 1, 0, 3, 2 });
 }
 
-CASE(neighbours_share_a_node_where_they_can)
+CASE(neighbours_are_on_the_same_node_if_possible)
 {
 	for (unsigned i = 0; i < 6; i++)
 		add((char[]){ (char)('a' + i), 0 }, 1, ETH, 400, i >= 3);
@@ -189,7 +189,7 @@ CASE(neighbours_share_a_node_where_they_can)
 	expect_neighbours((unsigned[]){ 0 });
 }
 
-CASE(storage_is_left_to_itself)
+CASE(an_hca_for_storage_is_not_used)
 {
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 400, 0);
@@ -201,8 +201,8 @@ CASE(storage_is_left_to_itself)
 				    "others have");
 }
 
-/* A port near a GPU that never had a cable, next to ports that work. */
-CASE(ports_that_are_down_do_not_make_others_storage)
+/* A port near a GPU never had a cable. The ports beside it work. */
+CASE(ports_that_are_down_do_not_make_other_ports_count_as_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 400, 0)->model = 4129;
@@ -211,11 +211,12 @@ CASE(ports_that_are_down_do_not_make_others_storage)
 	port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* Next to an active port of its model: it will come up later. */
+	/* The port is beside an active port of its model, so it may come up
+	 * later. */
 	near[1] = true;
 	port[2].model = 4129;
 	EXPECT(1, 2);
-	/* All are down: only the places of the GPUs are known. */
+	/* All ports are down, so only the places of the GPUs are known. */
 	port[0].info.state = port[1].info.state = IBV_PORT_DOWN;
 	EXPECT(1, 2);
 }
@@ -228,7 +229,7 @@ CASE(a_port_that_is_down_counts_if_its_model_is_in_use)
 	port[1].info.state = port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* All are down: nothing is known. */
+	/* All ports are down, and the places of GPUs are unknown. */
 	port[0].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1, 2);
 }
@@ -248,7 +249,7 @@ CASE(the_first_sixteen_hcas_are_used)
 	assert_string_equal(why[3], "comes after 16 others");
 }
 
-/* Make a PCI device of a class and vendor in the scratch directory. */
+/* Make a PCI device with this class and vendor in the scratch directory. */
 static void put_device(const char *path, const char *class, const char *vendor)
 {
 	char at[512], text[600];
@@ -279,11 +280,11 @@ CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 		   "0x10de\n");
 	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",
 		   "0x1002\n");
-	/* A console's VGA, an NVSwitch and an HCA are not GPUs. */
+	/* The VGA device of a console, an NVSwitch and an HCA are not GPUs. */
 	put_device(OTHER "/0000:1a:00.0", "0x030000\n", "0x1a03\n");
 	put_device(OTHER "/0000:1b:00.0", "0x068000\n", "0x10de\n");
 	put_device(OTHER "/0000:1c:00.0", "0x020700\n", "0x15b3\n");
-	/* A virtual machine's GPU without a bridge. */
+	/* The GPU of a virtual machine has no bridge above it. */
 	put_device("devices/pci0001:00/0001:00:00.0", "0x030200\n", "0x10de\n");
 	mpib_gpus_find(&g, scratch_path(""));
 	assert_int_equal(g.n, 2);
@@ -298,7 +299,7 @@ CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 
 #define BELOW "/sys/devices/pci0000:15/0000:15:01.0"
 
-TEST(ways_have_the_words_of_nvidia_smi)
+TEST(paths_are_named_as_by_nvidia_smi)
 {
 	static const char gpu[] =
 		BELOW "/0000:16:00.0/0000:17:00.0/0000:18:00.0";

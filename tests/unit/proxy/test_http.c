@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web/http.h over an engine played by the test: the cost of visitors that wait
+/* web/http.h over an engine that the test plays: the cost of visitors that wait
  * at the same time. */
 #include "web/http.h"
 
@@ -10,9 +10,10 @@
 #include "config/config.h"
 #include "test.h"
 
-#define VISITORS 8u /* all requests that a user may have */
+#define VISITORS 8u /* number of requests that a user may have */
 #define ANSWER 65536u
-#define CONNS (2 * MPIB_VIEW_PART + 5) /* more than a part of the text has */
+/* more connections than one part of the text contains */
+#define CONNS (2 * MPIB_VIEW_PART + 5)
 
 static struct mpib_loop loop;
 static struct mpib_gather gather;
@@ -22,14 +23,14 @@ static struct mpib_http *http;
 static struct sockaddr_in page;
 static int fd[VISITORS];
 static char answer[VISITORS][ANSWER];
-static unsigned made; /* texts */
+static unsigned made; /* number of texts made */
 static uint64_t made_at;
 
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg);
 
-/* Only a part of /stats.json. */
+/* This makes only a part of /stats.json. */
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
 {
 	made_at = mpib_loop_now(&loop);
@@ -95,7 +96,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* headers: more headers, each with its end of line. */
+/* Send a request of all visitors. `headers` are further headers, each with its
+ * end of line. */
 static void ask_all_with(const char *path, const char *headers)
 {
 	char text[256];
@@ -112,7 +114,7 @@ static void ask_all(const char *path)
 	ask_all_with(path, "");
 }
 
-/* Return the answer's text when it is complete, else NULL. */
+/* Return the answer's text if it is complete, otherwise NULL. */
 static const char *take(unsigned i)
 {
 	size_t have = strlen(answer[i]), len;
@@ -121,7 +123,7 @@ static const char *take(unsigned i)
 	const char *head, *body;
 
 	if (n == 0)
-		fail_msg("visitor %u was hung up on", i);
+		fail_msg("the connection of visitor %u was closed", i);
 	head = strstr(answer[i], "Content-Length: ");
 	body = strstr(answer[i], "\r\n\r\n");
 	if (!head || !body)
@@ -130,7 +132,7 @@ static const char *take(unsigned i)
 	return strlen(body + 4) == len ? body + 4 : NULL;
 }
 
-/* Turn until each visitor has its answer. */
+/* Make turns until each visitor has its answer. */
 static void answered(void)
 {
 	unsigned have = 0;
@@ -144,14 +146,14 @@ static void answered(void)
 	}
 }
 
-fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
+fixture_test(visitors_that_wait_for_a_snapshot_share_its_text)
 {
 	json_t *all;
 
 	ask_all("/stats.json");
 	answered();
-	/* A visitor whose request came during the first snapshot gets the
-	 * next. */
+	/* A visitor whose request arrived during the first snapshot gets the
+	 * next one. */
 	assert_in_range(made, 1, 2);
 	all = json_loads(take(0), 0, NULL);
 	assert_non_null(all);
@@ -163,9 +165,9 @@ fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
 	json_decref(all);
 }
 
-/* A visitor that sends requests without end gets a part of the thread's
+/* A visitor that sends requests endlessly gets only a part of the thread's
  * time. */
-fixture_test(the_next_text_is_not_made_at_once)
+fixture_test(the_next_text_is_made_after_a_pause)
 {
 	uint64_t first;
 
@@ -178,8 +180,8 @@ fixture_test(the_next_text_is_not_made_at_once)
 	assert_true(made_at - first >= 20 * MPIB_MSEC);
 }
 
-/* Two parsers might not agree where it ends. */
-fixture_test(a_body_is_refused)
+/* Otherwise two parsers might disagree about where the body ends. */
+fixture_test(a_request_with_a_body_is_refused)
 {
 	static const char *const headers[] = {
 		"Content-Length: 4\r\nContent-Length: 0\r\n",
@@ -196,7 +198,8 @@ fixture_test(a_body_is_refused)
 	}
 }
 
-/* The text that is being made, or waited for, has no reader. */
+/* The text that is being made, or that the server waits for, has no reader any
+ * more. */
 fixture_test(the_server_can_be_closed_while_visitors_wait)
 {
 	for (unsigned turns = 0; turns < 6; turns++) {

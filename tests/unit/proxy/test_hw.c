@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/hw.h: counters of an RDMA port, from a tree made by the test. */
+/* view/hw.h: counters of an RDMA port, read from a tree that the test makes. */
 #include "view/view.h"
 
 #include "scratch.h"
@@ -14,7 +14,7 @@ static json_int_t num(const json_t *o, const char *key)
 
 #define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
 
-CASE(only_numbers_are_read)
+CASE(only_counters_that_are_numbers_are_read)
 {
 	json_t *v;
 
@@ -41,7 +41,7 @@ CASE(huge_numbers_of_retries_saturate)
 	json_decref(v);
 }
 
-CASE(retries_of_either_driver_are_added_up)
+CASE(retry_counters_of_either_driver_are_summed)
 {
 	json_t *v, *n;
 
@@ -56,7 +56,7 @@ CASE(retries_of_either_driver_are_added_up)
 	json_decref(v);
 }
 
-CASE(a_port_without_counters_has_null)
+CASE(the_counters_of_a_port_without_counters_are_null)
 {
 	json_t *v = mpib_hw_counters(scratch, "rxe0", 2);
 	json_t *n = mpib_hw_retries(v);

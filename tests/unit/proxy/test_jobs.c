@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: the clients of a job, and the record of a job that ended. */
+/* client/quota.h: the clients of a job, and what is recorded about a job that
+ * ended. */
 #include "client/quota.h"
 
 #include "base/event.h"
@@ -60,11 +61,11 @@ static unsigned ends(struct mpib_event *e)
 
 #define CASE(name) TEST_OF(name, empty, NULL)
 
-CASE(a_job_is_all_clients_of_a_user_with_its_name)
+CASE(clients_of_a_user_with_the_same_job_name_are_one_job)
 {
 	join(0, 1, "slurm 7.0", 11);
-	join(1, 1, "slurm 7.0", 12); /* another comm of the same job */
-	join(2, 2, "slurm 7.0", 11); /* another user, same label */
+	join(1, 1, "slurm 7.0", 12); /* another communicator of the same job */
+	join(2, 2, "slurm 7.0", 11); /* another user with the same label */
 	join(3, 1, "", 11);
 	join(4, 1, "", 12);
 	join(5, 1, "", 0);
@@ -73,10 +74,10 @@ CASE(a_job_is_all_clients_of_a_user_with_its_name)
 	assert_ptr_not_equal(job_of(0), job_of(3));
 	assert_ptr_not_equal(job_of(3), job_of(4));
 	assert_int_equal(client[5].job_at, 0);
-	leave(5, 1); /* in no job: nothing happens */
+	leave(5, 1); /* the client is in no job, so this has no effect */
 }
 
-CASE(the_end_of_a_job_is_an_event_with_its_sums)
+CASE(the_end_of_a_job_is_reported_as_an_event_with_its_sums)
 {
 	const struct mpib_job *j;
 	struct mpib_event e;
@@ -109,7 +110,8 @@ CASE(the_job_that_ended_first_is_replaced)
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 4, "", i + 1);
 	join(MPIB_JOBS, 9, "", 1000);
-	assert_int_equal(client[MPIB_JOBS].job_at, 0); /* all run */
+	/* all jobs run, so none has a place left */
+	assert_int_equal(client[MPIB_JOBS].job_at, 0);
 	leave(5, 1);
 	leave(3, 1);
 	jobs.job[3].ended_ns = jobs.job[5].ended_ns + 1;
@@ -120,7 +122,7 @@ CASE(the_job_that_ended_first_is_replaced)
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[3]);
 }
 
-CASE(a_user_has_a_quarter_of_the_places_at_most)
+CASE(a_user_gets_at_most_a_quarter_of_the_places)
 {
 	const unsigned share = MPIB_JOBS / 4, others = MPIB_JOBS - share;
 
@@ -128,7 +130,7 @@ CASE(a_user_has_a_quarter_of_the_places_at_most)
 	leave(0, 77);
 	for (unsigned i = 0; i < share; i++)
 		join(1 + i, 1, "", i + 1);
-	/* All these jobs run, and the free places are for other users. */
+	/* All these jobs run. The free places are for other users. */
 	join(share + 1, 1, "", 1000);
 	assert_int_equal(client[share + 1].job_at, 0);
 	/* A user's own oldest ended job is replaced, not the oldest of all. */
@@ -140,7 +142,7 @@ CASE(a_user_has_a_quarter_of_the_places_at_most)
 	/* A client of an existing job needs no place. */
 	join(share + 2, 1, "", 1);
 	assert_ptr_equal(job_of(share + 2), job_of(1));
-	/* Root starts jobs for users and has no limit. */
+	/* Root starts jobs for other users, so it has no limit. */
 	for (unsigned i = 0; i < others - 1; i++)
 		join(share + 3 + i, 0, "", i + 1);
 	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/rails.c: the devices made of unnamed HCAs by device.layout,
- * starting from libibverbs' device list. */
+/* proxy/config/rails.c: the devices that device.layout makes of unnamed HCAs.
+ * The test starts from libibverbs' device list. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void found(unsigned n)
 		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
-		/* With "device" below it, as for real hardware. */
+		/* Make "device" below it, as real hardware has. */
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
 			 scratch);
 	}
@@ -65,7 +65,7 @@ static void expect_why(const char *text)
 	assert_string_equal(cfg.why_devices, text);
 }
 
-TEST(two_hcas_make_a_pair)
+TEST(two_hcas_become_one_device)
 {
 	found(2);
 	finish(1, 2, false);
@@ -75,7 +75,7 @@ TEST(two_hcas_make_a_pair)
 	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
 }
 
-TEST(of_eight_each_is_a_device_with_a_neighbour_in_reserve)
+TEST(each_of_eight_hcas_is_a_device_with_a_standby_neighbour)
 {
 	found(8);
 	finish(8, 2, true);
@@ -89,7 +89,7 @@ TEST(of_eight_each_is_a_device_with_a_neighbour_in_reserve)
 	assert_int_equal(cfg.engine.sup_bw, 0);
 }
 
-TEST(pairs_are_made_where_pairs_are_wanted)
+TEST(hcas_are_paired_if_a_setting_needs_pairs)
 {
 	static const char *const said[][3] = {
 		{ "device", "layout", "fused" },
@@ -110,7 +110,7 @@ TEST(pairs_are_made_where_pairs_are_wanted)
 		   "more)");
 }
 
-TEST(an_odd_one_serves_alone_or_not)
+TEST(an_odd_hca_is_used_alone_or_not_at_all)
 {
 	found(5);
 	finish(5, 2, true);
@@ -121,13 +121,14 @@ TEST(an_odd_one_serves_alone_or_not)
 	finish(2, 2, false);
 }
 
-TEST(without_sup_nothing_is_in_reserve)
+TEST(without_sup_no_hca_is_on_standby)
 {
 	found(3);
 	set("hca", "sup", "none");
 	finish(3, 1, false);
 	expect_why("found: each of 3 HCAs (there are more than two)");
-	/* Also without fail-over: it would never be used. */
+	/* The layout is the same without fail-over, although the reserve would
+	 * never be used. */
 	found(3);
 	set("failover", "enable", "no");
 	finish(3, 1, false);
@@ -146,7 +147,7 @@ static void name_two(const char *layout)
 	set("device", "layout", layout);
 }
 
-TEST(two_that_are_named_can_be_two_devices)
+TEST(two_named_hcas_can_be_two_devices)
 {
 	name_two("each");
 	finish(2, 2, true);
@@ -192,8 +193,8 @@ TEST(settings_that_contradict_the_layout_are_refused)
 		"--device names a device (give one or the other)");
 }
 
-/* The layout implies a share of 0. */
-TEST(a_share_of_0_is_no_contradiction)
+/* The layout itself implies a share of 0. */
+TEST(a_share_of_0_does_not_contradict_the_layout)
 {
 	found(8);
 	set("policy", "mode", "static");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: the lowest limit of the cgroups, of both versions. */
+/* client/quota.h: the lowest memory limit of the cgroups, in version 1 and
+ * version 2. */
 #include "client/quota.h"
 
 #include <stdio.h>
@@ -19,16 +20,16 @@ static uint64_t bound(void)
 
 #define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
 
-CASE(without_a_limit_the_machines_memory_counts)
+CASE(without_a_limit_the_machines_memory_is_the_limit)
 {
-	assert_true(bound() == MACHINE); /* no such file */
+	assert_true(bound() == MACHINE); /* the file does not exist */
 	scratch_write("cgroup", "0::/a/b\n");
 	assert_true(bound() == MACHINE);
 	scratch_write("memory.max", "max\n");
 	assert_true(bound() == MACHINE);
 }
 
-CASE(the_least_on_the_way_up_counts)
+CASE(the_lowest_limit_up_to_the_root_cgroup_counts)
 {
 	scratch_write("cgroup", "1:cpu:/x\n0::/a/b\n");
 	scratch_write("a/b/memory.max", "max\n");
@@ -40,7 +41,7 @@ CASE(the_least_on_the_way_up_counts)
 	assert_true(bound() == 1000000);
 }
 
-CASE(version_1_is_known_too)
+CASE(limits_of_cgroup_version_1_are_read_too)
 {
 	scratch_write("cgroup", "4:memory:/a\n0::/\n");
 	scratch_write("memory/memory.limit_in_bytes", "9223372036854771712\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a shard runs and where its memory comes from: the CPUs of NUMA nodes
- * (hwloc simulates the machine), an engine on fake HCAs of one node, completion
- * vectors, and the kernel's report of memory. */
+/* Where a shard runs, and where its memory is: the CPUs of NUMA nodes (hwloc
+ * simulates the machine), an engine on fake HCAs of one node, completion
+ * vectors, and the placement of memory that the kernel reports. */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -29,8 +29,8 @@ static unsigned first_cpu(void)
 	return i;
 }
 
-/* Two nodes: the first has the CPUs up to the first one that this process may
- * use. */
+/* Simulate two nodes. The first node has the CPUs up to the first one that this
+ * process may use. */
 static void play_two_nodes(void)
 {
 	char text[64];
@@ -49,7 +49,7 @@ static int end_play(void **state)
 
 #define CASE(name) TEST_OF(name, NULL, end_play)
 
-CASE(the_cpus_of_a_node_are_those_of_the_process)
+CASE(only_cpus_that_the_process_may_use_count_for_a_node)
 {
 	char text[64];
 	cpu_set_t cpus;
@@ -60,7 +60,7 @@ CASE(the_cpus_of_a_node_are_those_of_the_process)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	assert_false(mpib_numa_cpus(-1, &cpus));
 	assert_false(mpib_numa_cpus(2, &cpus));
-	/* CPUs of the machine that this process may not use. */
+	/* These are CPUs that this process may not use. */
 	snprintf(text, sizeof(text), "numa:2 pu:%ld",
 		 sysconf(_SC_NPROCESSORS_CONF));
 	setenv("HWLOC_SYNTHETIC", text, 1);
@@ -77,7 +77,7 @@ CASE(with_one_numa_node_nothing_is_pinned)
 	assert_false(mpib_numa_cpus(0, &cpus));
 }
 
-/* Get the CPUs of this process's thread with that name. */
+/* Get the CPUs of this process's thread that has this name. */
 static void cpus_of(const char *thread, cpu_set_t *cpus)
 {
 	DIR *all = opendir("/proc/self/task");
@@ -154,7 +154,8 @@ CASE(a_shard_runs_near_its_hca)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	mpib_engine_close(engine);
 
-	/* Not pinned, or on no node: memory is where the process runs. */
+	/* Without a pinned thread or a known node, memory is on the node where
+	 * the process runs. */
 	sched_getaffinity(0, sizeof(own), &own);
 	engine = open_on("0\n", NULL);
 	cpus_of("mpib-shard-0", &cpus);
@@ -183,7 +184,7 @@ CASE(more_shards_than_cpus_of_a_node_run_anywhere)
 	mpib_engine_close(engine);
 }
 
-CASE(cqs_take_turns_on_vectors)
+CASE(cqs_use_the_completion_vectors_in_turn)
 {
 	struct mpib_engine *engine = open_on("-1\n", NULL);
 
@@ -191,7 +192,7 @@ CASE(cqs_take_turns_on_vectors)
 	mpib_engine_close(engine);
 }
 
-CASE(memory_is_asked_of_a_node)
+CASE(memory_is_allocated_on_the_requested_node)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
@@ -210,7 +211,7 @@ CASE(memory_is_asked_of_a_node)
 	}
 	assert_int_equal(mode, MPOL_PREFERRED);
 	assert_int_equal(mask[0], 1);
-	/* No node is reported for other pages. */
+	/* The kernel reports no node for other pages. */
 	syscall(SYS_get_mempolicy, &mode, mask, 1025, at + 2 * page,
 		MPOL_F_ADDR);
 	assert_int_equal(mode, MPOL_DEFAULT);

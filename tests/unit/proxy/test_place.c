@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/client/quota.h: the shards that users' clients are placed on. */
+/* proxy/client/quota.h: the shards on which users' clients are placed. */
 #include "client/quota.h"
 #include "test.h"
 
@@ -38,9 +38,9 @@ setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 	assert_int_equal(come(0, SHARDS), 2);
 }
 
-/* With the emptiest shard alone, each user would have one of the two to
+/* If only the emptiest shard counted, each user would have one of the two for
  * itself. */
-setup_test(users_whose_clients_alternate_share_both_shards)
+setup_test(users_whose_clients_attach_in_turn_share_both_shards)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		come(0, 2);
@@ -52,14 +52,14 @@ setup_test(users_whose_clients_alternate_share_both_shards)
 	}
 }
 
-setup_test(single_clients_of_several_users_are_spread_as_well)
+setup_test(single_clients_of_several_users_are_spread_over_the_shards)
 {
 	assert_int_equal(come(0, 3), 0);
 	assert_int_equal(come(1, 3), 1);
 	assert_int_equal(come(2, 3), 2);
 }
 
-setup_test(the_users_even_parts_come_before_the_sum)
+setup_test(an_even_spread_of_each_user_comes_before_an_even_sum)
 {
 	of_all[0] = 100;
 	of_all[1] = 10;
@@ -68,7 +68,7 @@ setup_test(the_users_even_parts_come_before_the_sum)
 	assert_int_equal(come(0, 2), 1);
 }
 
-setup_test(a_user_with_a_thread_of_its_own_stays_on_it)
+setup_test(a_user_with_its_own_shard_stays_on_it)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 3), 0);
@@ -78,7 +78,7 @@ setup_test(a_user_with_a_thread_of_its_own_stays_on_it)
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 3), 2);
 }
 
-setup_test(users_beyond_the_threads_go_to_the_emptiest_shard)
+setup_test(if_users_outnumber_shards_clients_go_to_the_emptiest_shard)
 {
 	for (unsigned i = 0; i < 4; i++)
 		come_by(MPIB_PLACE_OWN, 0, 2);

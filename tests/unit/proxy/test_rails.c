@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: the ports that are used if none is named, and the description of
- * a port. */
+/* proxy/rails: the ports that are used if none is named, and the text that
+ * describes a port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,13 +13,14 @@
 #include "test.h"
 #include "verbs/hca/hca.h"
 
-/* The time for devices to answer if one hangs, on a busy machine. */
+/* The time in which other devices must answer on a busy machine while one
+ * hangs. */
 #define HANGS_MS 4000
 
 #define IB IBV_LINK_LAYER_INFINIBAND
 #define ETH IBV_LINK_LAYER_ETHERNET
 
-TEST(a_numa_node_is_near_itself_and_an_unknown_node)
+TEST(a_numa_node_is_near_itself_and_near_an_unknown_node)
 {
 	assert_int_equal(mpib_numa_distance(0, 0), 10);
 	assert_int_equal(mpib_numa_distance(-1, 3), 10);
@@ -29,7 +30,7 @@ TEST(a_numa_node_is_near_itself_and_an_unknown_node)
 	mpib_numa_forget();
 }
 
-TEST(a_port_is_described_as_by_ibv_devinfo)
+TEST(a_port_is_described_with_the_words_of_ibv_devinfo)
 {
 	struct mpib_port_info info = { .speed_mbps = 400000,
 				       .link_layer = IB,
@@ -58,7 +59,7 @@ TEST(a_port_is_described_as_by_ibv_devinfo)
 				  "(RoCE v2)");
 }
 
-/* The same from the device list on, by the proxy's configuration. */
+/* Test the same from the device list on, with the proxy's configuration. */
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
 
@@ -72,7 +73,8 @@ static int no_devices(void **state)
 	return 0;
 }
 
-/* Give the device hardware, at that place below the scratch directory. */
+/* Make the device look like hardware at that place below the scratch
+ * directory. */
 static void give_hardware_at(struct fake_device *d, const char *place)
 {
 	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
@@ -84,7 +86,8 @@ static void give_hardware(struct fake_device *d)
 	give_hardware_at(d, "");
 }
 
-/* mpib once used loopback in this case, without an error. */
+/* Check that the start fails. mpib used to take loopback in this case without
+ * an error. */
 static void nothing(const char *passed_over)
 {
 	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);
@@ -99,7 +102,7 @@ CASE(a_machine_without_devices_does_not_start)
 	nothing("there is no RDMA device");
 }
 
-CASE(the_software_hca_is_used_if_it_is_asked_for)
+CASE(the_software_hca_is_used_if_it_is_configured)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
@@ -138,14 +141,15 @@ CASE(a_scalable_function_does_not_stand_for_its_card)
 	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
 }
 
-CASE(a_port_behind_many_functions_is_found)
+CASE(a_port_after_many_functions_is_found)
 {
 	char name[16];
 
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
 		struct fake_device *d;
 
-		if (i == FAKE_DEVICES - 1) { /* is not one of them */
+		/* this function is not one of them */
+		if (i == FAKE_DEVICES - 1) {
 			scratch_dir("device/physfn");
 			scratch_dir("own/device");
 		}
@@ -165,7 +169,7 @@ CASE(active_ports_become_the_rails)
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	give_hardware(fake_ibv_add("fake_2", "127.41.2.3"));
 	fake_ibv.device[1].port[0].attr.state = IBV_PORT_DOWN;
-	fake_ibv.device[1].attr.vendor_part_id = 1; /* of another model */
+	fake_ibv.device[1].attr.vendor_part_id = 1; /* it is of another model */
 	snprintf(cfg.sout, sizeof(cfg.sout), "auto");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_true(cfg.found);
@@ -175,8 +179,8 @@ CASE(active_ports_become_the_rails)
 	assert_string_equal(cfg.passed_over, "fake_1:1 is not active");
 }
 
-/* The start once blocked for as long as the call hung. */
-CASE(a_device_that_does_not_answer_is_left_out)
+/* The start used to block for as long as the call hung. */
+CASE(a_device_that_does_not_answer_is_not_used)
 {
 	static const char *const call[] = { "ibv_open_device",
 					    "ibv_query_port" };
@@ -196,8 +200,8 @@ CASE(a_device_that_does_not_answer_is_left_out)
 				    "fake_1:1 does not answer (its firmware "
 				    "may hang)");
 		fake_ibv_release();
-		/* The thread closes the device that its call opened; then it
-		 * can be queried. */
+		/* The thread closes the device that its call opened. After that
+		 * the device can be queried. */
 		do
 			mpib_config_init(&cfg);
 		while (mpib_config_finish(&cfg, why) < 0 ||
@@ -206,7 +210,7 @@ CASE(a_device_that_does_not_answer_is_left_out)
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
 }
 
-CASE(soft_roce_is_not_used_unasked)
+CASE(soft_roce_is_not_used_unless_configured)
 {
 	fake_ibv_add("rxe0", "127.41.2.1");
 	nothing("rxe0:1 has no hardware behind it");

@@ -16,8 +16,9 @@
 
 static struct mpib_proxy proxy;
 static unsigned lost;
-static atomic_int there; /* 0, or -errno; read by a thread */
-static atomic_bool sup_stays; /* away */
+/* result of the device's open: 0 or -errno; a thread reads it */
+static atomic_int there;
+static atomic_bool sup_stays; /* SUP remains lost */
 static uint64_t seen;
 static char said[256];
 
@@ -33,7 +34,7 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 	return atomic_load(&there);
 }
 
-/* The configuration calls it for device names, all of which are good here. */
+/* The configuration calls this for device names. All names here are valid. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
 	fail_msg("%d: %s", rc, fmt);
@@ -48,7 +49,7 @@ void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 	successors++;
 }
 
-/* Return the one event since the last call, "" if there was none. */
+/* Return the only event since the last call, or "" if there was none. */
 static const char *news(void)
 {
 	struct mpib_event e[2];
@@ -93,8 +94,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Let this many seconds pass. A check that is due in a second runs to its
- * end. */
+/* Let this many seconds pass. If a check is due within a second, wait until it
+ * ends. */
 static void pass(unsigned s)
 {
 	while (s--) {
@@ -123,14 +124,14 @@ fixture_test(a_successor_is_started_once_after_the_hold_down)
 	assert_string_equal(news(), sup_is_back);
 	pass(60);
 	assert_string_equal(news(), "");
-	/* Another device, which is back immediately. */
+	/* Another device is lost and works again immediately. */
 	lost = 3;
 	pass(HOLD_MS / 1000 + 1);
 	assert_string_equal(news(), both_are_back);
 }
 
-/* Ports do not come up immediately when a node boots. */
-fixture_test(without_any_rail_the_first_that_returns_is_enough)
+/* When a node boots, its ports do not come up immediately. */
+fixture_test(without_any_rail_the_first_working_device_is_enough)
 {
 	lost = 3;
 	atomic_store(&sup_stays, true);
@@ -141,7 +142,7 @@ fixture_test(without_any_rail_the_first_that_returns_is_enough)
 	assert_string_equal(news(), both_are_back);
 }
 
-/* A device that fails again and again pauses jobs only at this rate. */
+/* A device that fails repeatedly pauses jobs only at this rate. */
 fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 {
 	lost = 1u << MPIB_RAIL_SUP;
@@ -152,7 +153,7 @@ fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 	assert_string_equal(news(), sup_is_back);
 }
 
-fixture_test(an_upgrade_under_way_is_waited_for)
+fixture_test(a_successor_waits_for_an_upgrade_in_progress)
 {
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);
@@ -164,7 +165,7 @@ fixture_test(an_upgrade_under_way_is_waited_for)
 	assert_string_equal(news(), sup_is_back);
 }
 
-fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for)
+fixture_test(while_a_rail_works_all_lost_devices_are_waited_for)
 {
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&sup_stays, true);
@@ -173,8 +174,8 @@ fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for)
 	assert_string_equal(news(), "");
 }
 
-/* SOUT and SUP of two GPUs each; only the first SOUT is back. */
-fixture_test(all_rails_are_those_of_all_devices)
+/* Each of two GPUs has SOUT and SUP. Only the first SOUT works again. */
+fixture_test(rails_of_all_devices_are_waited_for)
 {
 	proxy.cfg.engine.devices = 2;
 	for (unsigned i = 1; i < 4; i++)
@@ -182,7 +183,8 @@ fixture_test(all_rails_are_those_of_all_devices)
 			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
-	/* As many rails as one device has, but the others carry the traffic. */
+	/* The number of lost rails is that of one device, but other rails carry
+	 * the traffic. */
 	lost = 1u << 0 | 1u << 2;
 	pass(60);
 	assert_string_equal(news(), "");
@@ -191,7 +193,7 @@ fixture_test(all_rails_are_those_of_all_devices)
 	assert_string_not_equal(news(), "");
 }
 
-fixture_test(a_device_that_goes_again_is_held_down_again)
+fixture_test(a_device_that_fails_again_is_held_down_again)
 {
 	lost = 1u << MPIB_RAIL_SOUT;
 	for (unsigned i = 0; i < 4; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rundir.h: one holder, no socket left, directories of other users
- * refused. */
+/* proxy/rundir.h: a run directory has one holder, no socket is left behind, and
+ * directories of other users are refused. */
 #include "rundir.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int fresh(void **state)
 
 #define CASE(name) TEST_OF(name, fresh, scratch_remove)
 
-CASE(the_group_may_enter_whatever_the_umask)
+CASE(the_group_may_enter_the_directory_with_any_umask)
 {
 	mode_t before = umask(077);
 	struct mpib_rundir rd;
@@ -48,8 +48,8 @@ CASE(the_group_may_enter_whatever_the_umask)
 	mpib_rundir_close(&rd, NULL);
 }
 
-/* On a full disk the file keeps its old contents and is not empty. */
-CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
+/* On a full disk the file keeps its old contents and does not become empty. */
+CASE(if_the_pid_cannot_be_written_the_previous_pid_stays)
 {
 	struct rlimit all, none = { 0 };
 	struct mpib_rundir rd;
@@ -68,7 +68,7 @@ CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	assert_string_equal(text, "4711\n");
-	/* A shorter text leaves nothing of a longer one. */
+	/* If the new text is shorter, nothing of the old text may remain. */
 	assert_int_equal(mpib_rundir_write_pid(&rd, 12, why), 0);
 	rewind(f);
 	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
@@ -76,7 +76,7 @@ CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 	mpib_rundir_close(&rd, NULL);
 }
 
-CASE(a_directory_open_to_all_is_refused)
+CASE(a_directory_that_all_users_may_write_is_refused)
 {
 	struct mpib_rundir rd;
 
@@ -96,7 +96,7 @@ CASE(a_directory_that_its_group_may_write_is_refused)
 	assert_in(why, "its whole group may write");
 }
 
-CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
+CASE(the_admin_socket_is_outside_and_only_for_the_owner)
 {
 	struct mpib_rundir rd;
 	char dotted[128];
@@ -105,7 +105,7 @@ CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
 
 	snprintf(dotted, sizeof(dotted), "%.90s/.", path);
 	assert_int_equal(mkdir(path, 0755), 0);
-	/* However the run directory is spelt, the path is not in it. */
+	/* The path is outside, no matter how the run directory is spelled. */
 	assert_int_equal(mpib_rundir_open(&rd, dotted, "", why), 0);
 	fd = mpib_rundir_listen_admin(&rd, why);
 	assert_true(fd >= 0);
@@ -118,9 +118,9 @@ CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* The directory of a running proxy was removed, and another proxy started
+/* The directory of a running proxy was removed, and another proxy was started
  * there. */
-CASE(closing_leaves_the_admin_socket_of_a_successor)
+CASE(closing_does_not_remove_a_successors_admin_socket)
 {
 	struct mpib_rundir a, b;
 	int fd;
@@ -141,8 +141,9 @@ CASE(closing_leaves_the_admin_socket_of_a_successor)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* A container's volume: only the proxy may use it from then on. */
-CASE(an_admin_directory_open_to_all_is_closed)
+/* This happens with a container's volume. Afterwards only the proxy may use
+ * it. */
+CASE(access_to_an_admin_directory_open_to_all_is_removed)
 {
 	struct mpib_rundir rd;
 	struct stat st;
@@ -159,7 +160,7 @@ CASE(an_admin_directory_open_to_all_is_closed)
 	mpib_rundir_close(&rd, NULL);
 }
 
-CASE(a_link_is_refused)
+CASE(a_symbolic_link_as_run_directory_is_refused)
 {
 	struct mpib_rundir rd;
 
@@ -179,7 +180,7 @@ CASE(a_directory_or_socket_that_cannot_be_made_is_an_error)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(mpib_rundir_open(&rd, longer, "", why), -ENAMETOOLONG);
-	/* A directory instead of a socket, as a bind mount makes it. */
+	/* A bind mount makes a directory where the socket should be. */
 	assert_int_equal(mpib_rundir_open(&rd, scratch_path("run"), "", why),
 			 0);
 	assert_int_equal(mkdir(scratch_path("run/" MPIB_CONTROL_SOCK), 0700),

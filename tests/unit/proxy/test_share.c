@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/check.c: valid and invalid rules. */
+/* proxy/config/check.c: valid and invalid rules for shares. */
 #include <errno.h>
 
 #include "config/config.h"
@@ -33,7 +33,7 @@ TEST(rules_name_users_clients_and_jobs)
 	assert_int_equal(p.limit, 7);
 }
 
-TEST(the_first_rule_counts_and_the_default_where_none_does)
+TEST(the_first_matching_rule_counts_and_otherwise_the_default)
 {
 	const struct mpib_share dflt = { .limit = 9 };
 
@@ -42,13 +42,13 @@ TEST(the_first_rule_counts_and_the_default_where_none_does)
 	assert_int_equal(mpib_share_of_client(&rules, "ab", 0).weight, 1);
 	assert_int_equal(mpib_share_of_client(&rules, "b", 0).weight, 0);
 	assert_int_equal(mpib_share_of_user(&rules, 2, dflt).limit, 9);
-	/* A user's rule sets all of its shares. */
+	/* A rule for a user sets all of the user's shares. */
 	assert_int_equal(mpib_share_of_user(&rules, 1, dflt).limit, 0);
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(rules.n, 0);
 }
 
-TEST(a_bad_rule_is_named)
+TEST(the_error_names_a_bad_rule)
 {
 	static const char *const bad[] = {
 		"uid=1000",	     "uid=:weight=1",
@@ -62,7 +62,7 @@ TEST(a_bad_rule_is_named)
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (parse(bad[i]) != -EINVAL)
-			fail_msg("%s is taken", bad[i]);
+			fail_msg("%s is accepted", bad[i]);
 	}
 	parse("uid=1:weight=1,gid=7:weight=1");
 	assert_non_null(strstr(why, "\"gid=7:weight=1\""));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/survivors.h: when all clients of the last proxy are back. */
+/* client/survivors.h: when all clients of the last proxy have attached
+ * again. */
 #include "client/survivors.h"
 
 #include <fcntl.h>
@@ -41,7 +42,7 @@ static struct mpib_process process_of(pid_t pid)
 	return p;
 }
 
-/* Return the record of a proxy that starts there. */
+/* Return the record of a proxy that starts in that directory. */
 static struct mpib_survivors begin(void)
 {
 	struct mpib_survivors v;
@@ -50,20 +51,20 @@ static struct mpib_survivors begin(void)
 	return v;
 }
 
-CASE(one_that_lives_is_back_when_it_has_asked_for_all)
+CASE(a_living_client_is_back_when_all_its_requests_came)
 {
 	const struct mpib_process self = process_of(getpid());
 	struct mpib_survivors v = begin();
 	struct mpib_survivor *record;
 
-	/* It found no file. */
+	/* It found no file of an earlier proxy. */
 	assert_false(mpib_survivors_are_back(&v));
 	assert_non_null(mpib_survivors_take(&v, &self, 1));
 	v = begin();
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 2);
 	assert_false(mpib_survivors_are_back(&v));
-	/* The client disconnects, to attach again. */
+	/* The client disconnects in order to attach again. */
 	mpib_survivors_leave(record);
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 3);
@@ -73,7 +74,7 @@ CASE(one_that_lives_is_back_when_it_has_asked_for_all)
 	assert_true(mpib_survivors_are_back(&v));
 }
 
-CASE(one_that_ended_is_not_waited_for)
+CASE(a_client_that_ended_is_not_waited_for)
 {
 	struct mpib_survivors v = begin();
 	pid_t child = fork();
@@ -107,7 +108,7 @@ static void *detach(void *arg)
 }
 
 /* The process has two clients; one detaches while there is no proxy. */
-CASE(one_that_detached_is_not_waited_for_although_its_process_lives)
+CASE(a_detached_client_of_a_living_process_is_not_waited_for)
 {
 	struct mpib_process self = process_of(getpid());
 	struct mpib_survivors v = begin();
@@ -126,7 +127,7 @@ CASE(one_that_detached_is_not_waited_for_although_its_process_lives)
 }
 
 /* As in another pid namespace. */
-CASE(a_thread_that_the_process_does_not_have_is_not_noted)
+CASE(a_thread_of_another_process_is_not_recorded)
 {
 	struct mpib_process self = process_of(getpid());
 
@@ -134,7 +135,7 @@ CASE(a_thread_that_the_process_does_not_have_is_not_noted)
 	assert_int_equal(self.thread, 0);
 }
 
-CASE(one_that_has_no_record_may_come_back)
+CASE(a_client_without_a_record_may_come_back)
 {
 	const struct mpib_process unknown = { .uid = 1 };
 	struct mpib_survivors v = begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h: which callers get a place at a listener on all
- * networks. */
+/* proxy/web/access.h: which callers get a place at a listener that is open to
+ * all networks. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Both ends stay open until the process ends. */
+/* Connect as this address. Both ends stay open until the process ends. */
 static struct mpib_visitor *visit(const char *as)
 {
 	struct sockaddr_in to = here, from = { .sin_family = AF_INET };
@@ -69,15 +69,15 @@ static void free_all(void)
 		mpib_visitor_free(TAILQ_FIRST(&all.list));
 }
 
-TEST(an_address_elsewhere_has_a_share)
+TEST(an_address_of_another_machine_has_its_share_of_places)
 {
 	fill("198.51.100.1");
 	fill("198.51.100.2");
 	free_all();
 }
 
-/* Also for a listener that has no address of its own. */
-TEST(local_users_have_places_beside_strangers)
+/* This also holds for a listener without an address of its own. */
+TEST(local_users_have_places_beside_remote_callers)
 {
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");
@@ -99,11 +99,11 @@ static unsigned handshakes(const char *as, unsigned most)
 	return in;
 }
 
-TEST(handshakes_have_a_pace)
+TEST(the_rate_of_handshakes_is_limited)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
-	/* from now on only this call moves the time */
+	/* from now on only this call advances the time */
 	mpib_loop_advance(&loop, MPIB_SEC);
 	assert_int_equal(handshakes("198.51.100.1", 1000), 8);
 	assert_int_equal(handshakes("198.51.100.2", 1000), 8);
@@ -115,9 +115,9 @@ TEST(handshakes_have_a_pace)
 	assert_true(mpib_visitors_admit(&all, &from, false));
 }
 
-/* A caller that never completes its TLS handshake and dials again at once
- * blocks no other. */
-TEST(handshakes_have_shares)
+/* A caller that never completes its TLS handshake and connects again at once
+ * does not block others. */
+TEST(each_caller_has_a_share_of_the_handshakes)
 {
 	unsigned admitted = 0;
 
@@ -125,7 +125,9 @@ TEST(handshakes_have_shares)
 	for (unsigned ms = 0; ms < 10000; ms += 10) {
 		admitted += handshakes("198.51.100.1", 1000);
 		admitted += handshakes("127.0.0.1",
-				       1000); /* of no user: an address, too */
+				       /* these belong to no user, so they count
+				        * by address, too */
+				       1000);
 		admitted += handshakes("127.0.0.9", 1000);
 		if (ms % 1000 == 0)
 			assert_int_equal(handshakes("198.51.100.2", 1), 1);

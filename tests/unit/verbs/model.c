@@ -41,8 +41,8 @@ static uint32_t draw_len(struct model *m)
 	}
 }
 
-/* Divide len bytes from off on into pieces. Some pieces are empty, and their
- * key does not matter. */
+/* Divide len bytes from off on into pieces. Some pieces are empty. The key of
+ * an empty piece does not matter. */
 static int cut(struct model *m, const struct vt_mem *mem, size_t off,
 	       uint32_t len, bool is_inline, struct ibv_sge *sge)
 {
@@ -98,12 +98,12 @@ static void post(struct side *s, const struct request *r,
 
 static bool is_signaled(struct model *m, struct side *s)
 {
-	/* The last request of a window must be signalled, or its end would not
-	 * be noticed. */
+	/* The last request of a window must be signalled, since its completion
+	 * would not be noticed otherwise. */
 	return s->posted % (WINDOW / 2) == 0 || model_draw(m, 3) == 0;
 }
 
-/* The READ reads the counter; the WRITE after it waits for the READ. */
+/* The READ reads the counter. The WRITE after it waits for the READ. */
 void model_post_counter(struct model *m, struct side *s)
 {
 	struct ibv_sge sge = vt_sge(&s->mem, data_slot(s->posted), 8);
@@ -182,7 +182,7 @@ static void assert_bytes(const uint8_t *at, uint32_t len, uint64_t seed)
 	assert_memory_equal(at, want, len);
 }
 
-/* Check the data of s's completed request n. */
+/* Check the data of request n of s, which has completed. */
 static void check_done(struct side *s, uint64_t n)
 {
 	const struct request *r = &s->sent[n % WINDOW];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs, the requests posted to them, and their possible results: posts
- * of all kinds drawn from a seed, and checks of their completions.
+ * Pairs of QPs, the requests posted to them, and the results that are allowed.
+ * Posts of all kinds are drawn from a seed, and their completions are checked.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -10,9 +10,9 @@
 
 enum {
 	PAIRS = 4,
-	WINDOW = 24, /* outstanding requests of a QP */
+	WINDOW = 24, /* most outstanding requests of a QP */
 	RECVS = 32,
-	BIG = 200000, /* bytes of a slot: three segments and some */
+	BIG = 200000, /* bytes of a slot: a little more than three segments */
 	PIECES = 5
 };
 
@@ -28,12 +28,12 @@ struct request {
 	uint32_t len;
 	uint64_t seed;
 	bool signaled;
-	uint64_t was; /* its value when it was read, + 1 */
+	uint64_t was; /* value when it was read, + 1 */
 };
 
 /* Half of a pair. Its memory has a slot for each local request's data, one for
- * the peer's writes and one for receives; then the source of the peer's reads,
- * and a counter. */
+ * the peer's writes and one for receives. After these come the source of the
+ * peer's reads, and a counter. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
@@ -41,7 +41,7 @@ struct side {
 	struct vt_mem mem;
 	struct request sent[WINDOW];
 	uint64_t posted, done;
-	/* The peer's requests that take a receive. */
+	/* The peer's requests that use up a receive here. */
 	struct request expected[4 * WINDOW];
 	uint64_t first, last;
 	uint64_t recv_posted, recv_done;
@@ -52,18 +52,18 @@ struct model {
 	struct vt *t;
 	uint64_t rng;
 	struct side side[PAIRS][2];
-	struct ibv_srq *srq; /* used by the last pair's second half */
+	struct ibv_srq *srq; /* used by the second half of the last pair */
 	unsigned breaks, broken, turns;
 };
 
 uint64_t model_draw(struct model *m, uint64_t n);
 void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
-/* Two requests: one reads a counter, one writes it. */
+/* Post two requests, one that reads a counter and one that writes it. */
 void model_post_counter(struct model *m, struct side *s);
-/* A last request, whose completion shows that all are done. */
+/* Post a last request. Its completion shows that all requests are done. */
 void model_post_last(struct side *s);
-/* Check completions of one of the two ends. */
+/* Check the completions of one of the two ends. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);
 void model_take_received(struct model *m, const struct ibv_wc *wc, int half);
 

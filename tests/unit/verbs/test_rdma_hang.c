@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of an HCA that take long, and the threads that wait for them. */
+/* Calls to an HCA that take long, and the threads that wait for them. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,8 +31,8 @@ static int teardown(void **state)
 	return v->close(ctx);
 }
 
-/* Stop this process for longer than its time limit. Return the process that
- * stops it. */
+/* Stop this process for longer than the call's time limit. Return the process
+ * that does so. */
 static pid_t stop_me(void)
 {
 	pid_t me = getpid(), other = fork();
@@ -45,7 +45,7 @@ static pid_t stop_me(void)
 	_exit(0);
 }
 
-/* The answer is ready as soon as the process runs again. */
+/* Answer at the moment when the process runs again. */
 static void *stop_and_answer(void *arg)
 {
 	pid_t other;
@@ -70,7 +70,7 @@ static int call_that_hangs(void)
 	return rc;
 }
 
-fixture_test(a_process_that_was_stopped_gives_no_hca_up)
+fixture_test(a_process_that_was_stopped_does_not_give_up_an_hca)
 {
 	pthread_t thread;
 	int rc;
@@ -83,8 +83,8 @@ fixture_test(a_process_that_was_stopped_gives_no_hca_up)
 	assert_false(hca_is_lost(ctx));
 }
 
-/* The thread does its remaining work after the call returns. */
-setup_test(a_call_that_hangs_does)
+/* The thread still has work to do after the call returns. */
+setup_test(a_hanging_call_makes_the_process_give_up_the_hca)
 {
 	assert_int_equal(call_that_hangs(), -EIO);
 	assert_true(hca_is_lost(ctx));

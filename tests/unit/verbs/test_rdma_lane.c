@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane on RDMA devices: the attributes of a QP for its peer. Two engines
- * use devices of fake_ibv.h.
+ * engine/lane on RDMA devices: the attributes of a QP that are derived from its
+ * peer. Two engines use devices of fake_ibv.h.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -59,7 +59,7 @@ static void open_engines(void)
 	}
 }
 
-/* The opener is 0. */
+/* Engine 0 is the opener. */
 static void make_lanes(uint8_t class)
 {
 	assert_int_equal(mpib_lane_create(tenant[0], MPIB_IMM_V2,
@@ -73,7 +73,7 @@ static void make_lanes(uint8_t class)
 	mpib_lane_set_class(lane[1], class);
 }
 
-/* The acceptor connects first; then fake_ibv has the opener's attributes. */
+/* The acceptor connects first. Then fake_ibv has the opener's attributes. */
 static int try_connect(void)
 {
 	int rc = mpib_lane_connect(lane[1], &info[0], why, sizeof(why));
@@ -82,7 +82,7 @@ static int try_connect(void)
 		return rc;
 	mpib_lane_local(lane[1], &info[1]);
 	rc = mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
-	/* The test frees the lanes but not their shards. */
+	/* The test frees the lanes, but not their shards. */
 	return rc;
 }
 
@@ -104,7 +104,8 @@ static const struct ibv_ah_attr *ah(void)
 	return &fake_ibv.rtr.ah_attr;
 }
 
-/* Connected lanes belong to their shard, which the engine frees with itself. */
+/* Connected lanes belong to their shard, which frees them when the engine is
+ * freed. */
 static int forget(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -116,7 +117,7 @@ static int forget(void **state)
 
 #define CASE(name) TEST_OF(name, setup, forget)
 
-CASE(roce_goes_by_gid_and_traffic_class)
+CASE(a_roce_qp_has_a_gid_and_a_traffic_class)
 {
 	cfg.traffic_class = 104;
 	connected_with(0);
@@ -129,15 +130,15 @@ CASE(roce_goes_by_gid_and_traffic_class)
 	assert_int_equal(fake_ibv.init.port_num, 1);
 }
 
-CASE(a_communicators_class_comes_before_the_setting)
+CASE(a_communicators_class_overrides_the_setting)
 {
 	cfg.traffic_class = 104;
 	connected_with(96);
 	assert_int_equal(ah()->grh.traffic_class, 96);
-	assert_int_equal(ah()->sl, 0); /* RoCE: the traffic class sets it */
+	assert_int_equal(ah()->sl, 0); /* the traffic class sets it on RoCE */
 }
 
-CASE(infiniband_goes_by_lid_within_a_subnet)
+CASE(an_infiniband_qp_has_a_lid_within_a_subnet)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -149,7 +150,7 @@ CASE(infiniband_goes_by_lid_within_a_subnet)
 	assert_int_equal(fake_ibv.init.pkey_index, 3);
 }
 
-CASE(a_service_level_that_was_set_stays)
+CASE(a_configured_service_level_is_used)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -158,8 +159,9 @@ CASE(a_service_level_that_was_set_stays)
 	assert_int_equal(ah()->sl, 2);
 }
 
-/* A router is between them. The software HCA below the fake does not reach the
- * other subnet: only the QP's attributes count. */
+/* There is a router between the two ends. The software HCA below the fake
+ * device cannot reach the other subnet, so only the QP's attributes are
+ * checked. */
 static void connect_to_subnet(uint8_t flid, unsigned dlid)
 {
 	uint8_t *gid = dev[1]->port[0].gid[0].gid.raw;
@@ -212,7 +214,7 @@ CASE(a_qp_has_the_timers_of_the_settings_and_the_smaller_mtu)
 	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
 }
 
-CASE(a_gid_that_moved_since_the_start_is_used)
+CASE(a_gid_that_moved_since_the_start_is_found)
 {
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
@@ -226,7 +228,7 @@ CASE(a_gid_that_moved_since_the_start_is_used)
 	assert_int_equal(ah()->grh.sgid_index, 2);
 }
 
-CASE(a_qp_that_does_not_connect_names_device_and_cause)
+CASE(the_error_of_a_qp_names_the_device_and_the_cause)
 {
 	open_engines();
 	make_lanes(0);
@@ -237,7 +239,7 @@ CASE(a_qp_that_does_not_connect_names_device_and_cause)
 		fail_msg("%s", why);
 }
 
-CASE(a_lane_that_cannot_be_made_names_device_and_cause)
+CASE(the_error_of_a_lane_names_the_device_and_the_cause)
 {
 	static const struct {
 		const char *call;
@@ -267,7 +269,7 @@ CASE(a_lane_that_cannot_be_made_names_device_and_cause)
 	}
 }
 
-CASE(a_user_that_cannot_be_served_names_the_call)
+CASE(the_error_of_a_user_names_the_call_that_failed)
 {
 	static const char *const call[] = { "ibv_alloc_pd", "ibv_create_srq" };
 	struct mpib_tenant *t;
@@ -282,7 +284,7 @@ CASE(a_user_that_cannot_be_served_names_the_call)
 	}
 }
 
-CASE(ends_of_two_link_layers_do_not_connect)
+CASE(ends_with_different_link_layers_do_not_connect)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	open_engines();
@@ -292,7 +294,7 @@ CASE(ends_of_two_link_layers_do_not_connect)
 		fail_msg("%s", why);
 }
 
-CASE(ece_of_both_ends_is_agreed_on)
+CASE(both_ends_agree_on_ece_options)
 {
 	fake_ibv.ece = true;
 	open_engines();
@@ -300,7 +302,8 @@ CASE(ece_of_both_ends_is_agreed_on)
 	assert_true(info[0].rail[0].ece);
 	assert_int_equal(info[0].rail[0].ece_vendor[1], 0x15b3);
 	assert_int_equal(info[0].rail[0].ece_options[1], 3);
-	info[0].rail[0].ece_options[1] = 1; /* the opener supports less */
+	/* the opener supports fewer options */
+	info[0].rail[0].ece_options[1] = 1;
 	connect_lanes();
 	/* The opener gets the limits of the acceptor's second QP. */
 	assert_true(info[1].rail[0].ece);

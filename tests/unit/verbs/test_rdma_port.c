@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rdma/rdma.c over devices made by the test: speed, limits, and the GID that
- * each query chooses.
+ * each query returns.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static void expect(const char *addr, unsigned index)
 	assert_int_equal(info.gid_type, IBV_GID_TYPE_ROCE_V2);
 }
 
-fixture_test(an_ipv4_address_by_roce_v2_comes_first)
+fixture_test(a_roce_v2_gid_with_an_ipv4_address_is_preferred)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
@@ -66,7 +66,7 @@ fixture_test(an_ipv4_address_by_roce_v2_comes_first)
 	expect("::ffff:10.0.0.1", 3);
 }
 
-fixture_test(a_preferred_network_comes_before_the_rest)
+fixture_test(a_gid_in_a_preferred_network_comes_first)
 {
 	char why[128];
 
@@ -76,7 +76,8 @@ fixture_test(a_preferred_network_comes_before_the_rest)
 					       why, sizeof(why)),
 			 0);
 	expect("::ffff:10.7.0.1", 1);
-	dev->port[0].gids = 1; /* another GID is better than none */
+	/* a GID outside the networks is better than none */
+	dev->port[0].gids = 1;
 	expect("::ffff:10.0.0.1", 0);
 }
 
@@ -97,7 +98,7 @@ fixture_test(a_bad_list_of_networks_is_refused)
 	}
 }
 
-fixture_test(a_port_of_a_rail_is_digits)
+fixture_test(the_port_of_a_rail_must_be_digits)
 {
 	static const char *const bad[] = { "rdma:x: 1", "rdma:x:-255",
 					   "rdma:x:+1", "rdma:x:",
@@ -117,7 +118,7 @@ fixture_test(a_port_of_a_rail_is_digits)
 	assert_int_equal(rail.port, 255);
 }
 
-fixture_test(a_gid_that_moved_is_found_at_its_new_index)
+fixture_test(a_gid_that_moved_has_its_new_index)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.1", 0);
@@ -131,13 +132,13 @@ fixture_test(an_active_port_without_a_gid_is_an_error)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
-	/* The message that it is down comes first. */
+	/* The message that the port is down takes precedence. */
 	dev->port[0].attr.state = IBV_PORT_DOWN;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.state, IBV_PORT_DOWN);
 }
 
-fixture_test(the_gids_of_the_other_port_are_not_ours)
+fixture_test(the_gids_of_another_port_are_not_used)
 {
 	dev->attr.phys_port_cnt = 2;
 	fake_ibv_add_gid(dev, 2, "10.0.0.2", IBV_GID_TYPE_ROCE_V2);
@@ -180,7 +181,7 @@ fixture_test(infiniband_between_routers_has_the_gid_with_the_flid)
 	assert_int_equal(info.lid, 77);
 }
 
-fixture_test(speed_is_width_times_lane)
+fixture_test(the_speed_is_the_width_times_the_lane_speed)
 {
 	static const struct {
 		uint8_t width, speed;
@@ -201,7 +202,7 @@ fixture_test(speed_is_width_times_lane)
 	}
 }
 
-/* The scratch directory serves as the device's sysfs. */
+/* Use the scratch directory as the device's sysfs. */
 static void give_sysfs(void)
 {
 	scratch_make(NULL);
@@ -209,7 +210,7 @@ static void give_sysfs(void)
 		 scratch);
 }
 
-fixture_test(values_that_verbs_lack_come_from_sysfs)
+fixture_test(values_that_verbs_do_not_report_are_read_from_sysfs)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
@@ -227,7 +228,7 @@ fixture_test(values_that_verbs_lack_come_from_sysfs)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-/* A device shared by network namespaces lists the GIDs of all of them. */
+/* A device that network namespaces share lists the GIDs of all of them. */
 fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 {
 	give_sysfs();
@@ -235,7 +236,8 @@ fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 	scratch_write("ports/1/gid_attrs/ndevs/1", "lo\n");
 	scratch_write("ports/1/gid_attrs/ndevs/2", "lo\n");
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
-	expect("::ffff:10.0.0.1", 0); /* better than none */
+	/* a GID of another namespace is better than none */
+	expect("::ffff:10.0.0.1", 0);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
 	expect("fe80::1", 1);
 	add("10.0.0.2", IBV_GID_TYPE_ROCE_V2);

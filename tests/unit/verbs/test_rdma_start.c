@@ -81,14 +81,14 @@ fixture_test(every_shard_has_the_inline_limit_of_the_device)
 			engine->shard[i / 2].rail[i % 2].port.max_inline, 128);
 }
 
-fixture_test(a_device_without_inline_is_used_without)
+fixture_test(a_device_without_inline_data_is_used_without_it)
 {
 	fake_ibv.max_inline = 0;
 	assert_int_equal(start(), 0);
 	assert_int_equal(engine->shard[0].rail[0].port.max_inline, 0);
 }
 
-fixture_test(adaptive_routing_is_met_on_infiniband)
+fixture_test(adaptive_routing_has_its_threshold_on_infiniband)
 {
 	fake_ibv_make_ib(sout, 1);
 	fake_ibv_make_ib(sup, 2);
@@ -100,7 +100,7 @@ fixture_test(adaptive_routing_is_met_on_infiniband)
 	assert_int_equal(engine->shard[0].ar_above, UINT32_MAX);
 }
 
-fixture_test(the_error_for_a_wrong_name_lists_the_right_ones)
+fixture_test(the_error_for_an_unknown_device_lists_the_known_ones)
 {
 	name_rails("rdma:mlx5_7", "rdma:fake_1");
 	REFUSED(-ENODEV, "rdma:mlx5_7:1", "ibv_open_device", "fake_0, fake_1");
@@ -112,7 +112,7 @@ fixture_test(a_machine_without_devices_is_an_error)
 	REFUSED(-ENODEV, "there are none", "/dev/infiniband");
 }
 
-fixture_test(a_device_that_may_not_be_opened_names_the_missing_right)
+fixture_test(the_error_for_a_device_names_the_missing_right)
 {
 	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	REFUSED(-EACCES, "rdma:fake_0:1: ibv_open_device: Permission denied",
@@ -125,9 +125,9 @@ fixture_test(a_port_that_the_device_lacks_is_an_error)
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
-/* A node that booted before its switch once failed to start, or had one rail
- * only. */
-fixture_test(a_rail_whose_port_is_down_is_lost)
+/* A node that booted before its switch used to fail at start or to have only
+ * one rail. */
+fixture_test(a_rail_whose_port_is_down_starts_as_lost)
 {
 	struct mpib_tenant *t;
 
@@ -143,7 +143,7 @@ fixture_test(a_rail_whose_port_is_down_is_lost)
 	assert_null(t->srq[1]);
 }
 
-/* SOUT did not answer the first shard, and worked again for the second. */
+/* SOUT did not answer the first shard, but worked for the second. */
 fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 {
 	cfg.shards = 2;
@@ -160,8 +160,8 @@ fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 	assert_int_equal(mpib_engine_lost(engine), 1);
 }
 
-/* NCCL asks for the place of SOUT, and uses it to find the nearest GPU. */
-fixture_test(a_device_that_does_not_answer_has_its_place)
+/* NCCL needs the PCI path of SOUT to find the nearest GPU. */
+fixture_test(a_device_that_does_not_answer_has_its_pci_path)
 {
 	assert_int_equal(scratch_make(NULL), 0);
 	scratch_dir("device");
@@ -195,14 +195,14 @@ fixture_test(a_port_without_a_gid_is_an_error)
 	REFUSED(-EADDRNOTAVAIL, "rdma:fake_0:1", "no RoCE v2 GID", "IPv4");
 }
 
-fixture_test(two_link_layers_are_refused)
+fixture_test(rails_with_different_link_layers_are_refused)
 {
 	fake_ibv_make_ib(sup, 3);
 	REFUSED(-EINVAL, "fake_0 is Ethernet", "fake_1 is InfiniBand",
 		"--sup none");
 }
 
-fixture_test(a_limit_on_pinned_memory_is_named)
+fixture_test(the_error_names_the_limit_on_pinned_memory)
 {
 	struct rlimit old, low;
 
@@ -223,7 +223,7 @@ fixture_test(a_cq_that_cannot_be_pinned_is_an_error)
 		"RLIMIT_MEMLOCK");
 }
 
-fixture_test(queues_longer_than_the_devices_name_the_setting)
+fixture_test(the_error_for_too_long_queues_names_the_setting)
 {
 	cfg.sq_depth = 5000;
 	REFUSED(-EINVAL, "qp.sq_depth = 5000", "max_qp_wr = 4096");
@@ -232,7 +232,7 @@ fixture_test(queues_longer_than_the_devices_name_the_setting)
 	REFUSED(-EINVAL, "srq.high = 5000", "max_srq_wr = 4096");
 }
 
-fixture_test(a_limit_that_leaves_no_way_to_work_is_named)
+fixture_test(the_error_names_a_device_limit_that_is_too_low)
 {
 	sup->port[0].attr.max_msg_sz = 2048;
 	REFUSED(-EINVAL, "fake_1", "max_msg_sz = 2048");
@@ -251,7 +251,7 @@ fixture_test(a_limit_that_leaves_no_way_to_work_is_named)
 	assert_int_equal(engine->shard[0].rail[1].port.max_msg_sz, 1u << 31);
 }
 
-fixture_test(relaxed_ordering_is_dropped_where_it_is_refused)
+fixture_test(relaxed_ordering_is_not_used_if_the_device_refuses_it)
 {
 	const struct mpib_verbs *v = &mpib_verbs_rdma;
 	int wish = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;

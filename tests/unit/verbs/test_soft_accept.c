@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of connections to a port: the number accepted per turn and per second
- * is limited, the others wake no thread, and a caller that greets is still
- * accepted. The clock stands still unless a test advances it.
+ * A flood of connections to a port. The number accepted per turn and per second
+ * is limited, and the others wake no thread. A caller that sends a greeting is
+ * still accepted. The clock stands still unless a test advances it.
  */
 #include "liar.h"
 
@@ -44,7 +44,7 @@ static void flood(struct vt *t, uint32_t qpn)
 {
 	struct rlimit lim;
 
-	/* This process has both ends of each connection. */
+	/* Both ends of each connection are in this process. */
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
 	lim.rlim_cur = lim.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
@@ -60,7 +60,8 @@ static void ebb(void)
 		close(fd[i]);
 }
 
-/* Turn until the port accepts no more; it accepts a few per turn. */
+/* Turn until the port accepts no more. It accepts a few connections per
+ * turn. */
 static unsigned accepts_now(struct vt *t)
 {
 	unsigned from = accepted, before;
@@ -83,7 +84,7 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 
 	flood(t, qp->qp_num);
 	assert_int_equal(accepts_now(t), SOFT_ACCEPTS_AT_ONCE);
-	/* Later it accepts those that have become due, four at a time. */
+	/* Later it accepts those that are allowed by then, four at a time. */
 	now_ns += every;
 	assert_int_equal(accepts_now(t), 0);
 	now_ns += every * (batch - 1);
@@ -93,7 +94,7 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 	ebb();
 }
 
-vt_test(calls_that_wait_wake_no_thread)
+vt_test(connections_that_wait_do_not_wake_a_thread)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -103,7 +104,7 @@ vt_test(calls_that_wait_wake_no_thread)
 	flood(t, qp->qp_num);
 	accepts_now(t);
 	port = (struct pollfd){ .fd = ctx->listen_fd, .events = POLLIN };
-	assert_int_equal(poll(&port, 1, 0), 1); /* there are more */
+	assert_int_equal(poll(&port, 1, 0), 1); /* more connections wait */
 	assert_false(ctx->listen_watched);
 	assert_false(ctx->accept_ready);
 	assert_int_equal(ctx->accept_at,
@@ -111,7 +112,7 @@ vt_test(calls_that_wait_wake_no_thread)
 	now_ns += FLOOD * SOFT_ACCEPT_EVERY;
 	accepts_now(t);
 	assert_int_equal(accepted, FLOOD);
-	/* All are accepted: the port is polled again. */
+	/* All are accepted, so the port is polled again. */
 	assert_true(ctx->listen_watched);
 	ebb();
 }

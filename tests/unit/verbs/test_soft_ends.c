@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs that end, each in a way that a seed draws, at once and over an unkind
- * network: requests before the bad one succeed, the bad one has its status, and
- * all later ones are flushed. The peer that refused is in ERR, too.
+ * Pairs of QPs that fail, each in a way that a seed draws, all at once and over
+ * an unkind network. Requests before the bad one succeed, the bad one has its
+ * status, and all later ones are flushed. The peer that refused is in ERR, too.
  *
  * As on an HCA, a NAK that was sent can be lost, together with the acks of
  * earlier requests: the peer is in ERR, and the retries of the oldest unacked
  * request are used up. This must be rare.
  *
- * -n SEEDS and --seed FIRST run others.
+ * -n SEEDS and --seed FIRST run other seeds.
  */
 #include "vt.h"
 
@@ -18,7 +18,7 @@
 
 enum {
 	PAIRS = 6,
-	MOST = 10, /* requests before the bad one, and after it */
+	MOST = 10, /* most requests before the bad one, and most after it */
 	ROOM = 70000,
 	RECV = 64, /* bytes of a receive */
 	STUCK_MS = 60000
@@ -26,18 +26,18 @@ enum {
 
 enum end {
 	BAD_KEY,
-	BEYOND, /* the end of the region */
+	BEYOND, /* beyond the end of the region */
 	READ_BAD_KEY,
-	TOO_LONG, /* for the receive */
-	NO_RECEIVE, /* and no more retries */
-	OWN_KEY, /* it may not read what it sends */
+	TOO_LONG, /* longer than the receive */
+	NO_RECEIVE, /* no receive is posted, and no retries are left */
+	OWN_KEY, /* the lkey does not allow to read the data */
 	BY_HAND, /* the test moves the QP to ERR */
 	ENDS
 };
 
 static const struct {
 	enum ibv_wc_status status;
-	bool refused; /* by the peer, which is in ERR */
+	bool refused; /* by the peer, which then is in ERR */
 } ends[ENDS] = {
 	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
 	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },
@@ -51,7 +51,7 @@ static const struct {
 struct pair {
 	struct ibv_qp *qa, *qb;
 	enum end end;
-	uint64_t good, all, done; /* requests */
+	uint64_t good, all, done; /* numbers of requests */
 	uint64_t recvs, recv_done;
 	bool over; /* all later ones are flushed */
 };
@@ -129,7 +129,7 @@ static void post(struct vt *t, struct pair *p)
 static void take_sent(struct pair *p, const struct ibv_wc *wc)
 {
 	assert_int_equal(wc->wr_id, p->done);
-	/* Some of the earlier requests may have been in flight. */
+	/* Some of the earlier requests may still have been in flight. */
 	if (p->end == BY_HAND && wc->status != IBV_WC_SUCCESS)
 		p->over = true;
 	if (broken && ends[p->end].refused && !p->over &&
@@ -160,7 +160,7 @@ static struct pair *pair_of(struct pair *p, uint32_t qpn, bool sender)
 	for (int i = 0; i < PAIRS; i++)
 		if ((sender ? p[i].qa : p[i].qb)->qp_num == qpn)
 			return &p[i];
-	fail_msg("a completion of nobody");
+	fail_msg("a completion of an unknown QP");
 	return NULL;
 }
 
@@ -232,7 +232,7 @@ static void ends_of(struct vt *t, uint64_t seed)
 	take_events(t, &t->b);
 	for (int i = 0; i < PAIRS; i++)
 		vt_destroy(t, pair[i].qa, pair[i].qb);
-	/* Receives that no message took are not flushed. */
+	/* A receive that no message used is not flushed. */
 	for (struct ibv_wc wc; vt_try(t, &t->b.recv, &wc);)
 		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	unkind = (struct unkind){ .rng = 1 };

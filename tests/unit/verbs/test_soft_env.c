@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA's environment variables, and those it must not read. */
+/* The software HCA's environment variables, and variables that it must not
+ * read. */
 #include <errno.h>
 
 #include "test.h"
@@ -29,7 +30,7 @@ static int open_with(const char *name, const char *value)
 	return rc;
 }
 
-TEST(the_first_port_is_digits_in_range)
+TEST(the_first_port_must_be_digits_in_range)
 {
 	static const char *const bad[] = { "many",   " 30000",
 					   "-30000", "+30000",
@@ -50,7 +51,7 @@ TEST(an_unknown_engine_is_refused)
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
 }
 
-TEST(limits_are_only_lowered_and_by_their_names)
+TEST(limits_can_only_be_lowered_and_only_by_their_names)
 {
 	static const char *const bad[] = { "max_msg_sz",
 					   "max_msg_sz=",
@@ -67,12 +68,12 @@ TEST(limits_are_only_lowered_and_by_their_names)
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS",
 				   "max_qp=8,127.21.3.1/max_msg_sz=1"),
 			 0);
-	/* A limit of another device. */
+	/* This is a limit of another device. */
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS", "127.0.0.9/max_qp=many"),
 			 0);
 }
 
-/* A kernel without io_uring has another message. */
+/* If the kernel has no io_uring, the message is another one. */
 TEST(an_engine_that_was_not_built_is_refused)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in threaded mode: waiting for them, and how a wait ends. */
+/* Events in threaded mode: how a thread waits for them, and how a wait ends. */
 #include "vt.h"
 
 #include "verbs/soft/soft.h"
@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A thread that has read an event from fd stops before it fetches it. */
+/* This stops a thread between its read of an event from fd and its call to
+ * fetch the event. */
 static struct {
 	_Atomic int fd;
 	_Atomic bool stopped, go_on;
@@ -48,7 +49,8 @@ static void await_halt(void)
 
 struct waiter {
 	struct vt *t;
-	struct ibv_comp_channel *ch; /* NULL: wait for an asynchronous event */
+	/* NULL means to wait for an asynchronous event */
+	struct ibv_comp_channel *ch;
 	struct ibv_cq *which;
 	struct ibv_async_event event;
 	pthread_t thread;
@@ -84,7 +86,7 @@ static void start_waiting(struct waiter *w, struct vt *t,
 			 0);
 }
 
-/* Return the wait's result; fail the test if it does not end. */
+/* Return the wait's result. Fail the test if the wait does not end. */
 static int result(struct waiter *w)
 {
 	struct timespec until;
@@ -95,7 +97,7 @@ static int result(struct waiter *w)
 	return w->rc;
 }
 
-/* Send signals until the wait ends, at most this many. */
+/* Send at most this many signals until the wait ends. */
 static void disturb(struct waiter *w, int flags, int most)
 {
 	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };
@@ -107,7 +109,7 @@ static void disturb(struct waiter *w, int flags, int most)
 	}
 }
 
-/* As with read(), by which libibverbs waits. */
+/* This is as with read(), which libibverbs uses to wait. */
 vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct vt *t = *state;
@@ -145,7 +147,7 @@ vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 	vt_unthread_b(t, &saved);
 }
 
-/* As in the kernel, when a device is gone. */
+/* The kernel does the same if a device is gone. */
 vt_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -181,7 +183,7 @@ static bool readable(int fd)
 }
 
 /* One of the waiters gets the event, all others get -EIO. */
-vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
+vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct vt *t = *state;
@@ -203,12 +205,13 @@ vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 		events++;
 	}
 	assert_int_equal(events, 1);
-	/* A poll of the descriptor does not find it readable for ever. */
+	/* The descriptor must not be readable for ever. */
 	assert_false(readable(t->b.ctx->async_fd));
 	vt_unthread_b(t, &saved);
 }
 
-/* Return a QP one of whose receives is flushed to cq when it is in ERR. */
+/* Return a QP with a receive. The receive is flushed to cq when the QP is in
+ * ERR. */
 static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 				   const struct vt_opt *o)
 {
@@ -225,7 +228,7 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 	return qp;
 }
 
-/* No count without an event may be left. */
+/* The descriptor must not count an event that no longer exists. */
 vt_test(an_event_of_a_destroyed_qp_is_dropped)
 {
 	struct vt *t = *state;
@@ -254,7 +257,7 @@ vt_test(an_event_of_a_destroyed_qp_is_dropped)
 	vt_unthread_b(t, &saved);
 }
 
-vt_test(nor_does_one_of_a_cq_that_was)
+vt_test(an_event_of_a_destroyed_cq_is_dropped)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -287,8 +290,9 @@ vt_test(nor_does_one_of_a_cq_that_was)
 	vt_unthread_b(t, &saved);
 }
 
-/* A thread that was told of a waiting event must not wait for it. */
-vt_test(nobody_is_told_of_events_of_what_is_destroyed)
+/* A thread that was notified of an event must not wait for it after it was
+ * dropped. */
+vt_test(no_thread_waits_for_events_of_a_destroyed_object)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -313,7 +317,7 @@ vt_test(nobody_is_told_of_events_of_what_is_destroyed)
 		vt_send(qb, IBV_WR_SEND, 1, IBV_SEND_SIGNALED, NULL, 0), 0);
 	while (!readable(ch->fd))
 		sched_yield();
-	/* For an SRQ's QP this is the last work request. */
+	/* For a QP with an SRQ this raises the "last work request" event. */
 	assert_true(readable(t->b.ctx->async_fd));
 	vt_destroy(t, qb, NULL);
 	assert_false(readable(t->b.ctx->async_fd));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the software HCA that fails for good, and one that does not
+/* A device of the software HCA that fails for good, and a device that does not
  * exist. */
 #include "vt.h"
 
@@ -37,7 +37,8 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
 	assert_int_equal(t->v->create_comp_channel(t->a.ctx, &ch), -EIO);
 	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
-	/* Accepted but never completed; the peer's request is not answered. */
+	/* This request is accepted but never completes. The peer's request is
+	 * not answered. */
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
 	assert_int_equal(vt_send_imm(qb, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);
@@ -45,7 +46,7 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->a.recv.head, t->a.recv.tail);
 }
 
-TEST(a_device_is_gone_while_the_directory_names_it)
+TEST(a_device_is_gone_while_the_directory_has_its_name)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",

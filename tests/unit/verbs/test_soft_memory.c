@@ -6,7 +6,7 @@
 #define KEYS 4096u
 
 /* Return whether keys at this distance share this digit more often than by
- * chance: 1/16 of KEYS, plus or minus a hundred. */
+ * chance. Chance is 1/16 of KEYS, plus or minus a hundred. */
 static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 {
 	unsigned same = 0;

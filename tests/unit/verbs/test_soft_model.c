@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traffic drawn from a seed, beside a simple model of what verbs promise: each
- * request is done once, in its order, with its data, and completes if it is
- * signalled; each message meets the oldest receive. This holds whatever the
- * network does. -n SEEDS and --seed FIRST run others, -v prints them.
+ * Messages drawn from a seed, compared with a simple model of what verbs
+ * promise. Each request is executed once, in its order and with its data, and
+ * completes if it is signalled. Each message uses the oldest receive. This
+ * holds no matter what the network does. -n SEEDS and --seed FIRST run other
+ * seeds, and -v prints them.
  */
 #include "model.h"
 
@@ -12,8 +13,9 @@
 #include "unkind.h"
 
 enum {
-	REQUESTS = 250, /* of each side */
-	STUCK_MS = 100000 /* TCP retransmits after seconds */
+	REQUESTS = 250, /* requests of each side */
+	/* longer than TCP takes to retransmit, which is seconds */
+	STUCK_MS = 100000
 };
 
 static unsigned long first_seed = 1, seeds = 2;
@@ -38,7 +40,7 @@ static bool take_all(struct model *m)
 	return any;
 }
 
-/* Register the memory of s again while nothing is in flight. */
+/* While nothing is in flight, register the memory of s again. */
 static void register_again(struct model *m, struct side *s)
 {
 	if (s->done != s->posted || s->peer->done != s->peer->posted ||
@@ -62,7 +64,8 @@ static bool feed(struct model *m, struct side *s)
 		else
 			model_post_counter(m, s);
 	}
-	/* A last request, whose completion shows that all are done. */
+	/* Post a last request. Its completion shows that all requests are
+	 * done. */
 	if (!more && s->done != s->posted &&
 	    !s->sent[(s->posted - 1) % WINDOW].signaled &&
 	    s->posted - s->done < WINDOW)
@@ -103,7 +106,8 @@ static void run(struct model *m)
 				busy |= feed(m, &m->side[i][half]);
 		if (take_all(m)) {
 			moved = vt_ms();
-			/* Not so often that nothing gets through. */
+			/* Breaks must leave enough time for some data to
+			 * pass. */
 			if (m->breaks && model_draw(m, m->breaks) == 0)
 				m->broken += unkind_break();
 			if (unkind.cut && model_draw(m, 100) == 0)

@@ -25,7 +25,7 @@ static uint64_t speed_of(const char *ip, const char *interface_says)
 	return mbps;
 }
 
-TEST(a_rail_says_the_speed_of_its_interface)
+TEST(a_rail_reports_the_speed_of_its_interface)
 {
 	assert_int_equal(speed_of("127.0.0.1", "25000\n"), 25000);
 	assert_int_equal(speed_of("127.0.0.1", "1000\n"), 1000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads: a context that turns itself, control verbs beside a running owner,
- * and an owner that is replaced by another.
+ * Threads: a context that makes its own turns, control verbs while its owner
+ * runs, and an owner that is replaced by another thread.
  */
 #include "vt.h"
 
@@ -18,13 +18,13 @@ static struct ibv_wc wait_a(struct vt *t)
 	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 
-	/* Only end a is turned by the test. */
+	/* The test makes turns only for end a. */
 	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
 		assert_true(vt_ms() < until);
 	return wc;
 }
 
-vt_test(a_passive_target_needs_nobody_to_poll)
+vt_test(a_passive_target_needs_no_polling_thread)
 {
 	enum {
 		SIZE = 300000
@@ -88,8 +88,8 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 	vt_unthread_b(t, &saved);
 }
 
-/* Signals do not end a program that waits for them itself. */
-vt_test(signals_are_for_the_programs_threads)
+/* Signals must not interrupt a program that waits for them itself. */
+vt_test(signals_go_to_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
 	struct vt *t = *state;
@@ -98,7 +98,7 @@ vt_test(signals_are_for_the_programs_threads)
 	struct ibv_qp *qa, *qb;
 
 	vt_thread_b(t, &saved);
-	/* Answered by the context's thread, which therefore runs. */
+	/* The context's thread answers this, so it runs. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_nothing(qa, 1);
 	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
@@ -113,7 +113,7 @@ vt_test(signals_are_for_the_programs_threads)
 }
 
 /* ib_write_lat relies on this, and so does the engine with its CTS. */
-vt_test(the_end_of_a_write_is_seen_last)
+vt_test(the_last_byte_of_a_write_becomes_visible_last)
 {
 	enum {
 		ROUNDS = 300
@@ -138,9 +138,9 @@ vt_test(the_end_of_a_write_is_seen_last)
 		int n = 0;
 
 		memset(dst.p, 0, len);
-		/* This takes b's lock and therefore comes before the actions of
-		 * b's thread: ThreadSanitizer does not see the order made by
-		 * the wire. */
+		/* This takes b's lock, so it happens before the actions of b's
+		 * thread. ThreadSanitizer does not see the order that the wire
+		 * makes. */
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);
 		memcpy(&want, src.p + len - 8, 8);
@@ -160,10 +160,10 @@ vt_test(the_end_of_a_write_is_seen_last)
 	vt_unthread_b(t, &saved);
 }
 
-vt_test(a_context_may_go_with_its_objects)
+vt_test(a_context_can_be_closed_with_its_objects)
 {
-	/* The program has no pointer to its memory, but the leak checker
-	 * has. */
+	/* The program has no pointer to its memory, but the leak checker must
+	 * find one. */
 	static struct vt_end left;
 	static struct ibv_qp *left_qp;
 	struct vt *t = *state;
@@ -172,7 +172,8 @@ vt_test(a_context_may_go_with_its_objects)
 	struct ibv_qp *qa;
 
 	vt_thread_b(t, &saved);
-	/* A second, in which b's thread must run so that the pair connects. */
+	/* The timeout is a second. Within it, b's thread must run so that the
+	 * pair connects. */
 	o.timeout = 18;
 	o.retry_cnt = 0;
 	vt_pair(t, &o, &qa, &left_qp);
@@ -267,7 +268,8 @@ vt_test(control_verbs_do_not_disturb_a_running_owner)
 	assert_int_equal(atomic_load(&c.failed), 0);
 }
 
-/* Move everything of both ends, from another thread than before. */
+/* Move all bytes of both ends. This thread is not the one that did so
+ * before. */
 struct move {
 	struct vt *t;
 	struct ibv_qp *qa, *qb;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile peers: the codec, and a socket that is no software HCA but can greet
- * one. Whatever it sends, at worst its QP is lost.
+ * Hostile peers test the codec. One is a socket that is no software HCA, but
+ * can send a greeting as one. No matter what it sends, it can at worst make its
+ * own QP fail.
  */
 #include "liar.h"
 
@@ -14,7 +15,7 @@
 
 #include "verbs/soft/soft.h"
 
-static int64_t ahead_ms; /* of the real time */
+static int64_t ahead_ms; /* ms added to the real time */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
@@ -29,7 +30,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	return rc;
 }
 
-vt_test(only_the_right_greeting_connects)
+vt_test(only_a_correct_greeting_connects)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -58,7 +59,8 @@ vt_test(only_the_right_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* A caller that claims an earlier connection need not retry. */
+		/* A caller that names an earlier connection has no reason to
+		 * retry. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));
@@ -66,7 +68,7 @@ vt_test(only_the_right_greeting_connects)
 	}
 }
 
-vt_test(a_second_connection_is_of_the_same_life_or_refused)
+vt_test(a_second_connection_of_another_life_is_refused)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -78,7 +80,7 @@ vt_test(a_second_connection_is_of_the_same_life_or_refused)
 	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
 	other.life++;
 	assert_int_equal(liar_greet(t, second, &other), SOFT_HELLO_LATER);
-	/* The peer knows that the first connection is broken. */
+	/* The peer knows that its first connection broke. */
 	assert_int_equal(liar_greet(t, third, &h), SOFT_HELLO_OK);
 	assert_true(recv(first, &c, 1, 0) <= 0);
 	assert_true(recv(third, &c, 1, MSG_DONTWAIT) < 0);
@@ -88,8 +90,8 @@ vt_test(a_second_connection_is_of_the_same_life_or_refused)
 	close(third);
 }
 
-/* A stranger that knows or guesses everything that is not secret. */
-vt_test(a_caller_without_the_token_cuts_no_connection)
+/* The stranger knows or guesses everything that is not secret. */
+vt_test(a_caller_without_the_token_cannot_cut_a_connection)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -104,7 +106,7 @@ vt_test(a_caller_without_the_token_cuts_no_connection)
 		forged.token =
 			(const uint64_t[]){ 0, 1, ~h.token, h.token ^ 1 }[i];
 		assert_int_equal(liar_greet(t, fd, &forged), SOFT_HELLO_LATER);
-		/* It is answered and closed. */
+		/* The connection is answered and then closed. */
 		assert_int_equal(recv(fd, &c, 1, 0), 0);
 		close(fd);
 	}
@@ -139,7 +141,7 @@ static int accepted_by(struct vt *t, int listener)
 	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		assert_int_equal(errno, EAGAIN);
 		assert_true(vt_ms() < until);
-		ahead_ms++; /* until it dials again */
+		ahead_ms++; /* the time after which it connects again */
 		vt_turn(t);
 	}
 	return fd;
@@ -159,7 +161,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 	return fd;
 }
 
-/* The peer's host has just died, or its process is stopped. */
+/* Either the peer's host has just died, or its process is stopped. */
 vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 {
 	const uint32_t peer_qpn = 255u << 16 | 7;
@@ -176,7 +178,7 @@ vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 	while ((n = recv(fd[0], in, sizeof(in), 0)) < 0)
 		vt_turn(t);
 	assert_int_equal(n, sizeof(in));
-	ahead_ms += 2000; /* the peer has all the time it needs */
+	ahead_ms += 2000; /* the peer may take any time */
 	for (int i = 0; i < 50; i++)
 		vt_turn(t);
 	assert_int_equal(recv(fd[0], in, 1, 0), -1);
@@ -334,7 +336,7 @@ vt_test(noise_instead_of_a_greeting_is_cut_off)
 	close(fd);
 }
 
-/* A header that is wrong in some fields and plausible in others. */
+/* Draw a header that is wrong in some fields and plausible in the others. */
 static struct soft_hdr draw(uint64_t *rng, const struct vt_mem *m)
 {
 	uint64_t r = vt_rand(rng);
@@ -370,7 +372,7 @@ static void tell_lies(struct vt *t, int fd, uint64_t *rng,
 		uint8_t buf[SOFT_HDR_LEN];
 
 		soft_hdr_encode(buf, &h);
-		/* The victim may have closed it already. */
+		/* The victim may have closed the connection already. */
 		if (send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;
 		if (h.op != SOFT_OP_READ && h.len <= sizeof(junk) &&
@@ -381,7 +383,7 @@ static void tell_lies(struct vt *t, int fd, uint64_t *rng,
 	}
 }
 
-vt_test(lies_cost_no_more_than_the_qp)
+vt_test(wrong_headers_break_only_their_own_qp)
 {
 	enum {
 		PAGE = 4096
@@ -394,7 +396,7 @@ vt_test(lies_cost_no_more_than_the_qp)
 	struct ibv_async_event ev;
 	uint64_t rng = 0x11a5;
 
-	/* Peers may write only the middle of the buffer. */
+	/* Peers may write only the middle part of the buffer. */
 	assert_int_equal(t->v->dereg_mr(all.mr), 0);
 	assert_int_equal(t->v->reg_mr(t->a.pd, middle.p, PAGE, vt_addr(&middle),
 				      VT_ALL, &middle.mr),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: protection, lengths, flushing, and which end gets an event. */
+/* Errors: protection, lengths, flushes, and which end gets an event. */
 #include "writes.h"
 
-/* The status for a key that this end does not know. */
+/* Return the status for a key that this end does not know. */
 static enum ibv_wc_status bad_lkey(struct vt *t)
 {
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
@@ -26,7 +26,7 @@ writes_test(an_unknown_lkey_fails_after_the_requests_before_it)
 	writes_over(t);
 }
 
-writes_test(a_piece_beyond_its_region_is_refused_locally)
+writes_test(a_piece_beyond_its_region_fails_at_the_requester)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
@@ -38,7 +38,7 @@ writes_test(a_piece_beyond_its_region_is_refused_locally)
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 }
 
-writes_test(a_region_of_another_pd_is_refused_locally)
+writes_test(a_region_of_another_pd_fails_at_the_requester)
 {
 	struct vt *t = *state;
 	struct ibv_pd *own = t->a.pd, *other;
@@ -56,7 +56,7 @@ writes_test(a_region_of_another_pd_is_refused_locally)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-writes_test(a_receive_too_small_fails_at_both_ends)
+writes_test(a_receive_that_is_too_small_fails_at_both_ends)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
@@ -97,7 +97,8 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	struct vt *t = *state;
 
 	for (uint64_t i = 0; i < 10; i++) {
-		/* Unsignalled requests are flushed with a completion, too. */
+		/* An unsignalled request that is flushed has a completion,
+		 * too. */
 		assert_int_equal(vt_send(writes.qa, IBV_WR_SEND, i, 0, NULL, 0),
 				 0);
 		assert_int_equal(vt_recv(writes.qa, 100 + i, NULL, 0), 0);
@@ -109,7 +110,8 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	}
 	writes_over(t);
 	assert_int_equal(vt_recv(writes.qa, 200, NULL, 0), 0);
-	/* librxe rings no doorbell for a receive, so nothing flushes it. */
+	/* librxe rings no doorbell for a receive, so the device does not flush
+	 * it. */
 	if (t->rxe)
 		vt_quiet(t, &t->a.recv, 50);
 	else
@@ -127,7 +129,7 @@ writes_test(an_error_completion_names_its_qp)
 	assert_int_equal(wc.qp_num, writes.qa->qp_num);
 }
 
-/* A pair whose second QP is destroyed after a message has come over it. */
+/* Make a pair, send a message over it, and destroy the second QP. */
 static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 {
 	vt_destroy(t, writes.qa, writes.qb);
@@ -139,7 +141,7 @@ static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 	assert_int_equal(writes_good(2), 0);
 }
 
-writes_test(a_peer_that_is_gone_ends_in_retry_exceeded)
+writes_test(requests_to_a_destroyed_qp_end_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -152,7 +154,7 @@ writes_test(a_peer_that_is_gone_ends_in_retry_exceeded)
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 }
 
-writes_test(a_peer_that_is_gone_is_given_its_retries)
+writes_test(requests_to_a_destroyed_qp_do_not_fail_before_their_timeout)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -163,7 +165,7 @@ writes_test(a_peer_that_is_gone_is_given_its_retries)
 	assert_int_equal(vt_state(t, writes.qa), IBV_QPS_RTS);
 }
 
-writes_test(a_peer_that_never_was_ends_in_retry_exceeded)
+writes_test(requests_to_a_qp_that_never_existed_end_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -200,7 +202,7 @@ writes_test(an_error_leaves_other_qps_alone)
 	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-writes_test(a_received_message_is_acked_though_the_qp_is_destroyed)
+writes_test(a_received_message_is_acked_even_if_the_qp_is_destroyed)
 {
 	struct vt *t = *state;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The basis of fail-over: after a responder's QP is in ERR, nothing that was
- * sent to it is placed, and every acknowledged request has its completion in
- * the queue. */
+/* Fail-over relies on this. After a responder's QP is in ERR, no data sent to
+ * it is placed, and every acknowledged request has its completion in the
+ * queue. */
 #include "vt.h"
 
 #include <stdlib.h>
 
 #define BIG (1u << 20)
 
-vt_test(nothing_is_placed_by_a_queue_pair_in_error)
+vt_test(a_queue_pair_in_error_places_no_data)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, BIG, VT_LOCAL);
@@ -22,7 +22,7 @@ vt_test(nothing_is_placed_by_a_queue_pair_in_error)
 	vt_write(qa, 1, &sge, &dst);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 
-	/* In flight when the responder is stopped. */
+	/* The WRITE is in flight when the responder is stopped. */
 	sge = vt_sge(&src, 0, BIG);
 	for (uint64_t id = 2; id < 6; id++)
 		vt_write(qa, id, &sge, &dst);

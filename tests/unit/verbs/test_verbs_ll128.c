@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL's LL128 kernels do with a buffer that a peer writes: another thread
- * polls the last 8 bytes of each line of 128, and reads the other 120 as soon
- * as these are new. It gets no completion.
+ * This does what NCCL's LL128 kernels do with a buffer that a peer writes.
+ * Another thread polls the last 8 bytes of each line of 128 bytes. As soon as
+ * these are new, it reads the other 120. It gets no completion.
  */
 #include "vt.h"
 
@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 
 enum {
-	WORDS = 16, /* words of a line; the last one is the flag */
-	LINES = 1024, /* lines of a message, at most */
+	WORDS = 16, /* words of a line; the last word is the flag */
+	LINES = 1024, /* most lines of a message */
 	MESSAGES = 1000,
-	SPINS = 20000 /* polls before another thread may run */
+	SPINS = 20000 /* polls until another thread may run */
 };
 
 struct line {
@@ -24,22 +24,24 @@ struct line {
 struct reader {
 	pthread_t thread;
 	struct line *at;
-	/* The reader waits for line `line` of `lines` of this message. */
+	/* The reader waits for line number `line` of this message's `lines`. */
 	unsigned line, lines;
-	_Atomic uint64_t number; /* 0: none yet, UINT64_MAX: end */
-	_Atomic uint64_t seen; /* the last message that was complete */
+	/* number of the message; 0 means none yet, UINT64_MAX the end */
+	_Atomic uint64_t number;
+	/* number of the last message that was complete */
+	_Atomic uint64_t seen;
 	_Atomic unsigned looks;
-	unsigned long torn; /* old words behind a new flag */
+	unsigned long torn; /* old words found behind a new flag */
 };
 
-static unsigned watched; /* messages */
+static unsigned watched; /* messages that the reader watched */
 
 static uint64_t word_of(uint64_t number, unsigned line, unsigned word)
 {
 	return number << 32 | (line * WORDS + word);
 }
 
-/* Wait for the line's flag, then check the rest of the line at once. */
+/* Wait for the line's flag. Then check the rest of the line at once. */
 static void read_line(struct reader *r, uint64_t number, unsigned line)
 {
 	_Atomic uint64_t *at = (_Atomic uint64_t *)(void *)r->at[line].word;
@@ -78,8 +80,8 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
-/* Wait until the reader polls while this thread runs, because only then it
- * could see a torn line; but do not wait for ever. */
+/* Wait until the reader polls while this thread runs, since only then could it
+ * see a torn line. Do not wait for ever. */
 static bool is_watched(struct reader *r)
 {
 	unsigned looks = atomic_load(&r->looks);
@@ -95,7 +97,7 @@ static bool is_watched(struct reader *r)
 	return false;
 }
 
-/* Draw the line that the reader waits for: the first, the last, or another. */
+/* Draw the line for which the reader waits: the first, the last, or another. */
 static unsigned draw_line(uint64_t *rng, unsigned lines)
 {
 	uint64_t draw = vt_rand(rng);
@@ -135,7 +137,7 @@ static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
 	}
 }
 
-vt_test(a_flag_is_never_there_before_its_line)
+vt_test(a_flag_is_never_visible_before_its_line)
 {
 	struct vt *t = *state;
 	struct vt_mem src, dst;

@@ -34,7 +34,7 @@ vt_test(an_iova_replaces_the_address)
 	assert_int_equal(t->v->dereg_mr(mr), 0);
 }
 
-vt_test(a_deregistered_key_is_dead_even_if_registered_again)
+vt_test(a_deregistered_key_is_invalid_even_if_registered_again)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -57,7 +57,7 @@ vt_test(a_deregistered_key_is_dead_even_if_registered_again)
 	vt_mem_free(t, &dst);
 }
 
-vt_test(writing_by_others_needs_writing_by_oneself)
+vt_test(remote_write_access_needs_local_write_access)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -68,7 +68,7 @@ vt_test(writing_by_others_needs_writing_by_oneself)
 			 -EINVAL);
 }
 
-vt_test(atomics_are_a_permission_that_any_region_may_give)
+vt_test(any_region_may_allow_remote_atomics)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -83,13 +83,13 @@ vt_test(atomics_are_a_permission_that_any_region_may_give)
 			 -EINVAL);
 }
 
-vt_test(access_that_the_device_lacks_is_unsupported)
+vt_test(access_flags_that_the_device_lacks_are_unsupported)
 {
 	struct vt *t = *state;
 	static char buf[64];
 	struct ibv_mr *mr;
 
-	/* Other devices may support them. */
+	/* Other devices may support these. */
 	if (!t->soft)
 		skip();
 	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
@@ -131,7 +131,7 @@ vt_test(memory_for_reading_is_not_registered_for_writing)
 	munmap(p, 4096);
 }
 
-vt_test(memory_paged_on_demand_is_paged_when_written)
+vt_test(memory_without_pages_gets_pages_when_it_is_written)
 {
 	struct vt *t = *state;
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
@@ -166,7 +166,7 @@ vt_test(memory_paged_on_demand_is_paged_when_written)
 	munmap(p, len);
 }
 
-vt_test(relaxed_ordering_may_be_asked_for_anywhere)
+vt_test(relaxed_ordering_may_be_requested_for_any_region)
 {
 	struct vt *t = *state;
 	struct vt_mem m =
@@ -180,7 +180,8 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
-	/* The same holds for the offset, but for whole pages. */
+	/* The same holds for the offset in the dma-buf, but only in whole
+	 * pages. */
 	const uint64_t iova = 0x7000 + 5000 % 4096;
 	struct ibv_qp *qa, *qb;
 	uint8_t back[1000];
@@ -214,7 +215,7 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	close(copy);
 }
 
-vt_test(a_dmabuf_has_an_end)
+vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 {
 	struct vt *t = *state;
 	struct ibv_mr *mr;
@@ -230,7 +231,8 @@ vt_test(a_dmabuf_has_an_end)
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, UINT64_MAX - 10, 100, 0,
 					     fd, VT_ALL, &mr),
 			 -EINVAL);
-	/* The iova has another offset in its page than the dma-buf's. */
+	/* The iova and the dma-buf's offset differ in their offsets within a
+	 * page. */
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, 100, 4096, 0x7000, fd,
 					     VT_ALL, &mr),
 			 -EINVAL);
@@ -240,8 +242,8 @@ vt_test(a_dmabuf_has_an_end)
 }
 
 /* A device that moves bytes by itself may finish a big WRITE before the test
- * can check. A device that moves only in the test's turns always stops half
- * way. */
+ * can check it. A device that moves bytes only in the test's turns always stops
+ * half way. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;
@@ -277,8 +279,8 @@ static struct big big(struct vt *t)
 	return b;
 }
 
-/* A big WRITE is stopped half way: nothing may touch memory that was
- * deregistered. */
+/* Stop a big WRITE half way. After that no memory that was deregistered may be
+ * accessed. */
 static void stop_arriving(struct vt *t)
 {
 	struct big b = big(t);
@@ -311,14 +313,14 @@ static void stop_leaving(struct vt *t)
 	if (!was_through(t, &wc)) {
 		assert_int_equal(wc.status, t->rxe ? IBV_WC_LOC_QP_OP_ERR
 						   : IBV_WC_LOC_PROT_ERR);
-		/* Half a message is not received. */
+		/* Half a message must not complete a receive. */
 		vt_quiet(t, &t->b.recv, 50);
 	}
 	vt_destroy(t, b.qa, b.qb);
 	vt_mem_free(t, &b.dst);
 }
 
-vt_test(dereg_fences_a_write_that_is_arriving)
+vt_test(dereg_stops_a_write_that_is_arriving)
 {
 	struct vt *t = *state;
 
@@ -327,7 +329,7 @@ vt_test(dereg_fences_a_write_that_is_arriving)
 	stop_arriving(t);
 }
 
-vt_test(dereg_fences_a_write_that_is_leaving)
+vt_test(dereg_stops_a_write_that_is_leaving)
 {
 	struct vt *t = *state;
 
@@ -336,7 +338,7 @@ vt_test(dereg_fences_a_write_that_is_leaving)
 	stop_leaving(t);
 }
 
-vt_test(many_regions_keep_their_keys_apart)
+vt_test(many_regions_have_different_keys)
 {
 	enum {
 		N = 1000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA READ: placement, depth, order with writes, fences, refusals. */
+/* RDMA READ: placement, depth, order with writes, fences, and refusals. */
 #include "vt.h"
 
 struct fixture {
@@ -25,7 +25,7 @@ static int post_read(struct fixture *f, uint64_t id, unsigned flags, size_t off,
 		       &sge, 1, vt_addr(&f->remote) + off, f->remote.mr->rkey);
 }
 
-vt_test(read_fetches_any_size)
+vt_test(a_read_fetches_any_size)
 {
 	static const size_t sizes[] = { 0, 1, 4063, 4064, 100000, 1 << 20 };
 	struct vt *t = *state;
@@ -45,7 +45,7 @@ vt_test(read_fetches_any_size)
 	vt_quiet(t, &t->b.recv, 5);
 }
 
-vt_test(read_scatters_over_several_pieces)
+vt_test(a_read_scatters_over_several_pieces)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -65,7 +65,7 @@ vt_test(read_scatters_over_several_pieces)
 	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
 }
 
-vt_test(more_reads_than_the_depth_wait_their_turn)
+vt_test(more_reads_than_the_depth_complete_later)
 {
 	enum {
 		N = 40,
@@ -173,7 +173,7 @@ vt_test(a_fenced_send_carries_what_the_read_fetched)
 	assert_memory_equal(dst.p, f.remote.p, 30000);
 }
 
-vt_test(both_sides_read_at_once)
+vt_test(both_sides_can_read_at_once)
 {
 	enum {
 		SIZE = 600000
@@ -194,7 +194,7 @@ vt_test(both_sides_read_at_once)
 	assert_memory_equal(back.p, theirs.p, SIZE);
 }
 
-vt_test(a_region_not_for_reading_is_refused)
+vt_test(a_read_of_a_region_without_read_access_is_refused)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -208,7 +208,7 @@ vt_test(a_region_not_for_reading_is_refused)
 	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-vt_test(a_qp_not_for_reading_refuses)
+vt_test(a_read_at_a_qp_without_read_access_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -221,7 +221,7 @@ vt_test(a_qp_not_for_reading_refuses)
 	vt_refused(t, f.qb, IBV_EVENT_QP_REQ_ERR);
 }
 
-vt_test(reading_into_what_may_not_be_written_fails_here)
+vt_test(a_read_into_memory_that_may_not_be_written_fails)
 {
 	struct vt *t = *state;
 	struct fixture f;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a responder refuses: keys, bounds and rights. */
+/* The requests that a responder refuses because of keys, bounds or rights. */
 #include "writes.h"
 
-/* Post one bad WRITE; expect the requester's error and the responder's
- * event. */
+/* Post one bad WRITE. Expect an error at the requester and an event at the
+ * responder. */
 static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 {
 	assert_int_equal(writes_good(1), 0);
@@ -39,7 +39,7 @@ writes_test(an_address_that_wraps_round_is_refused)
 	refused(*state, UINT64_MAX - 10, writes.dst.mr->rkey, 64);
 }
 
-writes_test(a_region_not_for_writing_is_refused)
+writes_test(a_write_to_a_region_without_write_access_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_mem ro =
@@ -65,7 +65,7 @@ writes_test(an_rkey_of_another_pd_is_refused)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-writes_test(a_qp_not_for_writing_refuses)
+writes_test(a_write_at_a_qp_without_write_access_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SEND and RECV: scattering, immediate data, RNR, inline, send queue space. */
+/* SEND and RECV: scattering, immediate data, RNR, inline data, and space in the
+ * send queue. */
 #include "vt.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 
-vt_test(send_scatters_over_the_receives_pieces)
+vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
@@ -34,7 +35,7 @@ vt_test(send_scatters_over_the_receives_pieces)
 			 IBV_WC_SEND);
 }
 
-vt_test(send_with_imm_delivers_both)
+vt_test(a_send_with_imm_delivers_data_and_imm)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -82,7 +83,7 @@ vt_test(inline_data_is_taken_at_the_post)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-vt_test(more_inline_than_granted_is_refused)
+vt_test(more_inline_data_than_granted_is_refused)
 {
 	struct vt *t = *state;
 	static char big[4096];
@@ -111,7 +112,7 @@ vt_test(without_a_receive_the_sender_gives_up_after_rnr_retry)
 	assert_int_equal(vt_state(t, qb), IBV_QPS_RTS);
 }
 
-vt_test(rnr_retry_seven_waits_for_ever_and_keeps_the_order)
+vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 {
 	enum {
 		N = 10,
@@ -147,7 +148,7 @@ vt_test(rnr_retry_seven_waits_for_ever_and_keeps_the_order)
 	assert_memory_equal(src.p, dst.p, src.len);
 }
 
-/* The post is refused before most of it has left. */
+/* Most of the message has not left when the receiver refuses it. */
 vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 {
 	enum {
@@ -186,7 +187,7 @@ static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
 	return init.cap.max_send_wr;
 }
 
-vt_test(a_full_send_queue_names_the_bad_request)
+vt_test(a_full_send_queue_returns_the_refused_request)
 {
 	struct vt *t = *state;
 	struct ibv_send_wr wr[2] = { { .opcode = IBV_WR_SEND },
@@ -195,7 +196,7 @@ vt_test(a_full_send_queue_names_the_bad_request)
 	struct ibv_qp *qa, *qb;
 	uint32_t n = 0;
 
-	/* No receive is posted there, so nothing leaves the queue. */
+	/* No receive is posted at b, so no WR leaves the send queue. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	while (n < 65536 && !vt_send(qa, IBV_WR_SEND, n, 0, NULL, 0))
 		n++;
@@ -224,7 +225,7 @@ vt_test(unsignalled_requests_are_freed_by_a_later_completion)
 	}
 }
 
-vt_test(sq_sig_all_signals_every_request)
+vt_test(with_sq_sig_all_every_request_is_signalled)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -239,7 +240,7 @@ vt_test(sq_sig_all_signals_every_request)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 }
 
-vt_test(a_full_receive_queue_is_refused)
+vt_test(a_receive_for_a_full_queue_is_refused)
 {
 	struct vt *t = *state;
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared receive queues: sharing, the limit event, RNR, fullness, errors. */
+/* Shared receive queues: sharing, the limit event, RNR, full queues, and
+ * errors. */
 #include "vt.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
-vt_test(several_qps_take_receives_in_the_order_they_were_posted)
+vt_test(several_qps_use_receives_in_the_order_of_their_posts)
 {
 	enum {
 		N = 4
@@ -66,7 +67,7 @@ static void set_limit(struct vt *t, struct ibv_srq *srq, uint32_t limit)
 	assert_int_equal(t->v->modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 }
 
-vt_test(the_limit_fires_once_when_fewer_are_left)
+vt_test(the_limit_event_comes_once_when_fewer_receives_are_left)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -114,7 +115,7 @@ vt_test(an_empty_srq_makes_the_sender_wait)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-vt_test(a_full_srq_names_the_bad_request)
+vt_test(a_full_srq_returns_the_refused_request)
 {
 	struct vt *t = *state;
 	struct ibv_srq *srq = vt_srq(t, &t->b, 16);
@@ -148,7 +149,7 @@ vt_test(a_qp_in_error_reports_its_last_receive)
 	else
 		assert_int_equal(vt_event(t, &t->b),
 				 IBV_EVENT_QP_LAST_WQE_REACHED);
-	/* The shared queue keeps the receives that no QP has taken. */
+	/* Receives that no QP has used stay in the shared queue. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
@@ -161,14 +162,14 @@ vt_test(a_qp_on_an_srq_has_no_receive_queue)
 	struct ibv_qp *qa, *qb;
 
 	pair_on_srq(t, &o, 16, &qa, &qb);
-	/* librxe writes into a queue that does not exist. */
+	/* librxe would write into a queue that does not exist. */
 	if (!t->rxe)
 		assert_int_not_equal(vt_recv(qb, 1, NULL, 0), 0);
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-vt_test(a_receive_is_of_the_domain_of_its_queue)
+vt_test(a_receive_belongs_to_the_domain_of_its_srq)
 {
 	struct vt *t = *state;
 	struct vt_mem foreign = vt_mem(t, &t->b, 64, VT_LOCAL);

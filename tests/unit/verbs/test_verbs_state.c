@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a QP: which transitions exist, the attributes that each needs,
- * and what each state allows. */
+/* The states of a QP: the valid transitions, the attributes that each
+ * transition needs, and what each state allows. */
 #include "vt.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static int all(const int *bits, size_t n)
 	return mask;
 }
 
-vt_test(a_new_qp_is_in_reset_and_takes_no_requests)
+vt_test(a_new_qp_is_in_reset_and_refuses_requests)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
@@ -55,7 +55,7 @@ vt_test(a_new_qp_is_in_reset_and_takes_no_requests)
 	assert_true(qp->qp_num > 1);
 }
 
-vt_test(only_rts_sends_and_init_already_receives)
+vt_test(only_rts_can_send_and_init_accepts_receives)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -113,7 +113,7 @@ vt_test(every_attribute_of_rts_is_required)
 	assert_int_equal(t->v->modify_qp(qa, &attr, mask), 0);
 }
 
-vt_test(there_is_no_short_cut_between_states)
+vt_test(no_state_can_be_skipped)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -176,7 +176,7 @@ vt_test(query_returns_the_attributes_that_were_set)
 	assert_int_equal(t->v->query_qp(qa, &attr, ~0, &init), -EOPNOTSUPP);
 }
 
-vt_test(objects_in_use_are_not_destroyed)
+vt_test(objects_in_use_cannot_be_destroyed)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -204,7 +204,7 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 	vt_expect(t, &t->b.send, 24, IBV_WC_SUCCESS);
 }
 
-vt_test(a_pair_is_reset_and_connected_again)
+vt_test(a_pair_can_be_reset_and_connected_again)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -247,7 +247,7 @@ static void never_connects(struct vt *t, int turns_in_rtr)
 	vt_destroy(t, qa, qb);
 }
 
-vt_test(two_first_psns_that_differ_never_connect)
+vt_test(qps_with_different_first_psns_never_connect)
 {
 	never_connects(*state, 0);
 }

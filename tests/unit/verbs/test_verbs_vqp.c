@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h over real verbs, with several QPs per device. In each mode, each
- * message is in place before its receive completes, exactly once and in the
- * order sent.
+ * mpib/vqp.h over real verbs, with several QPs per device. In each mode, the
+ * bytes of a message are in place before its receive completes. Each message
+ * arrives exactly once and in the order sent.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 
 #define CASE(name) TEST_OF(name, vv_setup, vv_teardown)
 
-CASE(every_mode_carries_every_size)
+CASE(messages_of_every_size_arrive_in_every_mode)
 {
 	static const uint32_t size[] = { 0,    1,    127,    128,     4095,
 					 4096, 4097, 100000, MIB - 1, MIB };
@@ -39,7 +39,7 @@ CASE(every_mode_carries_every_size)
 	}
 }
 
-/* Random sizes, 16 messages in flight, and receives that are posted late. */
+/* Sizes are random, 16 messages are in flight, and receives are posted late. */
 CASE(messages_keep_their_order)
 {
 	enum {
@@ -79,7 +79,7 @@ CASE(messages_keep_their_order)
 	}
 }
 
-CASE(a_head_lands_before_its_payload)
+CASE(a_head_is_placed_before_its_payload)
 {
 	static const uint32_t size[] = { 0, 100, 5 * VV_FRAG + 1 };
 
@@ -89,7 +89,7 @@ CASE(a_head_lands_before_its_payload)
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
 			struct mpib_vsend w = vv_send_of(i, HEAD, size[i]);
 
-			/* Read from the far end of the sent memory. */
+			/* Read from the far end of the memory that was sent. */
 			w.remote -= HEAD;
 			w.head.local =
 				(uint64_t)(uintptr_t)vv_tx.mem + MIB - HEAD;
@@ -109,7 +109,7 @@ CASE(a_head_lands_before_its_payload)
 	}
 }
 
-CASE(a_send_goes_beside_messages)
+CASE(a_send_can_be_mixed_with_messages)
 {
 	struct mpib_vsend w;
 	struct mpib_vrecv r;
@@ -141,9 +141,10 @@ static void break_qp(unsigned i)
 	assert_int_equal(vt_to(t, vv_rx.data[i], IBV_QPS_ERR), 0);
 }
 
-/* Two QPs break, of one device or of both, at any moment. Their fragments are
- * sent again, in their first WRs, and every message arrives exactly once. */
-CASE(a_replay_loses_nothing_and_repeats_nothing)
+/* Two QPs of one device or of both break at any moment. Their fragments are
+ * sent again as the first WRs of other QPs. Every message arrives exactly
+ * once. */
+CASE(a_replay_neither_loses_nor_repeats_a_message)
 {
 	enum {
 		N = 16,
@@ -171,8 +172,8 @@ CASE(a_replay_loses_nothing_and_repeats_nothing)
 		assert_int_equal(vv_tx.failed + vv_rx.failed, 0);
 		assert_memory_equal(vv_rx.mem, vv_tx.mem, VV_BYTES);
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
-		/* If the test moves everything itself, all of it was in
-		 * flight. */
+		/* If the device moves bytes only in the test's turns, all of
+		 * the message was still in flight. */
 		assert_true(n.replayed > 0 || round > 1 ||
 			    !vv_dev[0]->can_fault);
 		assert_true(mpib_vqp_healthy(vv_tx.vqp) >= VV_QPS - 2);
@@ -180,14 +181,15 @@ CASE(a_replay_loses_nothing_and_repeats_nothing)
 	}
 }
 
-CASE(without_a_replay_both_ends_fail)
+CASE(without_replays_a_broken_qp_fails_both_ends)
 {
 	enum {
 		N = 16,
 		LEN = VV_BYTES / N
 	};
 
-	/* A device that moves by itself may have carried all of it already. */
+	/* A device that moves bytes by itself may have sent all of them
+	 * already. */
 	if (!vv_dev[0]->can_fault)
 		skip();
 	for (unsigned m = 0; m < 3; m++) {
@@ -212,9 +214,9 @@ CASE(without_a_replay_both_ends_fail)
 	}
 }
 
-/* One device stalls with its WRs in flight while the other continues: the
- * sender must hold numbers back before the receiver could lose one. */
-CASE(a_device_that_stands_still_loses_no_message)
+/* One device stalls with its WRs in flight while the other continues. The
+ * sender must stop taking numbers before the receiver could lose one. */
+CASE(a_stalled_device_loses_no_message)
 {
 	enum {
 		N = 20000,
@@ -225,14 +227,14 @@ CASE(a_device_that_stands_still_loses_no_message)
 	const struct mpib_soft_fault none = { .black_hole = 0 };
 	int64_t limit = vt_ms() + 60000;
 	uint64_t sent = 0, wanted = 0, before = 0;
-	unsigned still = 0; /* polls in which no fragment was posted */
+	unsigned still = 0; /* number of polls without a new fragment */
 	struct mpib_vcq_counts n;
 	struct mpib_vwc wc;
 	bool held = true;
 
 	if (!vv_dev[1]->can_fault)
 		skip();
-	vv_opt.timeout = 0; /* without a limit */
+	vv_opt.timeout = 0; /* no timeout */
 	vv_start(MPIB_VQP_DQPLB, VV_QPS, 2 * SPAN, false);
 	assert_int_equal(mpib_soft_set_fault(vv_dev[1]->a.ctx, &hole), 0);
 	while (vv_tx.done < N || vv_rx.done < N) {

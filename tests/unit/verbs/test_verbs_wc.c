@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a completion, for every kind of request and every result. */
+/* The fields of a completion for every kind of request and every result. */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -7,7 +7,7 @@
 static const struct kind {
 	enum ibv_wr_opcode wr;
 	enum ibv_wc_opcode wc;
-	bool received; /* the request takes a receive of the peer */
+	bool received; /* the request uses up a receive of the peer */
 } kinds[] = {
 	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true },
@@ -93,7 +93,7 @@ vt_test(a_completion_has_the_opcode_of_its_request)
 	}
 }
 
-vt_test(an_unsignalled_request_that_fails_has_a_completion)
+vt_test(a_failed_unsignalled_request_has_a_completion)
 {
 	struct vt *t = *state;
 
@@ -112,7 +112,7 @@ vt_test(an_unsignalled_request_that_fails_has_a_completion)
 		wc = vt_expect(t, &t->a.send, 30 + i, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-		/* The data of the request was not received. rxe has taken the
+		/* The data of the request was not received. rxe has used up the
 		 * receive by then. */
 		wc = vt_expect(t, &t->b.recv, 40,
 			       t->rxe && kinds[i].received
@@ -142,7 +142,7 @@ vt_test(every_request_is_flushed_with_its_own_id)
 	vt_quiet(t, &t->a.send, 10);
 }
 
-vt_test(a_receive_of_an_srq_that_is_too_small_is_used_up)
+vt_test(a_too_small_receive_of_an_srq_is_used_up)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual, plain = vt_usual;
@@ -166,7 +166,7 @@ vt_test(a_receive_of_an_srq_that_is_too_small_is_used_up)
 	assert_int_equal(wc.status,
 			 t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
 	assert_int_not_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
-	/* The other completion stays for the next poll. */
+	/* The other completion remains for the next poll. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, f.qa, f.qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);

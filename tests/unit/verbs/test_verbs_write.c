@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA WRITE, with and without immediate data: placement, sizes, fields. */
+/* RDMA WRITE with and without immediate data: placement, sizes, fields. */
 #include "vt.h"
 
 #include <arpa/inet.h>
 
-vt_test(write_places_the_bytes_and_completes)
+vt_test(a_write_places_its_bytes_and_completes)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -23,7 +23,7 @@ vt_test(write_places_the_bytes_and_completes)
 	vt_quiet(t, &t->b.recv, 20);
 }
 
-vt_test(write_with_imm_tells_the_receiver_length_and_imm)
+vt_test(a_write_with_imm_reports_its_length_and_imm)
 {
 	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
 	struct vt *t = *state;
@@ -53,7 +53,7 @@ vt_test(write_with_imm_tells_the_receiver_length_and_imm)
 	}
 }
 
-vt_test(both_directions_at_once_do_not_disturb_each_other)
+vt_test(writes_in_both_directions_do_not_disturb_each_other)
 {
 	enum {
 		SIZE = 1 << 20,
@@ -90,7 +90,7 @@ vt_test(both_directions_at_once_do_not_disturb_each_other)
 	assert_memory_equal(b.p, a.p + SIZE, SIZE);
 }
 
-vt_test(gathers_a_list_of_pieces_from_several_regions)
+vt_test(a_write_gathers_pieces_from_several_regions)
 {
 	struct vt *t = *state;
 	struct vt_mem s1 = vt_mem(t, &t->a, 8192, VT_LOCAL);
@@ -114,7 +114,7 @@ vt_test(gathers_a_list_of_pieces_from_several_regions)
 	assert_int_equal(dst.p[9012], 0);
 }
 
-vt_test(a_chain_goes_out_with_one_post)
+vt_test(a_chain_of_requests_is_sent_by_one_post)
 {
 	enum {
 		N = 40
@@ -174,7 +174,7 @@ vt_test(a_responder_may_stay_in_rtr)
 {
 	struct vt *t = *state;
 
-	/* Either end may open the connection. */
+	/* Either end may begin to connect. */
 	write_to_rtr(t, &t->a, &t->b);
 	write_to_rtr(t, &t->b, &t->a);
 }

@@ -12,7 +12,7 @@
 #include "vt.h"
 
 #ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
+#define TCP_RTO_MAX_MS 44 /* exists since Linux 6.15 */
 #endif
 #define FDS 4096
 #define PIECES 128
@@ -20,7 +20,7 @@
 struct unkind unkind = { .rng = 1 };
 
 static struct {
-	int set; /* epoll set + 1 */
+	int set; /* epoll descriptor + 1 */
 	struct epoll_event ev;
 } watched[FDS];
 
@@ -37,11 +37,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
 static int narrow(int fd)
 {
-	/* As on an Ethernet: if segments are larger than the free space, TCP
-	 * acknowledges each only after 40 ms. */
+	/* This is a segment size of an Ethernet. If segments are larger than
+	 * the free space, TCP acknowledges each only after 40 ms. */
 	int mss = 1000;
-	/* TCP doubles its wait each time that this small space is full, up to
-	 * two minutes where the wait cannot be limited. */
+	/* Each time this small space is full, TCP doubles its wait. On kernels
+	 * that cannot limit the wait, it grows to two minutes. */
 	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {
@@ -79,8 +79,8 @@ int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 	return rc;
 }
 
-/* Signal readiness as a kernel does when there is space again, or more to
- * read. */
+/* Signal readiness when there is space again or more to read, as a kernel
+ * does. */
 static void edge(int fd)
 {
 	if (fd < FDS && watched[fd].set)
@@ -113,8 +113,8 @@ static struct msghdr first(const struct msghdr *m, struct iovec *iov, size_t n)
 	return out;
 }
 
-/* Return how many of n bytes to move: near a header's length from either end,
- * or any number. */
+/* Return how many of n bytes to move. Draw a number near a header's length from
+ * either end, or any number. */
 static size_t fewer(size_t n)
 {
 	uint64_t r;
@@ -182,7 +182,7 @@ bool unkind_break(void)
 		return false;
 	fd = found[vt_rand(&unkind.rng) % (uint64_t)n];
 	way = (unsigned)(vt_rand(&unkind.rng) % 4);
-	/* A socket that is shut down before its end is reset. */
+	/* A socket that is shut down before the other end closes is reset. */
 	if (way == 3)
 		return !connect(fd, &none, sizeof(none));
 	return !shutdown(fd, ways[way]);

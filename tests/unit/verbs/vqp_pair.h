@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes of two devices each, over real verbs, and a virtual QP between
+/* Two nodes of two devices each over real verbs, with a virtual QP between
  * them. */
 #ifndef VQP_PAIR_H
 #define VQP_PAIR_H
@@ -24,7 +24,7 @@ struct vv_side {
 	unsigned failed;
 };
 
-/* Device d: its end a belongs to vv_tx, its end b to vv_rx. */
+/* The devices. End a of each belongs to vv_tx, and end b to vv_rx. */
 extern struct vt *vv_dev[MPIB_VQP_DEVICES];
 extern struct vv_side vv_tx, vv_rx;
 extern struct vt_opt vv_opt; /* attributes of the QPs that vv_start() makes */
@@ -40,7 +40,7 @@ void vv_stop(void);
 struct mpib_vsend vv_send_of(uint64_t wr_id, size_t off, uint64_t len);
 int vv_post(uint64_t wr_id, size_t off, uint64_t len);
 int vv_want(uint64_t wr_id);
-/* Poll one side once: check that completions are in the order of the posts. */
+/* Poll one side once. Check that completions have the order of the posts. */
 bool vv_poll_side(struct vv_side *s, struct mpib_vwc *wc);
 /* Poll until both sides have had n completions. */
 void vv_finish(uint64_t n, bool replay);

@@ -63,7 +63,7 @@ static const char *env_or(const char *name, const char *otherwise)
 	return value ? value : otherwise;
 }
 
-/* MPIB_TEST_DELAY delays every message by up to this many turns. */
+/* Delay every message by up to MPIB_TEST_DELAY turns. */
 static void disturb(struct vt *t)
 {
 	struct mpib_soft_fault fault = {
@@ -137,8 +137,8 @@ static int free_all(struct vt *t)
 	return rc;
 }
 
-/* The remains of a failed test must not disturb the next test, which opens the
- * devices again. */
+/* Release what a failed test left, since the next test opens the same
+ * devices. */
 int vt_teardown(void **state)
 {
 	struct vt *t = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posting the tests' requests, and waiting for them. */
+/* Post the tests' requests and wait for them. */
 #include <arpa/inet.h>
 
 #include "vt.h"
@@ -125,7 +125,8 @@ static void collect(struct vt_cq *q)
 		q->wc[q->tail++ % VT_CQE] = wc[i];
 }
 
-/* If two queues collected from one CQ, the wrong queue might get an entry. */
+/* Only one queue may collect from a CQ. Otherwise the wrong queue might get an
+ * entry. */
 void vt_turn(struct vt *t)
 {
 	assert_ptr_not_equal(t->a.send.cq, t->a.recv.cq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QPs of the tests, from RESET to RTS. */
+/* Move QPs of the tests from RESET to RTS. */
 #include "vt.h"
 
 const struct vt_opt vt_usual = {
@@ -8,7 +8,8 @@ const struct vt_opt vt_usual = {
 	.sge = 4,
 	.inline_data = 64,
 	.access = VT_ALL,
-	.timeout = 18, /* a second: rxe has errors when it retransmits writes */
+	/* a second, since rxe makes errors when it retransmits writes */
+	.timeout = 18,
 	.retry_cnt = 7,
 	.rnr_retry = 7,
 	.min_rnr_timer = 1,

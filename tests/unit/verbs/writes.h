@@ -5,7 +5,7 @@
 
 #include "vt.h"
 
-/* The initial state of a writes_test(), which may change it. */
+/* The state with which a writes_test() starts. A test may change it. */
 extern struct writes {
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
@@ -14,10 +14,11 @@ extern struct writes {
 #define writes_test(f) TEST_OF(f, writes_setup, vt_teardown)
 int writes_setup(void **state);
 
-/* Post a signalled WRITE of sge, or a WRITE without any fault. */
+/* writes_post() posts a signalled WRITE of sge. writes_good() posts a WRITE
+ * without a fault. */
 int writes_post(uint64_t id, struct ibv_sge sge, uint64_t raddr, uint32_t rkey);
 int writes_good(uint64_t id);
-/* Expect end a in ERR, and flush it. */
+/* Check that end a is in ERR, and flush it. */
 void writes_over(struct vt *t);
 
 #endif
