@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# agent.sh BUILD: two proxies in advanced mode and mpib-agent. The agent is
+# agent.sh BUILD: two proxies in advanced mode with mpib-agent. The agent is
 # killed, returns with other rules, and keeps running while the proxies restart.
 # The rails of the sending node move bytes exactly in the agent's ratio.
 set -uo pipefail
@@ -31,7 +31,7 @@ expect "adaptive" '$2 == 0'
 end -TERM agent
 agent static 512
 expect "static 512" '$1 == $2'
-# The proxies are restarted, the agent is not.
+# Restart the proxies but not the agent.
 end -9 perf
 end -TERM 0
 end -TERM 1

@@ -37,7 +37,7 @@ FILE *ask_admin(const struct node *n)
 	return f;
 }
 
-/* Read the next line as JSON; NULL at the end. */
+/* Read the next line as JSON. Return NULL at the end. */
 json_t *ask_next(FILE *f)
 {
 	char *line = NULL;
@@ -67,7 +67,7 @@ void ask_pass(FILE *f)
 	json_decref(v);
 }
 
-/* Send a command that must succeed. Returns the data of its answer. */
+/* Send a command that must succeed. Return the data of its answer. */
 json_t *ask_data(FILE *f, const char *command)
 {
 	json_t *v, *data;

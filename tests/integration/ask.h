@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the tests of the stats socket: two proxies, and readers.
+ * The tests of the stats socket share two proxies and functions for readers.
  */
 #ifndef ASK_H
 #define ASK_H
@@ -15,20 +15,20 @@ extern struct node ask_a, ask_b;
 int ask_start(void **state);
 int ask_stop(void **state);
 
-/* Connect a reader to node n; its greeting is still unread. */
+/* Connect a reader to node n. The reader's greeting is still unread. */
 FILE *ask_reader(const struct node *n);
-/* The same on the admin socket, where commands may change state. */
+/* Do the same at the admin socket, where commands may change state. */
 FILE *ask_admin(const struct node *n);
-/* Read the next line as JSON, NULL at the end; or skip a line. */
+/* Read the next line as JSON, or skip a line. NULL means the end. */
 json_t *ask_next(FILE *f);
 void ask_pass(FILE *f);
-/* Send a command that must succeed. Returns the data of its answer. */
+/* Send a command that must succeed. Return the data of its answer. */
 json_t *ask_data(FILE *f, const char *command);
 
-/* Return a member; "" or 0 if it is missing. */
+/* Return a member. If it is missing, return "" or 0. */
 const char *ask_text(const json_t *o, const char *key);
 json_int_t ask_num(const json_t *o, const char *key);
-/* Return a value per rail, of the form {"key": {"name": number}}. */
+/* Return a rail's value of a member {"key": {"name": number}}. */
 json_int_t ask_rail(const json_t *o, const char *key, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh BUILD: each bench program prints the metrics that the commands of
-# bench/ read, above zero.
+# bench.sh BUILD: check that each bench program prints the metrics that the
+# commands of bench/ read, and that they are above zero.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -32,7 +32,8 @@ positive() {
 }
 
 positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
-# Both directions over six pairs of connections, of three tenants.
+# Move messages in both directions over six pairs of connections of three
+# tenants.
 positive "turns_sender turns_receiver" bench-budget "$net" 8 96 4 0 2 delivered 6 3
 plugin=$build/plugin/libnccl-net-mpib.so
 export MPIB_RUN_DIR=$dir/n0

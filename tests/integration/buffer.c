@@ -42,7 +42,7 @@ void buffer_until_held(const struct node *node, const char *name, unsigned n)
 
 	while (buffer_held(node, name) != n) {
 		if (node_ms() > until)
-			fail_msg("%s stays open %u times", name,
+			fail_msg("%s is still open %u times", name,
 				 buffer_held(node, name));
 		usleep(1000);
 	}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# check_devices.sh BUILD: mpib-perf check of two nodes with four devices of two
-# rails each, and one node with two devices. Each device is tested and rated,
-# and a drained rail of one device does not appear at the others. A server that
-# lies about itself neither crashes the check nor writes to the terminal.
+# check_devices.sh BUILD: run mpib-perf check on two nodes with four devices of
+# two rails each and on a node with two devices. Each device is tested and
+# rated. A drained rail of one device does not appear at the other devices. A
+# server that sends wrong data about itself neither crashes the check nor writes
+# to the terminal.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -54,7 +55,7 @@ for i in 0 1 2 3; do
 done
 has '^# check : PASS, 1 of 1 pairs' <"$dir/four" || fail "$(<"$dir/four")"
 [ "$(grep -c '"device": [0-3],' "$dir/json")" -eq 4 ] || fail "JSON: $(<"$dir/json")"
-# Each rate is measured by this test: it is not the difference of two devices'
+# This test measures each rate itself. A rate is not a difference of device
 # counters.
 awk '/ ok / { for (i = 9; i <= NF; i++) if ($i + 0 > 100000) exit 1 }' "$dir/four" ||
 	fail "rates: $(<"$dir/four")"

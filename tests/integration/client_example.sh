@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# client_example.sh BUILD SOURCE: docs/client.md shows the example unchanged.
-# The example sends between two proxies, built by the tree and, against the
-# installed files, with pkg-config as a user does.
+# client_example.sh BUILD SOURCE: docs/client.md must show the example
+# unchanged. The example sends a message between two proxies. It is built by the
+# tree, and with pkg-config against the installed files, as a user does.
 set -uo pipefail
 build=$1 source=$2
 # shellcheck source=../support/nodes.sh
@@ -28,7 +28,7 @@ exchange() {
 pair_start
 exchange "$build/docs/example/mpib-send"
 if ! command -v pkg-config >/dev/null || [ "${3:-}" ]; then
-	echo "SKIPPED: building it by pkg-config, as ${3:-there is none}"
+	echo "SKIPPED: building it by pkg-config: ${3:-there is none}"
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi
@@ -44,18 +44,18 @@ flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs mpib) ||
 libraries=$(dirname "$(dirname "$pc")")
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
-	fail "it does not build outside the tree"
+	fail "the example does not build outside the tree"
 readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
-	fail "it does not use the shared library"
+	fail "the example does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
-# As docs/client.md describes it for a program that contains the library.
+# Build it as docs/client.md describes for a program that contains the library.
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
 	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"
 exchange "$dir/mpib-send"
 
-# Each installed header compiles alone, in C and in C++. Both libraries work for
-# a program in C++, and for CMake.
+# Each installed header must compile alone, in C and in C++. Both libraries must
+# work for a program in C++ and for CMake.
 headers=$libraries/../include
 for header in "$headers"/mpib/*.h; do
 	for language in c:c11 c++:c++17 c++:c++11; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# closed.sh BUILD: a proxy, a daemon and an agent that start with standard
-# input, output and error closed open /dev/null there. Otherwise another file
-# would get such a number, and with it the log.
+# closed.sh BUILD: start a proxy, a daemon and an agent with closed standard
+# input, output and error. They open /dev/null for these. Otherwise another file
+# would get such a number, and the log would be written to it.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

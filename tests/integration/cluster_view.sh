@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# cluster_view.sh BUILD: a node with three peers asks for their state. One peer
-# has another setting, one is stopped: both are named, and the others are
-# reported as well.
+# cluster_view.sh BUILD: a node with three peers requests their state. One peer
+# has another setting, and one is stopped. Both are named, and the other peers
+# are reported as well.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -26,7 +26,7 @@ for node in 0 1 2 3; do
 	node "$node" --metrics-listen "127.0.0.1:0" "${own[@]}"
 done
 nodes_ready 0 1 2 3
-# A node without peers is alone, and well.
+# A node without peers is alone and healthy.
 status 0 -s "$dir/n0" cluster
 has '^1 well, 0 not' <"$dir/out" || fail "alone: $(cat "$dir/out")"
 
@@ -46,7 +46,7 @@ await answer || fail "not all answer"
 # Only the node that differs is named, with the setting.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
-# Under load a peer's requests may be late for a moment.
+# Under load a peer's answers may be late for a moment.
 others_are_well() {
 	[ "$(ctl cluster --quiet -o peer | wc -l)" -eq 1 ] &&
 		has '^3 well, 1 not' < <(ctl cluster)
@@ -55,12 +55,12 @@ await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
 has 'settings differ (failover.hold_down)' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
-# Rates have been shown; the rest needs only links.
+# Rates were checked above. The rest needs only links.
 for node in 1 2 3; do
 	kill "${pids[perf$node]}"
 	wait "${pids[perf$node]}" 2>/dev/null
 done
-# That node shows the same link from its side.
+# The other node shows the same link from its side.
 seen_by_1() { # it has a link with node 0 alone
 	has '^1 well, 1 not' < <(ctl_of 1 cluster)
 }
@@ -69,7 +69,7 @@ await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
 [ "$(of 2 version)" = "$(ctl_of 2 info -o version)" ] || fail "version"
 has '"slowest"' < <(ctl cluster -j) || fail "-j"
 
-# A rail that is down and one that is drained.
+# Test a rail that is down and one that is drained.
 ctl_of 2 rails drain SUP >/dev/null || fail "drain"
 drained() {
 	[ "$(of 2 notes)" = '["SUP drained"]' ]
@@ -77,21 +77,21 @@ drained() {
 await drained || fail "drained: $(of 2 notes)"
 ctl_of 2 rails resume SUP >/dev/null
 
-# A stopped node is named in time, with the time of its last answer. The others
-# still answer.
+# A stopped node is named in time, with the time of its last answer. The other
+# nodes still answer.
 kill -STOP "${pids[3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
 await silent || fail "state of the stopped node: $(of 3 state)"
-# Ask again after a while: no request waits for the stopped node any more.
+# Ask again after a while. No request waits for the stopped node any more.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
 kill -CONT "${pids[3]}"
 await answer || fail "node 3 does not come back: $(ctl cluster)"
 
-# Sixty simultaneous readers, of at most 64 administrators, cause one question
-# per peer.
+# Sixty simultaneous readers of the admin socket, which accepts 64, cause one
+# request per peer.
 for ((i = 0; i < 60; i++)); do
 	ctl cluster -o state >"$dir/reader.$i" &
 	readers[i]=$!
@@ -100,7 +100,7 @@ wait "${readers[@]}"
 [ "$(cat "$dir"/reader.* | grep -c answered)" -eq 240 ] || fail "60 readers"
 
 # A node that has left is no longer a peer once no request waits for it. A node
-# that was never asked is no fault.
+# that no reader asked about is not a fault.
 status 3 -s "$dir/none" cluster
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/log?
 exit "$failed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ctl.sh BUILD: mpibctl in scripts: fields as CSV, errors as JSON, repeated
-# tables, whole lines in a pipe, help of one noun, completion.
+# ctl.sh BUILD: check mpibctl in scripts: fields as CSV, errors as JSON,
+# repeated tables, whole lines in a pipe, help for one noun, completion.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -8,7 +8,7 @@ long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
 
-# A change, and an empty result, are reported in a sentence.
+# A sentence reports a change or an empty result.
 is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
@@ -19,7 +19,7 @@ ctl rails | has '^SUP .* drained: cable 17 is bad' || fail "$(ctl rails)"
 ctl cluster | has 'drained because: cable 17 is bad' || fail "$(ctl cluster)"
 is "$(ctl rails resume SUP)" "rail SUP, not drained"
 is "$(ctl rails -o drain_why | xargs)" ''
-# Jobs and hanging requests of all nodes.
+# Show jobs and hanging requests of all nodes.
 ctl cluster jobs | has -E '^JOB .*NODES' || fail "$(ctl cluster jobs)"
 ctl cluster jobs -o nodes | has -x 2 || fail "$(ctl -j cluster jobs)"
 is "$(ctl cluster stuck | tail -n 1)" "(none)"
@@ -44,15 +44,15 @@ json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
 ctl nonsense 2>/dev/null | has . && fail "JSON without -j"
 
-# It ends when its reader or the proxy has ended.
+# The command ends when its reader or the proxy has ended.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 [ "$(grep -c '^RAIL ' "$dir/twice")" -eq 2 ] || fail "watch: $(<"$dir/twice")"
 [ "$(grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$dir/twice")" -ge 2 ] ||
-	fail "watch has no time: $(<"$dir/twice")"
+	fail "--watch prints no time: $(<"$dir/twice")"
 ctl --watch 1 -j ping >/dev/null 2>&1
 [ $? -eq 2 ] || fail "a command without a table is watched"
-# A reader that closes the pipe early is no error worth a message, even if the
-# shell of a service or of Python ignores SIGPIPE.
+# If a reader closes the pipe early, no error is printed, even if the shell of a
+# service or Python ignores SIGPIPE.
 (
 	trap '' PIPE
 	{
@@ -66,7 +66,7 @@ for n in 0 -1 x 3601 ''; do
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
-# --rates reports the bytes that the counters have gained in its second.
+# --rates reports by how many bytes the counters grew in its second.
 moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
@@ -75,13 +75,13 @@ for _ in $(seq 100); do
 	rate=$(ctl -r rails -o tx_gbps |
 		awk '{ n += $1 } END { printf "%.6f\n", n }')
 	now=$(moved)
-	# At most the rate of all bytes that moved during the command.
+	# The rate is at most that of all bytes that moved during the command.
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
 # Without arguments mpibctl prints a summary. A report writes everything into
-# one file, and overwrites none.
+# one new file.
 [ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
 	fail "the summary is: $(ctl)"
 ctl -j | has '"rails": \[' || fail "no JSON of the summary"
@@ -113,7 +113,7 @@ ctl rails --strict 2>/dev/null
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 
-# An ended rule is undone: rules can be set and removed while the proxy runs.
+# When a rule is removed while the proxy runs, its effect is undone.
 rules() {
 	ctl config -o section,key,value | sed -n 's/^share\trules\t//p'
 }
@@ -134,8 +134,8 @@ done
 [ "$(ctl doctor --strict --quiet -o status | sort -u | xargs)" = WARN ] ||
 	fail "quiet: $(ctl doctor --strict --quiet -o status)"
 ctl -j doctor --strict --quiet | has '"OK"' && fail "quiet is not JSON's"
-# A follower with JSON reads one line at a time, also for the failure at the
-# end.
+# A follower with JSON reads one line at a time. This holds for the failure at
+# the end, too.
 ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
 follower=$!
 await test -s "$dir/followed"
@@ -167,8 +167,8 @@ is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 
-# A stopped proxy is reported once, with the reason. Doctor checks everything
-# else, too.
+# mpibctl reports a stopped proxy once, with the reason. The doctor checks
+# everything else, too.
 kill -STOP "${pids[0]}"
 ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
 [ $? -eq 3 ] || fail "doctor of a stopped proxy"
@@ -179,7 +179,7 @@ ctl ping >"$dir/still" 2>&1
 [ $? -eq 3 ] && has "pid ${pids[0]} is stopped" <"$dir/still" || fail "$(<"$dir/still")"
 kill -CONT "${pids[0]}"
 
-# A path may contain any bytes, JSON may not.
+# A path may contain any bytes, but JSON may not.
 odd=$dir/$'odd\xff'
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
 	--sout "soft:$net.9" --sup none >"$dir/odd.out" 2>"$dir/odd.log" &

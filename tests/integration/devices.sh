@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# devices.sh BUILD: two proxies of three devices each, named in a file, and
-# ranks that use all of them. Under traffic a rail of one device is drained: the
-# other rails are used and no byte is lost. A fault is injected on a rail of
-# only one device.
+# devices.sh BUILD: run two proxies with three devices each, configured by a
+# file. Ranks use all devices. While messages move, a rail of one device is
+# drained. The other rails are used, and no byte is lost. A fault is injected on
+# a rail of only one device.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -51,9 +51,9 @@ ctl metrics | has '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
 ctl -j events | tr -d ' \n' | has '"rail":"SUP","net":"gpu1"' ||
 	fail "no event is about gpu1"
 
-# A fault injected on one rail does not affect other rails of its name.
+# A fault on a rail does not affect rails with the same name on other devices.
 ctl fault play link-down gpu2.sup 60 >/dev/null ||
-	fail "no fault is played on gpu2.SUP"
+	fail "no fault is injected on gpu2.SUP"
 down() {
 	ctl rails -o label,state | awk '$2 == "down" { print $1 }'
 }
@@ -64,7 +64,7 @@ await gpu2_is_down || fail "states of the rails: $(ctl rails -o label,state)"
 [ "$(ctl fault -o rail)" = gpu2.SUP ] || fail "played: $(ctl fault)"
 moves gpu0.SUP
 ctl fault play link-down sup 1 >/dev/null 2>&1 &&
-	fail "a fault is played on a SUP of no device"
+	fail "a fault on SUP without a device was accepted"
 ctl fault end gpu2.sup >/dev/null || fail "the fault is not ended"
 
 moves gpu2.SOUT

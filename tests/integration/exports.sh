@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# exports.sh PLUGIN: it exports the five tables and nothing else, and cannot be
-# unloaded while a thread of NCCL uses it.
+# exports.sh PLUGIN: the plugin exports exactly the five tables, and it cannot
+# be unloaded while a thread of NCCL uses it.
 . "$(dirname "$0")/../support/lines.sh"
 want=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
 got=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# hardened.sh BUILD: every installed program and library loads at any address
-# (PIE), has read-only tables after its start (RELRO, BIND_NOW), a guarded stack
-# that is not executable, and checked copies (FORTIFY). The script finds a
-# program built without these.
+# hardened.sh BUILD: every installed program and library has these protections:
+# any load address (PIE), read-only tables after the start (RELRO, BIND_NOW), a
+# guarded stack that is not executable, and checked copies (FORTIFY). The script
+# must also detect a program without these protections.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/workdir.sh"
@@ -38,7 +38,7 @@ done
 symbols=$(find "$dir/root" -name '*.a' -exec nm {} +)
 grep -q 'U __stack_chk_fail' <<<"$symbols" || fail "libmpib.a has no CANARY"
 
-# A program that this compiler builds without them.
+# Build a program without the protections.
 echo 'int main(void) { return 0; }' >"$dir/open.c"
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 "$compiler" -U_FORTIFY_SOURCE -fno-stack-protector -no-pie -o "$dir/open" \
@@ -46,5 +46,5 @@ compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 	fail "no counterexample: $(<"$dir/log")"
 [ "$(lacks "$dir/open" | tr '\n' ' ')" = \
 	"PIE RELRO BIND_NOW NX CANARY FORTIFY " ] ||
-	fail "a program without any is said to lack only: $(lacks "$dir/open")"
+	fail "an unprotected program is said to lack only: $(lacks "$dir/open")"
 exit "$failed"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# history.sh BUILD: what an operator can see afterwards: the last hour,
+# history.sh BUILD: check what an operator can see afterwards: the last hour,
 # counters, the bytes of a job, event numbers that continue after a kill, and a
 # follower that gets each event once.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 pair_start --log-events "$dir/events"
-# Ranks name their job, as under Slurm.
+# Ranks name their job, as Slurm does.
 export SLURM_JOB_ID=77 SLURM_STEP_ID=0
 pair_traffic 1
 last() {
@@ -16,7 +16,7 @@ moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# A sample covers five seconds, and a row two samples.
+# A sample covers five seconds, and a row covers two samples.
 rows() {
 	ctl history -o time 2>/dev/null | wc -l
 }
@@ -65,7 +65,7 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# A follower ends if it gets no answer for three seconds, and says so.
+# A follower that gets no answer for three seconds prints this and ends.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# hosts.sh BUILD: mpib-perf over several "hosts", which are processes that share
-# only TCP: server and client, each pair of servers, ranks of a launcher. An
-# error of a host is printed by the process that prints the report, and ends the
-# test.
+# hosts.sh BUILD: run mpib-perf over several "hosts", which are processes that
+# share only TCP: a server and a client, each pair of servers, and ranks of a
+# launcher. If a host has an error, the process with the report prints the
+# error, and the test ends.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -44,12 +44,12 @@ MPIB_RUN_DIR=$dir/n0 "$perf" --plugin "$plugin" --timeout 100 \
 	--client "$second" -b 64K -e 64K --steady 1000s >"$dir/steady" 2>&1 &
 steady=$!
 await grep -q ' s of 65536 bytes: ' "$dir/steady" ||
-	fail "a long run is silent: $(<"$dir/steady")"
+	fail "a long run prints nothing: $(<"$dir/steady")"
 kill -INT "$steady"
 wait "$steady" || fail "interrupted: $(<"$dir/steady")"
 grep -q '^# wrong : 0$' "$dir/steady" || fail "interrupted: no report"
 
-# Each pair, and a host that does not answer.
+# Test each pair, and a host that does not answer.
 timeout 120 "$perf" check "$first" "$second" --steady 0.2s --timeout 100 \
 	--json "$dir/json" >"$dir/check" 2>&1 || fail "check: $(<"$dir/check")"
 grep -q '^# check : PASS, 1 of 1 pairs' "$dir/check" || fail "check says no sum"
@@ -64,8 +64,8 @@ timeout 120 "$perf" check "$first" "$second" --steady 0.2s --expect 100000 \
 grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||
 	fail "slow: $(<"$dir/check")"
 
-# One rank per process, with the variables of three launchers.
-# ranks NAME VARIABLE=VALUE...: %d is the rank.
+# Run one rank per process, with the variables of three launchers. ranks NAME
+# VARIABLE=VALUE...: run the ranks; %d is replaced by the rank.
 ranks() {
 	local name=$1 rank rc=0 all=()
 	shift
@@ -88,12 +88,12 @@ ranks mpirun OMPI_COMM_WORLD_RANK=%d OMPI_COMM_WORLD_SIZE=2 \
 ranks srun SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 \
 	"SLURM_STEP_NODELIST=127.0.0.[1,7]" "SLURM_JOB_ID=$dir"
 
-# Unknown clients: the server continues, and the next test works.
+# Send data of unknown clients. The server continues, and the next test works.
 for text in x "$(head -c 9000 /dev/zero | tr '\0' G)" ""; do
 	timeout 20 bash -c 'exec 3<>"/dev/tcp/${0%:*}/${0#*:}"
 		printf %s "$1" >&3' "$second" "$text" 2>/dev/null
 done
-# A server whose plugin corrupts data, and a server that dies.
+# Test a server whose plugin corrupts data, and a server that dies.
 if [ -e "$build/tests/integration/libliar.so" ]; then
 	LIAR_PLUGIN=$plugin LIAR_LOG=$dir/lies LIAR_DOES=drop@3 \
 		serve 1 4 "$build/tests/integration/libliar.so"

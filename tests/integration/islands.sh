@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# islands.sh BUILD: four proxies in two islands, vanilla mode.
+# islands.sh BUILD: four proxies in two islands, in vanilla mode:
 #
-#   within an island (4 ranks): payload and clear-to-sends on SUP, 1 + 1 QPs
-#   between islands (4 ranks): on SOUT, one QP, none on SUP
+#   within an island (4 ranks): payload and CTS use SUP, with 1 + 1 QPs
+#   between islands (4 ranks): all bytes use SOUT, with one QP and none on SUP
 #   all four nodes (8 ranks): each path as above
-#   a node with other islands: no lane, and both views in the message
+#   a node with other islands: no lane; the message has the views of both ends
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -32,7 +32,8 @@ proxy b1 2 2 --island-networks "$net.1.0/24,$net.2.0/24"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
 }
-# Print lines of: peer, its port, QPs on SOUT and SUP, payload on SOUT and SUP.
+# For each peer, print its name, its port, QPs on SOUT and SUP, and payload on
+# SOUT and SUP.
 lanes() {
 	ctl "$1" lanes -o peer,qps.sout,qps.sup,tx_bytes.sout,rx_bytes.sout,tx_bytes.sup,rx_bytes.sup |
 		awk -F '[\t:]' '{ print $1, $2, $3, $4, $5 + $6, $7 + $8 }'
@@ -52,7 +53,7 @@ perf() {
 	fail "$nodes: traffic failed"
 }
 
-# SOUT carried neither payload nor clear-to-sends so far.
+# So far SOUT carried neither payload nor CTS.
 perf "$dir/a0,$dir/a1" --ranks-per-node 2 --pattern alltoall
 for node in a0 a1; do
 	read -r _ sout sout_cts _ sup sup_cts <<<"$(rails $node)"
@@ -61,7 +62,7 @@ for node in a0 a1; do
 		fail "within an island: $node moved $(rails $node)"
 done
 
-# Ranks in node order, so that each sends only to the other island.
+# Put ranks in node order, so that each sends only to the other island.
 before=$(rails a1)
 perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
 read -r _ _ _ _ sup0 cts0 <<<"$before"
@@ -74,7 +75,7 @@ read -r _ sout _ _ sup cts <<<"$(rails a1)"
 all=$dir/a0,$dir/a1,$dir/b0,$dir/b1
 perf "$all" --ranks-per-node 2 --pattern alltoall
 
-# A ring over all four nodes. Check the lanes while it runs.
+# Make a ring over all four nodes. Check the lanes while the ring runs.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$all" --ranks-per-node 2 --pattern sendrecv --min 64K \
 	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
@@ -91,12 +92,12 @@ awk -v net="$net" '
 	intra && !($3 == 1 && $4 == 1 && $5 == 0 && $6 > 0) { bad = 1 }
 	!intra && !($3 == 1 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
 	END { exit bad || n < 2 }' "$dir/lanes" ||
-	fail "the lanes of b0 are not as they should be"
+	fail "the lanes of b0 are wrong"
 why() {
 	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
 		sort -u
 }
-# The lanes are older than the ring's connections.
+# The lanes exist already when the ring connects.
 both_why() {
 	why >"$dir/why"
 	[ "$(wc -l <"$dir/why")" -ge 2 ]
@@ -106,7 +107,7 @@ printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || fail "why says something else"
 kill -9 "$ring"
 
-# A node that sees all nodes in one island.
+# Start a node that sees all nodes in one island.
 proxy odd 1 3 --island-prefix 8
 timeout 60 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \
@@ -115,6 +116,6 @@ timeout 60 "$build/bench/mpib-perf" \
 grep -q 'vanilla, intra-island' "$dir/perf" &&
 	grep -q 'vanilla, inter-island' "$dir/perf" || {
 	cat "$dir/perf"
-	fail "the message has not both views"
+	fail "the message does not have the views of both ends"
 }
 exit "$failed"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# liar.sh BUILD: mpib-perf finds each message that support/liar.c corrupts: in
-# warm-up, timed and last iterations, in every pattern, with every version of
-# the table. It prints their number and exits with 1. Without corruption it
-# exits with 0.
+# liar.sh BUILD: check that mpib-perf finds each message that support/liar.c
+# corrupts: in warm-up, timed and last iterations, in every pattern, and with
+# every version of the table. mpib-perf prints their number and exits with 1.
+# Without corruption it exits with 0.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -42,8 +42,8 @@ all_lies() {
 	LIAR_DOES=${list#,}
 }
 
-# found NAME LEAST OPTION...: mpib-perf finds every corruption, and at least
-# LEAST.
+# found NAME LEAST OPTION...: check that mpib-perf finds every corruption, and
+# at least LEAST.
 found() {
 	local name=$1 least=$2
 	shift 2
@@ -59,7 +59,7 @@ export LIAR_DOES=
 perf
 [ "$rc" -eq 0 ] && grep -q '^# wrong : 0$' "$dir/perf" &&
 	grep -q '^# checked : 192 messages, 786432 bytes' "$dir/perf" ||
-	fail "an honest plugin: status $rc: $(<"$dir/perf")"
+	fail "a correct plugin: status $rc: $(<"$dir/perf")"
 
 perf --json /dev/full
 [ "$rc" -eq 1 ] && grep -q "^mpib-perf: --json /dev/full: .*No space" "$dir/perf" ||
@@ -92,11 +92,11 @@ found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
 found nccl 30 --pattern nccl --channels 1
 found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
 found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
-# With the hint the plugin reports no size.
+# With this hint the plugin reports no size.
 all_lies "${bytes[@]}"
 found "early completion" 40 --early-completion
 
-# A wrong sum travels on to other ranks, so more errors may be counted.
+# A wrong sum is passed to other ranks, so more errors may be counted.
 i=0
 for kind in "${bytes[@]}" short long; do
 	for base in 1 30 94; do

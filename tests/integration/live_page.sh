@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# live_page.sh BUILD: the live page in headless Chromium beside traffic. Both
-# rails move, the numbers are the proxy's, the first line names problems, rows
-# keep their places, text is readable in both themes at three widths, keys do
-# what the pointer does, a node of 8 rails and 64 clients fits, and the page
-# shows that a proxy ended. Leaves page-*.png in BUILD.
+# live_page.sh BUILD: test the live page in headless Chromium while messages
+# move. Both rails move, and the numbers are the proxy's. The first line names
+# problems, and rows keep their places. Text is readable in both themes at three
+# widths. Keys do what the pointer does. A node of 8 rails and 64 clients fits.
+# The page shows when the proxy has ended. The script leaves page-*.png in
+# BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
 	command -v "$need" >/dev/null && continue
-	echo "SKIPPED: the live page, as $need is not installed"
+	echo "SKIPPED: the live page: $need is not installed"
 	exit 77
 done
 . "$(dirname "$0")/../support/nodes.sh"
@@ -46,8 +47,8 @@ for _ in $(seq 40); do
 done
 wait "${curls[@]}"
 
-# The proxy asks its peers once per second for all visitors. The times of two
-# questions differ.
+# For all visitors together, the proxy sends each peer one request per second.
+# The times of two requests differ.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS
@@ -59,7 +60,7 @@ wait "${curls[@]}"
 rounds=$(cat "$dir"/rounds/* | grep -o '"took_s":[0-9.]*' | sort | uniq -c)
 [ "$(wc -l <<<"$rounds")" -le $((SECONDS - asked + 2)) ] &&
 	[ "$(awk '{ n += $1 } END { print n }' <<<"$rounds")" -eq 8 ] ||
-	fail "8 visitors, rounds: $rounds"
+	fail "8 visitors, requests: $rounds"
 
 # Use a separate user data directory, so no profile is changed.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
@@ -116,8 +117,9 @@ width() {
 		{"width":'"$1"',"height":1250,"deviceScaleFactor":1,"mobile":false}}' >"$dir/url"
 	until_true "innerWidth === $1"
 }
-# readable: all text of the page has a contrast of at least 4.5 with its
-# background by the formula of WCAG 2.1, and nothing is wider than the window.
+# readable: check that all text of the page has a contrast of at least 4.5 with
+# its background by the formula of WCAG 2.1, and that nothing is wider than the
+# window.
 readable() {
 	js "(window.weak = () => {
 	const rgb = (s) => { const n = s.match(/[0-9.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
@@ -165,13 +167,13 @@ done
 until_true "model.rails.every((r, i) => { const row = document.querySelector('#rails tbody').rows[i];
 	return row.cells[3].textContent === number(r.tx_gbps) && row.cells[2].textContent === 'active'; })"
 has_both flow
-# The first line reports software rails, and nothing else.
+# The first line reports only the software rails.
 verdict="document.getElementById('verdict').textContent"
 problems="document.getElementById('problems').innerText"
 until_true "$verdict === 'ok'"
 until_true "$problems === 'software rails, for trials only'"
 until_true "document.title === '$(uname -n): ok \u2013 mpib'"
-# Seconds later each row still has its number.
+# Seconds later each row must still have its number.
 js "(window.row = document.querySelector('#conns tbody').rows[1],
 	window.then = +document.documentElement.dataset.samples, true)" >"$dir/url"
 until_true "document.documentElement.dataset.samples > window.then + 4"
@@ -193,7 +195,7 @@ open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
 until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
 until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
-# Arrow keys choose a sample as the pointer does.
+# Arrow keys choose a sample, as the pointer does.
 until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
 	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),
 	document.getElementById('tip').innerText.includes('SOUT') && !document.getElementById('tip').hidden)"
@@ -210,8 +212,8 @@ until_true "model.rails[1].tx_gbps < 1e-4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
 until_true "$verdict === 'ok'"
 until_true "model.rails[1].tx_gbps > 0.01"
-# A differing setting is reported in the row of the peer and in the first line,
-# but not as a fault of this node.
+# A setting that differs is reported in the row of the peer and in the first
+# line. It is not reported as a fault of this node.
 "$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 1048576 >"$dir/set" ||
 	fail "config set: $(<"$dir/set")"
 until_true "(model.clusterAsked = 0, ${cluster}[0].cells[7].textContent === 'settings differ (lane.window)')"
@@ -228,7 +230,7 @@ for wide in 1600 800 400; do
 		picture "cluster-$theme-$wide"
 		js "scrollTo(0, 0)" >"$dir/url"
 	done
-	# No column is lost: each row has a visible cell for each column.
+	# Each row has a visible cell for each column.
 	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 9 &&
 		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
 		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
@@ -239,7 +241,7 @@ done
 until_true "(model.clusterAsked = 0, !$problems.includes('a peer has faults'))"
 width 1600
 
-# A larger, invented node: 8 rails, 64 clients.
+# Show a larger, invented node with 8 rails and 64 clients.
 open_page '?hold&theme=light'
 js "(() => {
 	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
@@ -279,7 +281,8 @@ until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
-# The maximum of two users' connections, all of which the first line checks.
+# Two users have their maximum of connections, and the first line checks all of
+# them.
 until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
 open_page '?period=300'
@@ -290,7 +293,7 @@ until_true "document.getElementById('live').textContent.includes('does not answe
 until_true "$verdict === 'mpib-proxy does not answer'"
 until_true "/the data below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
-# Old data looks old, also after the window has another size or colour.
+# Old data is marked as old, even after the window changed its size or colours.
 width 800
 for theme in light dark; do
 	js "setTheme('$theme')" >"$dir/url"

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# new_user.sh BUILD SOURCE: try every command as a user would who has not read
-# the manual. An error is one line, "tool: what: why (remedy)", with the right
-# exit status: 1 failed, 2 usage, 3 no proxy. Tables fit 80 columns.
+# new_user.sh BUILD SOURCE: try every command as a user who has not read the
+# manual. An error is one line, "tool: what: why (remedy)". The exit status is 1
+# for a failure, 2 for wrong usage, and 3 without a proxy. Tables fit 80
+# columns.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 at_end() {
-	# After the command upgrade the proxy is another process.
+	# The command `upgrade` replaces the process of the proxy.
 	[ -n "${proxy:-}" ] && kill "$(<"$run/proxy.pid")" && wait "$proxy"
 }
 
-# Copy it to where every user may run it, which the build folder may not allow.
+# Copy the build to a place where every user may run it. The build folder may
+# not allow that.
 chmod 755 "$dir"
 cp "$build/proxy/mpibctl" "$dir/"
 export PATH=$dir:$PATH
@@ -29,7 +31,7 @@ refused() {
 		fail "$*: not one line with what, why and remedy: $err"
 }
 
-# shown COMMAND...: it succeeds, and its output fits a terminal.
+# shown COMMAND...: check that it succeeds and that its output fits a terminal.
 shown() {
 	local rc wide
 	"$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -42,7 +44,7 @@ shown() {
 	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
 }
 
-# One word for each required argument of a command.
+# Print one word for each required argument of a command.
 words() {
 	local word
 	for word in $1; do
@@ -93,7 +95,7 @@ MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
 	"$dir/perf" || fail "plugin: $(<"$dir/perf")"
 
-# If killed before exec, the child would run this script's trap.
+# If a child is killed before exec, it would run this script's trap.
 begun() {
 	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
 		{ [ "$noun" = events ] || [ -s "$dir/out" ]; }
@@ -114,7 +116,7 @@ while read -r noun verb args; do
 			fail "$noun: too wide"
 		;;
 	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | has -x '# EOF' ||
-		fail "$noun $verb is not whole" ;;
+		fail "the answer to $noun $verb is not complete" ;;
 	agent-*) refused 1 mpibctl agent ;; # there is none
 	events-*) mpibctl events >"$dir/out" || fail "events" ;;
 	*) shown mpibctl "$noun" "$verb" ;;
@@ -128,7 +130,7 @@ mpibctl metrics >"$dir/m.prom" || fail "metrics"
 grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/m.prom" || fail "metrics: a rail"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
 
-# Commands that change state: used correctly, incorrectly, and without
+# Use the commands that change state: correctly, incorrectly, and without
 # permission.
 mpibctl rails drain SUP >"$dir/out" || fail "drain"
 grep -q 'SUP' "$dir/out" || fail "drain says nothing"
@@ -161,7 +163,7 @@ if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
 	refused 1 "${member[@]}" mpibctl rails drain SUP
 fi
 
-# A user without permission.
+# Try the same as a user without permission.
 if [ "$(id -u)" -eq 0 ]; then
 	other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 else
@@ -175,7 +177,7 @@ while read -r noun verb args; do
 	grep -q 'Permission denied' "$dir/err" || fail "$noun: $(<"$dir/err")"
 done <"$dir/commands"
 
-# Completion knows nouns and verbs.
+# Completion offers nouns and verbs.
 complete_at() {
 	bash -c 'source "$1"; shift; COMP_WORDS=("$@" ""); COMP_CWORD=$#
 		_mpibctl; echo "${COMPREPLY[@]}"' bash \

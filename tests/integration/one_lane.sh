@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# one_lane.sh BUILD: 16 ranks on each of two proxies, with 64 connections per
-# proxy, share one lane with 1 + 1 QPs. Interrupted, all ranks end at the same
-# message, and mpib-perf reports.
+# one_lane.sh BUILD: 16 ranks on each of two proxies have 64 connections per
+# proxy, which share one lane with 1 + 1 QPs. If mpib-perf is interrupted, all
+# ranks end at the same message, and it prints its report.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -27,5 +27,5 @@ fi
 kill -INT "${pids[perf]}"
 wait "${pids[perf]}" && grep -q '^# wrong : 0$' "$dir/perf" && exit
 cat "$dir/perf"
-echo "interrupted, mpib-perf does not report"
+echo "after an interruption, mpib-perf prints no report"
 exit 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# packages.sh BUILD: the packages that cpack makes of this build. Every program
-# has a manual page. Installed in a scratch copy of this machine's root, the
-# proxy runs as its own user and the tools find it; after a purge no file
-# remains. The machine itself is not changed. The packages are made under the
-# narrowest umask.
+# packages.sh BUILD: test the packages that cpack makes of this build. Every
+# program has a manual page. They are installed in a scratch copy of this
+# machine's root. There the proxy runs as its own user, and the tools find it.
+# After a purge no file remains. The machine itself is not changed. The packages
+# are made under the most restrictive umask.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 umask 022
@@ -11,7 +11,7 @@ build=$(realpath "$1")
 . "$(dirname "$0")/../support/workdir.sh"
 
 if ! command -v dpkg-shlibdeps >/dev/null; then
-	echo "SKIPPED: packages, as this is no Debian (no dpkg-shlibdeps)"
+	echo "SKIPPED: packages: this is not Debian (no dpkg-shlibdeps)"
 	exit 77
 fi
 mkdir "$dir/debs"
@@ -34,7 +34,7 @@ do
 	zcat "$dir/all/usr/share/doc/$name/changelog.gz" |
 		dpkg-parsechangelog -l - -S Version |
 		has -x "$(dpkg-deb -f "$deb" Version)" ||
-		fail "$name has no changelog of Debian's form, of its version"
+		fail "$name has no changelog in Debian's format for its version"
 done
 [ "$(find "$dir/debs" -name '*.deb' | wc -l)" -eq 6 ] || fail "another package"
 files=$(cd "$dir/all" && find . -type f | sort)
@@ -64,9 +64,9 @@ for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
-# A document may contain such a path as an example.
+# A document may contain such a path in an example.
 if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
-	fail "these name a path of this build"
+	fail "these files contain a path of this build"
 fi
 
 if [ "$(id -u)" -ne 0 ] ||
@@ -74,12 +74,12 @@ if [ "$(id -u)" -ne 0 ] ||
 		$dir/all/w $dir/all/m && mount -t overlay none -o \
 		lowerdir=/,upperdir=$dir/all/u,workdir=$dir/all/w $dir/all/m" \
 		2>"$dir/why"; then
-	echo "SKIPPED: installing them, as there is no overlay: $(cat "$dir/why")"
+	echo "SKIPPED: installing them: there is no overlay: $(cat "$dir/why")"
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi
 
-# Runs in the scratch root.
+# The rest runs in the scratch root.
 cat "$here/../support/lines.sh" - >"$dir/inside" <<'EOF'
 set -u
 failed=0
@@ -138,7 +138,7 @@ cc -o /attach /attach.c $(pkg-config --cflags --libs mpib) ||
 	fail "a program does not build"
 /attach || fail "a program does not attach"
 readelf -d /attach | has 'NEEDED.*\[libmpib\.so\.0\]' ||
-	fail "it would not work with a newer library"
+	fail "the program would not run with a newer library"
 mkdir -p /debian && touch /debian/control
 [ "$(dpkg-shlibdeps -O --warnings=0 -e/attach | grep -o 'libmpib0 (>= [0-9.]*)')" ] ||
 	fail "a package of that program would not depend on libmpib0"
@@ -148,7 +148,7 @@ cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
-	# The agent's file, as the unit and the manual name it.
+	# Use the agent's file that the unit and the manual name.
 	agent=/etc/systemd/system/mpib-agent.service.d
 	mkdir -p "$agent"
 	for text in /usr/lib/systemd/system/mpib-agent.service \
@@ -157,7 +157,7 @@ if command -v systemd-analyze >/dev/null; then
 			sed -n 's/^[# ]*\(Environment=.*RULE=--config .*\)/\1/p' "$text"
 		} >"$agent/$(basename "$text").conf"
 		grep -q RULE "$agent/$(basename "$text").conf" ||
-			fail "$text does not say how mpib-agent is given a file"
+			fail "$text does not say how to give mpib-agent a file"
 	done
 	systemd-analyze verify /usr/lib/systemd/system/mpib-proxy.service \
 		/usr/lib/systemd/system/mpib-proxy.socket \
@@ -170,28 +170,29 @@ if command -v systemd-analyze >/dev/null; then
 			{ cat /security; fail "the sandbox of $unit is open"; }
 		tail -n 1 /security
 	done
-	# As mpib-proxy.socket does: the first client that attaches starts it.
+	# As with mpib-proxy.socket, the first client that attaches starts the
+	# proxy.
 	systemd-socket-activate --seqpacket -l /run/mpib/proxy.sock \
 		setpriv --reuid=mpib --regid=mpib --init-groups \
 		mpib-proxy --config /dev/null --run-dir /run/mpib \
 		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
 	proxy=$!
 	await test -S /run/mpib/proxy.sock
-	# Not by ping, which attaches.
+	# Do not test this with ping, which attaches.
 	[ -S /run/mpib/stats.sock ] && fail "it runs before a client attaches"
 	/attach || fail "no client can attach to the socket"
 	mpibctl ping || fail "it was not started"
-	# The new process has the socket, too.
+	# The new process uses the same socket.
 	mpibctl upgrade || fail "no upgrade of a proxy that the socket started"
 	wait "$proxy" || fail "the proxy ended with $?"
 	/attach || fail "no client can attach after the upgrade"
 	kill "$(cat /run/mpib/proxy.pid)"
 	await test ! -e /run/mpib/proxy.pid
 else
-	echo "SKIPPED: the units, as systemd-analyze is not installed"
+	echo "SKIPPED: the units: systemd-analyze is not installed"
 fi
 
-# With the setting of the proxy's unit.
+# Use the setting of the proxy's unit.
 mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }

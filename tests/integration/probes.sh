@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# probes.sh PROXY DOCS: the probes that docs/tracing.md names are in the proxy,
-# and no others.
+# probes.sh PROXY DOCS: check that the proxy has exactly the probes that
+# docs/tracing.md names.
 set -uo pipefail
 command -v readelf >/dev/null || { echo "skipped: no readelf"; exit 77; }
 echo '#include <sys/sdt.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 ||

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# programs.sh BUILD SOURCE: every installed program, those of benches and GPU
-# tests, and every script that people run, answers --help and --version. Invalid
-# arguments give one line, "program: what failed: why (remedy)", and the exit
-# status of the manual. No proxy is needed.
+# programs.sh BUILD SOURCE: check that every program answers --help and
+# --version: the installed ones, those of benches and GPU tests, and every
+# script that people run. Invalid arguments give one line, "program: what
+# failed: why (remedy)", and the exit status of the manual. No proxy is needed.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
@@ -16,8 +16,8 @@ fail() {
 	failed=1
 }
 
-# says PATTERN PROGRAM ARGUMENT...: it succeeds and prints the pattern, but no
-# error.
+# says PATTERN PROGRAM ARGUMENT...: check that it succeeds and prints the
+# pattern, but no error.
 says() {
 	local pattern=$1 rc
 	shift
@@ -49,7 +49,7 @@ scripts=(bench/budget bench/cluster bench/compare bench/demo bench/nccl
 	bench/busy bench/recovery bench/shares
 	tests/run tests/soak tests/gpu/run)
 
-# The list above names every program.
+# The list above must name every program.
 for program in "$source"/bench/* tests/run; do
 	name=${program#"$source/"}
 	[ -f "$program" ] && [ -x "$program" ] || continue
@@ -58,7 +58,7 @@ done
 installed=$(sed -n 's/^install(TARGETS \(mpib[a-z-]*\).*/\1/p' \
 	"$source"/{proxy,proxy/*,bench}/CMakeLists.txt | sort | tr '\n' ' ')
 [ "$installed" = "mpib-agent mpib-perf mpib-proxy mpib-top mpibctl " ] ||
-	fail "installed and not tried here: $installed"
+	fail "installed and not tested here: $installed"
 
 for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	name=$(basename "$program") bad=2
@@ -67,8 +67,8 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
-	# An error about one letter of combined options names the whole word,
-	# not the argument before it.
+	# An error about one letter of combined options names the whole word. It
+	# does not name the argument before it.
 	for word in -zq -hz=1; do
 		[ "$word" = -zq ] || [[ $name =~ ^mpib-proxy|^mpib-agent ]] || continue
 		refuses "$bad" "$program" "$word"
@@ -119,7 +119,7 @@ refuses 2 "$source/tests/gpu/run" --gpus 0
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
-# A program fails if it cannot print.
+# A program must fail if it cannot print.
 for option in "--sout soft --check-config" --help --version; do
 	# shellcheck disable=SC2086 # words
 	"$proxy" $option >/dev/full 2>"$dir/err"
@@ -133,7 +133,7 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# Each line for the journal starts with its level; a line for another file does
+# Each line for the journal starts with its level. A line for another file does
 # not.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
@@ -145,7 +145,7 @@ JOURNAL_STREAM=$(stat -c %d:%i "$dir/err") "$proxy" --config "$dir/conf" \
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" --sout soft:192.0.2.77
-# The check refuses what a start refuses.
+# --check-config refuses what a start refuses.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
 	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
 	for check in "" --check-config; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # release.sh BUILD SOURCE [COMMIT]: the proxy of the newest release, built from
-# its tag, and that of BUILD form a cluster: every byte between them is right,
-# and both count the same. COMMIT: use the proxy of this commit. Skipped while
-# no release has a tag.
+# its tag, forms a cluster with the proxy of BUILD. Every byte between them is
+# correct, and both count the same number. With COMMIT, use the proxy of this
+# commit. The test is skipped while no release has a tag.
 set -uo pipefail
 build=$1 source=$2
 commit=${3:-$(git -C "$source" describe --tags --abbrev=0 --match 'v[0-9]*' \
 	2>/dev/null)}
 if [ -z "$commit" ]; then
-	echo "SKIPPED: there is no release yet, or its tag is not here"
+	echo "SKIPPED: there is no release, or its tag is missing"
 	exit 77
 fi
 . "$(dirname "$0")/../support/workdir.sh"

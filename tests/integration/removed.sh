@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # removed.sh BUILD: a user removes the control socket, all sockets, or the whole
-# run directory of a serving proxy. mpibctl ping and doctor report that no
-# process can attach. Soon processes can attach again; a job continues
+# run directory of a running proxy. mpibctl ping and doctor report that no
+# process can attach. Soon processes can attach again, and a job continues
 # meanwhile.
 set -uo pipefail
 build=$(realpath "$1")
@@ -13,14 +13,14 @@ pair_traffic 1
 attaches() {
 	ctl ping >"$dir/ping" 2>&1
 }
-# not_attached: a rank could not attach, and both commands say so.
+# not_attached: check that a rank cannot attach and that both commands say so.
 not_attached() {
 	! attaches && has 'proxy.sock' <"$dir/ping" &&
 		! ctl doctor --quiet >"$dir/doctor" 2>&1 &&
 		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
 }
-# removed WHAT PATH...: the proxy checks every 10 s. If it checks just after the
-# removal, the removal is repeated.
+# removed WHAT PATH...: remove the paths; the proxy checks every 10 s. If it
+# checks just after the removal, the removal is repeated.
 removed() {
 	local what=$1 tries
 	shift

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# rpm.sh BUILD SOURCE: rpmbuild makes the six packages of the spec from this
-# build. They have the files of the Debian packages, any user can run the
-# unpacked programs, and the plugin requires no more of a system than necessary.
+# rpm.sh BUILD SOURCE: rpmbuild makes the spec's six packages from this build.
+# They contain the files of the Debian packages. Any user can run the unpacked
+# programs. The plugin requires no more of a system than necessary.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")
 if ! command -v rpmbuild >/dev/null; then
-	echo "SKIPPED: rpm packages, as there is no rpmbuild (apt-get install rpm)"
+	echo "SKIPPED: rpm packages: there is no rpmbuild (apt-get install rpm)"
 	exit 77
 fi
 . "$(dirname "$0")/../support/workdir.sh"
 version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
 spec=$source/proxy/packaging/rpm/mpib.spec
 grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
-	fail "the spec is not of $version"
-# Its build requirements have the names of RPM systems.
+	fail "the spec does not have version $version"
+# Its build requirements use the package names of RPM systems.
 rpmbuild -bb --nodeps --define "_topdir $dir" --define "prebuilt $build" \
 	--dbpath "$dir/db" "$spec" >"$dir/log" 2>&1 ||
 	fail "rpmbuild: $(tail -n 20 "$dir/log")"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# second.sh BUILD: two nodes with a wire for each rail, in network namespaces.
-# The peer link uses SOUT's address. When SOUT's wire is cut the link moves to
-# SUP's, and back when SUP's is cut, while a job continues. The kernel shows
-# which address the link uses.
+# second.sh BUILD: two nodes in network namespaces have a wire for each rail.
+# The peer link uses SOUT's address. When SOUT's wire is cut, the link moves to
+# SUP's address. When SUP's wire is cut, it moves back. A job continues
+# meanwhile. The kernel shows which address the link uses.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then
 	if ! unshare -Urnm ip link show >/dev/null 2>&1 || ! ss -V >/dev/null 2>&1; then
-		echo "SKIPPED: a second address, as there is no namespace, ip or ss"
+		echo "SKIPPED: a second address: no namespace, ip or ss"
 		exit 77
 	fi
 	exec unshare -Urnm bash "$0" "$build" inside
@@ -21,12 +21,12 @@ links() {
 has_link() {
 	links | has -F "$1:"
 }
-# goes_by ADDRESS: the only link uses this address of node 1.
+# goes_by ADDRESS: check that the only link uses this address of node 1.
 goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
 		has_link "$1"
 }
-# cut WIRE ADDRESS: cut the wire; the link moves to the address.
+# cut WIRE ADDRESS: cut the wire, and check that the link moves to the address.
 cut_wire() {
 	ip -n node0 link set "w$1" down
 	await goes_by "$2" || fail "without wire $1 the link is: $(links)"
@@ -72,6 +72,6 @@ wait "${pids[perf]}" || fail "the job ends with $?"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -h 'lanes are lost' "$dir"/log? && fail "lanes were lost with the link"
 grep -q 'link is up again by its second address' "$dir"/log? ||
-	fail "no log tells of the second address"
+	fail "no log line mentions the second address"
 [ "$failed" -eq 0 ] || tail -n 30 "$dir"/log?
 exit "$failed"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# spread.sh BUILD: proxies with the same or different lane spreading.
+# spread.sh BUILD: proxies with the same or different lane spreading:
 #
-#   two that agree: traffic, and mpibctl shows the mode of lanes and connections
-#   two that do not: no lane, and both views in the message
+#   two with the same: traffic, and mpibctl shows the mode of lanes and connections
+#   two with different ones: no lane; the message has the views of both ends
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -23,7 +23,7 @@ ask() {
 		>"$dir/says" 2>/dev/null
 	[ -s "$dir/says" ]
 }
-# With traffic, the VIEW of the first node shows the mode.
+# After some messages, the VIEW of the first node shows the mode.
 says() {
 	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||
@@ -57,7 +57,7 @@ for pair in "split spray" "spray dqplb"; do
 		"$dir/perf" && grep -q "$one" <(grep spreads "$dir/perf") &&
 		grep -q "$other" <(grep spreads "$dir/perf") || {
 		cat "$dir/perf"
-		fail "$pair: the message has not both views"
+		fail "$pair: the message does not have the views of both ends"
 	}
 done
 exit "$failed"

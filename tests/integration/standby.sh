@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# standby.sh BUILD: two proxies of two HCAs each, device.layout = each. A
-# device's standby rail moves no byte while its own HCA works, replaces it when
-# that fails, and is idle again once it is back.
+# standby.sh BUILD: two proxies with two HCAs each and device.layout = each. A
+# device's standby rail moves no byte while the device's own HCA works. It
+# replaces that HCA when it fails. It is idle again once the HCA is back.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 
-# rests RAIL: it moves no byte while its device sends.
+# rests RAIL: check that the rail moves no byte while its device sends.
 rests() {
 	local was
 	was=$(sent "$1")
@@ -33,11 +33,11 @@ job perf "0 1" --ranks-per-node 2 --channels 2 --dev all \
 rests 0.SUP
 rests 1.SUP
 ctl config set sup.bw 512 >/dev/null 2>"$dir/set" &&
-	fail "a share is given to a rail in reserve"
+	fail "a standby rail was given a share"
 grep -q 'SUP is a standby rail' "$dir/set" || fail "$(cat "$dir/set")"
 
 ctl fault play link-down 0.sout 60 >/dev/null ||
-	fail "no fault is played on 0.SOUT"
+	fail "no fault is injected on 0.SOUT"
 moves 0.SUP
 rests 1.SUP
 ctl fault end 0.sout >/dev/null || fail "the fault is not ended"

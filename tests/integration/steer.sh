@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# steer.sh BUILD: two proxies in adaptive mode without failover, and an agent
-# with rules, some for a time, and limits for the proxy's counters. Without the
-# agent a job dies with a QP. With the agent, which saw the rail degrade, the
-# job continues.
+# steer.sh BUILD: two proxies in adaptive mode without failover, with an agent.
+# The agent has rules, some of them for a limited time, and limits for the
+# proxy's counters. Without the agent, a job fails with a QP. With the agent,
+# which saw that the rail degraded, the job continues.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
@@ -35,9 +35,9 @@ hold=100000
 
 rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
-	fail "the valid file is refused"
+	fail "the valid file was refused"
 
-# Without the agent: a QP of SUP dies, and the job with it.
+# Without the agent a QP of SUP fails, and the job fails with it.
 proxy 0
 proxy 1
 traffic
@@ -51,7 +51,8 @@ expect "an agent without a reason" '$1 > 0 && $2 > 0'
 told "the agent" '^SUP *well' ctl agent
 told "why" 'adaptive.*no rule' ctl why
 
-# Congested: the rail gets a quarter; afterwards its measured share again.
+# While SUP is congested it gets a quarter, and afterwards its measured share
+# again.
 rules "congested sup tx_bytes 1"
 expect "congested" '$1 == 3 * $2'
 told "the agent" '^SUP *eased .*SUP: tx_bytes' ctl agent
@@ -63,12 +64,12 @@ rules "sick sup no_such_counter 1"
 told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 	cat "$dir/agent.log"
 
-# A refused reload changes nothing; a valid one does.
+# A reload that is refused changes nothing. A valid one takes effect.
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
 grep -q "conf:3: peer nowhere: expected" "$dir/refused" ||
-	fail "refused without the line: $(cat "$dir/refused")"
+	fail "the refusal does not name the line: $(cat "$dir/refused")"
 told "the reload" 'not reloaded: .*conf:3: peer nowhere' ctl agent
 expect "a bad file" '$1 > 0 && $2 > 0'
 rules "rule peer $net.99 static 0" "rule network $net.0/24 static 256"
@@ -78,14 +79,14 @@ told "a field" 'rule of line 4' ctl why -o agent.why
 rules
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
-# Maintenance of SOUT to that peer, then to another peer.
+# First SOUT is under maintenance for that peer, then for another peer.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
 told "why" 'SOUT left: maintenance, line 3' ctl why
 rules "rule peer $net.99 $then drain sout"
 told "another's maintenance" adaptive ctl why
 
-# A dry run prints the same and steers nothing.
+# A dry run prints the same decisions but does not steer.
 end -TERM agent
 agent --dry-run
 rules "rule peer $net.2 $then drain sout"
@@ -98,7 +99,7 @@ hold=100000
 rules
 agent
 
-# The rail degrades and is no longer used; then its QP dies, and the job
+# The rail degrades and is no longer used. Then its QP fails, and the job
 # continues.
 rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# steer_apart.sh BUILD: with rate-limited rails the short messages of a job to
-# one node wait behind the bulk of a job to another node, on both rails, however
-# each is split. An agent that knows the jobs keeps them on different rails.
+# steer_apart.sh BUILD: rails have limited rates. The short messages of a job to
+# one node wait behind the bulk data of a job to another node. They wait on both
+# rails, no matter how each job is split. An agent that knows the jobs keeps
+# them on different rails.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -10,7 +11,7 @@ messages() {
 	ctl peers -o peer,messages | awk -v to="$net.$((1 + $1)):" \
 		'index($1, to) == 1 { n = $2 } END { print n + 0 }'
 }
-# Print bytes over SOUT, SUP and both, and short messages.
+# Print the bytes over SOUT, SUP and both, and the number of short messages.
 now() {
 	local -a n
 	read -r -d '' -a n < <(ctl rails -o tx_bytes)
@@ -21,8 +22,8 @@ passed() { # BYTES over both rails, short MESSAGES
 	read -r -a n < <(now)
 	[ "${n[2]}" -ge "$1" ] && [ "${n[3]}" -ge "$2" ]
 }
-# Print what passes while both rails move 16 MiB: bytes of SOUT, of SUP, of
-# both, and short messages, 16 or more.
+# Print what is sent while both rails move 16 MiB: bytes over SOUT, SUP and
+# both, and the number of short messages, which must be at least 16.
 while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
@@ -62,7 +63,7 @@ while_bulk_moves >/dev/null # what was on its way before ends meanwhile
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
-# How much faster they are depends on the machine; which rail carries them does
+# How much faster they are depends on the machine. Which rail carries them does
 # not.
 [ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||

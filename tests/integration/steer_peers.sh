@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
-# agent drains a rail, node 0's agent does not use it for connections to node 1,
-# and uses it again when the rule is gone. So no byte is in flight on the rail
-# when the rail goes down.
+# agent drains a rail, node 0's agent does not use it for connections to node 1.
+# It uses the rail again when the rule is removed. So no byte is in flight on
+# the rail when it goes down.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -33,7 +33,7 @@ ready a0
 ready a1
 job perf "0 1" --pattern sendrecv --min 1M --max 1M --steady 250s --timeout 290
 
-# Each node knows the other's island before any fault.
+# Before any fault each node knows the other's island.
 named() {
 	has '"island":"island1"' < <(told agent)
 }
@@ -41,7 +41,7 @@ await named || fail "island: $(told agent)"
 await is '[]' told agent.maintenance || fail "$(told agent)"
 has '^adaptive' < <(split) || fail "before: $(split)"
 
-# A drain of node 1, for every peer.
+# The agent of node 1 drains the rail for every peer.
 rule() {
 	echo "island island1" >"$dir/conf1"
 	echo "rule $1 from 2020-01-01T00:00:00Z to 2099-01-01T00:00:00Z drain sup" \
@@ -56,7 +56,7 @@ because() {
 	has 'SUP left: maintenance at the peer' < <(ctl why)
 }
 await because || fail "the agent does not say why: $(ctl why)"
-# No new bytes use the rail.
+# Check that no new bytes use the rail.
 sup() {
 	ctl rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
 }
@@ -82,7 +82,7 @@ adaptive() {
 }
 await adaptive || fail "after: $(split)"
 
-# The hints of an agent end with it.
+# The hints of an agent are removed when it ends.
 kill "${pids[a1]}"
 await is - told agent || fail "the agent is gone: $(told agent)"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/log? "$dir"/*.log "$dir/perf"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tables.sh BUILD [--update]: compare the output of mpibctl for a pair with
 # traffic, and the names in its JSON, with tables.golden. Numbers, addresses and
-# times become N; lines that are then equal become one. --update writes the
-# file.
+# times are replaced by N. Lines that are then equal become one line. --update
+# writes the file.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -17,7 +17,8 @@ mask() {
 		s/\b(- )+/- /g; s/ +/ /g; s/^ //; s/ (-|N)( (-|N))*/ N/g'
 }
 
-# table ARGUMENT...: print the heading first, and the lines below it sorted.
+# table ARGUMENT...: print the heading first, then the lines below it in sorted
+# order.
 table() {
 	local text
 	text=$(ctl "$@" | mask)

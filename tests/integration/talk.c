@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <mpib/client.h>
 #include <sys/socket.h>
-/* cmocka wants the ones above. */
+/* cmocka needs the headers above this line. */
 #include "talk.h"
 #include "test.h"
 
@@ -23,7 +23,7 @@ int talk_stop(void **state)
 	return 0;
 }
 
-/* After each test. */
+/* The teardown of each test. */
 int talk_nothing_is_left(void **state)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
@@ -53,13 +53,13 @@ void talk_tell_fd(int sock, const void *msg, int fd)
 	assert_int_equal(mpib_message_send(sock, msg, &fd, 1), 0);
 }
 
-/* Read the next answer. Returns its length, or 0 for a hang-up. */
+/* Read the next answer. Return its length, or 0 for a hang-up. */
 size_t talk_hear(int sock, struct mpib_message *m)
 {
 	char byte;
 	int rc;
 
-	/* Blocks until data arrives. */
+	/* This blocks until data arrives. */
 	if (recv(sock, &byte, 1, MSG_PEEK) <= 0)
 		return 0;
 	rc = mpib_message_recv(sock, m);

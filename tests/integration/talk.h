@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the tests of clients: a proxy, and messages to its control socket
- * like those of a client that breaks every rule.
+ * The tests of clients share a proxy, and functions for messages to its control
+ * socket. With these a test plays a client that breaks every rule.
  */
 #ifndef TALK_H
 #define TALK_H
@@ -19,7 +19,8 @@ int talk_stop(void **state);
 int talk_nothing_is_left(void **state);
 #define TALK_TEST(f) TEST_OF(f, NULL, talk_nothing_is_left)
 
-/* Open a control socket, without HELLO, or after an accepted HELLO. */
+/* Open a control socket. One function sends no HELLO, the other has an accepted
+ * HELLO. */
 int talk_dial(void);
 int talk_attach(void);
 
@@ -27,9 +28,9 @@ int talk_attach(void);
 void talk_tell(int sock, const void *msg, size_t len);
 void talk_tell_fd(int sock, const void *msg, int fd);
 void talk_hello(int sock, uint32_t version);
-/* Read the next answer. Returns its length, or 0 for a hang-up. */
+/* Read the next answer. Return its length, or 0 for a hang-up. */
 size_t talk_hear(int sock, struct mpib_message *m);
-/* Read the answer to this request. Returns its status. */
+/* Read the answer to this request. Return its status. */
 int talk_hear_status(int sock, uint32_t type, uint32_t id);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tarball.sh BUILD SOURCE: the source archive of the target "release", unpacked
-# outside git, can be configured, builds a library and its consumer, and packs
-# the same archive again.
+# tarball.sh BUILD SOURCE: the target "release" makes a source archive. Unpacked
+# outside git it can be configured, it builds a library and a program that uses
+# it, and it makes the same archive again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/workdir.sh"
@@ -14,7 +14,7 @@ fail() {
 tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
 cd "$dir/mpib-x" || fail "it unpacks to another folder"
 [ ! -e .git ] || fail "the archive has .git"
-# The last one is a link to another file.
+# The last file is a link to another file.
 for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md \
 	proxy/packaging/helm/mpib-proxy/files/mpib-alerts.yml; do
 	[ -s "$file" ] || fail "$file is not in it"
@@ -25,10 +25,10 @@ cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
 cmake --build build --target mpib mpib-send >"$dir/log" 2>&1 ||
 	fail "$(tail -n 20 "$dir/log")"
 [ -x build/docs/example/mpib-send ] || fail "it built nothing"
-# A tree that git does not read, for example one of another user.
+# Use a tree that git refuses to read, for example one of another user.
 mkdir .git && : >.git/config
 cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \
 	<(tar -tf "$dir/again/mpib-x.tar.xz" | sort) || fail "it packs other files"
 cmp "$dir/mpib-x.tar.xz" "$dir/again/mpib-x.tar.xz" ||
-	fail "it packs the same files differently"
+	fail "the archive of the same files differs"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Adaptive mode between two nodes on software rails: which rail carries which
- * bytes, with how many WRs. tests/unit/engine/test_settle.c tests the algorithm
- * itself.
+ * bytes, and with how many WRs. tests/unit/engine/test_settle.c tests the
+ * algorithm itself.
  */
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static void assert_both_used(uint64_t sup, uint64_t all)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(messages_in_flight_go_whole_over_both_rails)
+CASE(whole_messages_in_flight_use_both_rails)
 {
 	struct sent s;
 	uint64_t sum = 40ull * DEPTH * 128 * KIB;
@@ -83,7 +83,7 @@ CASE(messages_in_flight_go_whole_over_both_rails)
 	s = sent();
 	assert_int_equal(s.bytes[0] + s.bytes[1], sum);
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
-	/* One WR and one completion per message. */
+	/* Check that each message is one WR and one completion. */
 	assert_in_range(s.wrs, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 	assert_in_range(s.cqes, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 }

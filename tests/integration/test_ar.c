@@ -84,7 +84,7 @@ static uint64_t requests_of(uint32_t len)
 pair_test(above_the_threshold_an_imm_carries_only_the_record)
 {
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
-	assert_int_equal(requests_of(THRESHOLD), 2); /* one a rail */
+	assert_int_equal(requests_of(THRESHOLD), 2); /* one request per rail */
 	assert_int_equal(largest, THRESHOLD / 2);
 	assert_int_equal(requests_of(THRESHOLD + 1), 4);
 	assert_int_equal(largest, sizeof(struct mpib_record));
@@ -100,7 +100,7 @@ pair_test(a_receive_in_parts_completes_at_the_messages_end)
 	uint32_t gen;
 
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
-	/* The message ends at the end of a part that is not the last, or
+	/* The message ends either at the end of a part that is not the last, or
 	 * within a part. */
 	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
 		d.gen = ++rx.gen;

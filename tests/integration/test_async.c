@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/async.c: asynchronous events of devices reach their shard in order,
- * and the control thread never waits for them.
+ * engine/async.c: asynchronous events of devices reach their shard in order.
+ * The control thread never waits for them.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 static struct pair pair;
 
-/* The test's own events instead of the device's. */
+/* The test plays these events instead of the device. */
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
@@ -124,7 +124,7 @@ fixture_test(a_full_cq_takes_its_rail_down_for_good)
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
 
-/* Like a device that was removed: no event follows its last one. */
+/* The device behaves as if it was removed, so no event follows its last one. */
 static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
 	return -EIO;
@@ -149,7 +149,7 @@ fixture_test(events_of_another_port_are_ignored)
 	assert_true(rail_of(0, 1)->up);
 }
 
-fixture_test(only_a_changed_address_is_taken)
+fixture_test(only_a_changed_address_takes_effect)
 {
 	struct mpib_rail *rail = rail_of(0, 1);
 
@@ -182,7 +182,7 @@ fixture_test(a_changed_address_does_not_bring_a_port_up)
 	assert_int_equal(rail->downs, 1);
 }
 
-/* The longest time that one walk over the lanes took. */
+/* The longest time that one pass over the lanes took. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
@@ -223,7 +223,8 @@ fixture_test(a_new_address_stops_lanes_over_several_turns)
 	}
 }
 
-/* The state of the rail as readers of statistics and new clients see it. */
+/* Check the state of the rail that readers of statistics and new clients
+ * see. */
 static void told_of_port(bool up, uint64_t mbps)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&pair, 0);
@@ -238,7 +239,7 @@ static void told_of_port(bool up, uint64_t mbps)
 	assert_int_equal(snap->rail[1].speed_mbps, mbps);
 	assert_memory_equal(&snap->rail[1].gid, &gid_now, sizeof(gid_now));
 	mpib_snapshot_free(snap);
-	assert_int_equal(asked, before); /* no call of an HCA */
+	assert_int_equal(asked, before); /* the HCA was not called */
 }
 
 fixture_test(a_new_port_speed_is_reported)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy.bdp_by = path: messages to another island count as small up to the
- * bandwidth-delay product of SOUT, with invented and with real measurements.
+ * bandwidth-delay product of SOUT. The test uses invented and real
+ * measurements.
  */
 #include <mpib/agent.h>
 
@@ -56,7 +57,7 @@ static uint64_t sup_of(uint32_t len)
 	return sup;
 }
 
-/* Report SOUT's bytes per second of work and its latency. */
+/* Report a rate for SOUT in bytes per second of work, and a latency. */
 static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 {
 	struct mpib_tracker *t = &pair.node[0].lane->track[MPIB_RAIL_SOUT];
@@ -68,13 +69,13 @@ static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(what_the_path_holds_is_small)
+CASE(messages_up_to_the_paths_capacity_count_as_small)
 {
 	static const struct {
 		uint64_t rate, latency;
 		uint32_t small;
 	} row[] = {
-		{ 1u << 30, 0, 65536 }, /* not known yet */
+		{ 1u << 30, 0, 65536 }, /* not measured yet */
 		{ 1000, 10000, 65536 },		{ 2560000000, 10000, 25600 },
 		{ 50000000000, 10000, 500000 }, { 50000000000, 1000000, MIB },
 		{ 100000000, 1000, 4096 },
@@ -91,7 +92,7 @@ CASE(what_the_path_holds_is_small)
 	}
 }
 
-CASE(it_is_measured_by_what_is_sent)
+CASE(the_capacity_of_the_path_is_measured_from_sends)
 {
 	assert_int_equal(told_small(), 65536);
 	mpib_hint_write(&hints.entries[SLOT], 0);

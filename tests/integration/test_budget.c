@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations in a rail's CQ (rail/budget.h): which object has how many, that
- * all are released, that no request waits for one without end, and how much one
- * user may reserve.
+ * Reservations in a rail's CQ (rail/budget.h): how many entries each object
+ * reserves, that all are released, that no request waits for one forever, and
+ * how many one user may reserve.
  */
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static struct mpib_budget *budget(unsigned node, unsigned rail)
 	return &pair.node[node].engine->shard[0].rail[rail].budget;
 }
 
-/* Count the tenants that the shard knows. */
+/* Count the tenants on the shard. */
 static unsigned tenants(unsigned node)
 {
 	const struct mpib_tenant *t;
@@ -45,8 +45,9 @@ static unsigned tenants(unsigned node)
 	return n;
 }
 
-/* A receive queue per user once kept its reservation after the user left. */
-pair_test(users_that_come_and_go_leave_no_reservation)
+/* A user's receive queue used to keep its reservation after the user had
+ * left. */
+pair_test(users_that_have_left_hold_no_reservation)
 {
 	uint32_t promised;
 
@@ -57,7 +58,7 @@ pair_test(users_that_come_and_go_leave_no_reservation)
 
 		assert_int_equal(
 			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
-		/* A user may leave before the shard saw it. */
+		/* A user may leave before the shard saw the user. */
 		pair_turns(&pair, uid % 3);
 		mpib_tenant_put(t);
 		pair_turns(&pair, uid % 2);
@@ -98,7 +99,7 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
-	/* One user leaves, another comes. */
+	/* One user leaves, and another one comes. */
 	mpib_tenant_put(t[--n]);
 	pair_turns(&pair, 4);
 	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
@@ -106,8 +107,8 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 		mpib_tenant_put(t[--n]);
 }
 
-/* Most CTS are unsignalled. With an interval longer than the SQ, the
- * reservation of a whole SQ was once never released. */
+/* Most CTS are unsignalled. If the interval was longer than the SQ, the
+ * reservation of a whole SQ used to be never released. */
 pair_test(any_sq_depth_works_with_any_cts_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
@@ -122,7 +123,7 @@ pair_test(any_sq_depth_works_with_any_cts_interval)
 		open_with(&cfg);
 		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
-		/* There is room for a grouped answer and for a replay, too. */
+		/* A grouped answer and a replay have room, too. */
 		pair_turns(&pair, 100);
 		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
@@ -130,13 +131,13 @@ pair_test(any_sq_depth_works_with_any_cts_interval)
 	}
 }
 
-/* Reserved entries of the node's CQ, without those for receives. */
+/* Return the reserved entries of the node's CQ except those for receives. */
 static uint32_t sends(unsigned node)
 {
 	return budget(node, SOUT)->sends;
 }
 
-/* Lanes without another rail were once never probed. */
+/* Lanes without another rail used to be never probed. */
 pair_test(an_idle_lane_reserves_no_cqes)
 {
 	open_pair();
@@ -148,7 +149,7 @@ pair_test(an_idle_lane_reserves_no_cqes)
 	assert_int_equal(sends(1), 0);
 }
 
-/* With few entries left, no connection may wait until idle connections are
+/* When few entries are left, no connection may wait until idle connections are
  * checked. */
 pair_test(with_few_cqes_left_each_cts_is_signalled)
 {
@@ -164,7 +165,8 @@ pair_test(with_few_cqes_left_each_cts_is_signalled)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* A full CQ has entries reserved for a probe and for the end of a lane. */
+/* A full CQ still has entries reserved for a probe and for the end of a
+ * lane. */
 pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 {
 	struct mpib_lane_qp *q;
@@ -175,14 +177,14 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	for (unsigned m = 0; m < 1000 && q->posted == q->asked; m++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
 	assert_int_not_equal(q->posted, q->asked);
-	/* The counters wrap with the probe. */
+	/* The counters wrap because of the probe. */
 	assert_int_equal(q->asked, q->retired);
 	q->posted += UINT32_MAX - q->asked;
 	q->asked = q->retired = UINT32_MAX;
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
 	assert_int_equal(mpib_qp_room(q), 0);
 	assert_true(mpib_qp_probe(q));
-	assert_false(mpib_qp_probe(q)); /* one is reserved already */
+	assert_false(mpib_qp_probe(q)); /* one probe is reserved already */
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
 	assert_int_equal(mpib_qp_outstanding(q), 0);
@@ -194,7 +196,7 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 }
 
 /* Probes and last WRs belong to a QP, not to a connection. */
-pair_test(a_probe_counts_for_no_connection)
+pair_test(a_probe_is_counted_for_no_connection)
 {
 	struct mpib_lane_qp *q;
 	uint64_t cqes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard whose connection ids are all in use: another connection is refused
- * with a reason, existing ones continue, and a released id is used again. It is
- * reused as late as possible: a peer's message after a fence may belong to the
- * previous connection.
+ * All connection ids of a shard are in use. Another connection is refused with
+ * a reason, existing ones continue, and a released id is used again. A released
+ * id is reused as late as possible, since a peer's message after a fence may be
+ * about the previous connection.
  */
 #include <errno.h>
 
@@ -45,7 +45,8 @@ TEST(a_connection_beyond_the_shards_ids_is_refused)
 	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
 					    MPIB_TABLE_SLOTS, n->lane, &more),
 			 -ENOSPC);
-	/* The id has 18 bits. Messages carry it: the peer answers to it. */
+	/* The id has 18 bits. Messages carry the id, and the peer answers to
+	 * it. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }
@@ -107,7 +108,7 @@ TEST(the_last_connections_are_reserved_for_root)
 	pair_join(&root, &user, 1000);
 	s = root.node[0].engine_client->shard;
 	had = s->conns_made;
-	/* As if other users had them. */
+	/* Set the state as if other users had these ids. */
 	s->conns_made = ENGINE_CONNS_MAX - ENGINE_CONNS_MAX / 32 - 1;
 	assert_int_equal(try_one(&user), 0);
 	s->conns_made++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cq.c: the effects of a completion with an error. WRs fail in a QP in ERR; the
- * test chooses their status.
+ * cq.c: what happens after a completion with an error. WRs fail on a QP in ERR,
+ * and the test chooses their status.
  */
 #include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
@@ -28,7 +28,7 @@ static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* Fail the SUP stripe of a message that is in flight on both rails. With
- * failover the lane survives that. */
+ * failover the lane survives this failure. */
 static void fail_part_with(enum ibv_wc_status status)
 {
 	struct mpib_lane *lane;
@@ -49,8 +49,8 @@ static void fail_part_with(enum ibv_wc_status status)
 	assert_false(lane->open & 1u << SUP);
 }
 
-/* Return the result of the connection's requests; all of the sender's must be
- * equal. */
+/* Return the result of the connection's requests. All requests of the sender
+ * must have the same result. */
 static int broken_by(void)
 {
 	return atomic_load(&tx.reply->conn[tx.index].broken);
@@ -102,7 +102,7 @@ TEST(any_other_error_fails_only_the_rail)
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		fail_with(rails[i]);
 		assert_int_equal(pair.node[0].broken, 0);
-		/* A flushed WR follows from another error. */
+		/* A flushed WR is the consequence of another error. */
 		assert_int_equal(
 			pair.node[0].engine->shard[0].rail[SUP].n.cqe_errors >
 				0,
@@ -111,8 +111,8 @@ TEST(any_other_error_fails_only_the_rail)
 	}
 }
 
-/* A WR that this end built wrongly would fail again. */
-TEST(a_wrong_request_is_not_resumed)
+/* The peer would refuse it again, because this end built the WR wrongly. */
+TEST(a_connection_with_a_wrong_request_is_not_resumed)
 {
 	static const enum ibv_wc_status wrong[] = {
 		IBV_WC_LOC_LEN_ERR,
@@ -131,7 +131,7 @@ TEST(a_wrong_request_is_not_resumed)
 	}
 }
 
-/* The peer refuses access also when its proxy ends. */
+/* The peer refuses access when its proxy ends, too. */
 TEST(a_refused_access_resumes_the_lane)
 {
 	resume = true;
@@ -153,7 +153,7 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Its wr_id may name a newer connection and send op. */
+/* The wr_id of the completion may name a newer connection and send op. */
 TEST(a_completion_of_a_destroyed_qp_fails_no_connection)
 {
 	struct ibv_context *ctx;

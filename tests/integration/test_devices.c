@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine with several devices: each has its own rails and shards, a lane may
- * join any two devices, and the state of a rail affects only its device.
+ * An engine with several devices. Each device has its own rails and shards, a
+ * lane may connect any two devices, and the state of a rail affects only its
+ * device.
  */
 #include <errno.h>
 
@@ -12,8 +13,8 @@
 
 #define LEN (1u << 20)
 
-/* The pair home is on device 0 of both nodes, and away on a device that the
- * test chooses. */
+/* The pair `home` is on device 0 of both nodes. The pair `away` is on a device
+ * that the test chooses. */
 static struct pair home, away;
 
 static void open_devices(unsigned devices, unsigned shards)
@@ -79,7 +80,7 @@ TEST(each_device_carries_the_bytes_of_its_clients)
 	close_all();
 }
 
-TEST(a_lane_joins_different_devices_of_two_nodes)
+TEST(a_lane_can_join_different_devices_of_two_nodes)
 {
 	open_devices(3, 1);
 	join(2, 1);
@@ -114,7 +115,7 @@ TEST(sixteen_devices_work)
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
 		assert_true(snap->rail[r].up);
 	mpib_snapshot_free(snap);
-	/* The last bit of the masks by rail number. */
+	/* This is the last bit of the masks by rail number. */
 	assert_int_equal(mpib_engine_drain(home.node[0].engine, 31, true), 0);
 	assert_int_equal(mpib_engine_drained(home.node[0].engine), 1u << 31);
 	close_all();
@@ -133,7 +134,7 @@ TEST(a_drain_affects_one_device)
 	assert_int_equal(mpib_engine_drain(e, 0, true), 0);
 	assert_int_equal(mpib_engine_drain(e, 1, true), -EBUSY);
 	assert_int_equal(mpib_engine_drained(e), 1u << 3 | 1u << 0);
-	mpib_lane_established(away.node[0].lane); /* it finds the drain */
+	mpib_lane_established(away.node[0].lane); /* the lane finds the drain */
 	pair_turns(&home, 8);
 	assert_int_equal(home.node[0].lane->drain, 1u << MPIB_RAIL_SOUT);
 	assert_int_equal(away.node[0].lane->drain, 1u << MPIB_RAIL_SUP);

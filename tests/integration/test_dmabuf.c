@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path of a dma-buf's descriptor from a client to the rails, with a sealed
- * memfd instead of a dma-buf. A GPU's dma-buf and an HCA use the same path, but
- * were not tested.
+ * A dma-buf's descriptor on its way from a client to the rails. A sealed memfd
+ * replaces the dma-buf. A GPU's dma-buf and an HCA use the same path, but are
+ * not tested here.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -101,8 +101,8 @@ static int detach(void **state)
 
 #define CASE(name) TEST_OF(name, attach, detach)
 
-/* All requests are sent before the first answer, so each descriptor must
- * travel with its own message. */
+/* All requests are sent before the first answer. So each descriptor must be
+ * received with its own message. */
 CASE(each_registration_takes_its_own_descriptor)
 {
 	static const char *const name[] = { "d-first", "d-second", "d-third" };
@@ -117,7 +117,8 @@ CASE(each_registration_takes_its_own_descriptor)
 		mr[i] = hear_region(10 + i);
 		close(fd[i]);
 	}
-	/* A handle must name the descriptor that came with the same message. */
+	/* A handle must belong to the descriptor that came with the same
+	 * message. */
 	dereg(mr[1]);
 	assert_int_equal(buffer_held(&node, "d-first"), 1);
 	assert_int_equal(buffer_held(&node, "d-second"), 0);
@@ -175,7 +176,7 @@ CASE(a_dead_client_leaves_no_descriptor)
 	hear_region(50);
 	close(fd);
 	assert_int_equal(buffer_held(&node, "d-orphan"), 1);
-	/* detach() checks that the descriptor was removed */
+	/* detach() checks that the descriptor is gone */
 }
 
 CASE(descriptors_count_for_their_user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/qps.c between two nodes on software rails: all WRs of a turn for
- * a QP are posted with one doorbell, in order, for all connections. Also the
- * effects of a QP that refuses them. */
+/* engine/lane/qps.c between two nodes on software rails. All WRs of a turn for
+ * a QP are posted with one doorbell, in order, for all connections. Another
+ * test is about a QP that refuses WRs. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"
@@ -39,7 +39,7 @@ static void counts(uint64_t *posts, uint64_t *wrs)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(sends_of_many_connections_ring_one_doorbell)
+CASE(sends_of_many_connections_are_posted_by_one_doorbell)
 {
 	uint64_t posts[2], wrs[2];
 	uint32_t g_rx[FLOWS], g_tx[FLOWS];
@@ -65,8 +65,8 @@ CASE(sends_of_many_connections_ring_one_doorbell)
 			    FLOWS * LEN);
 }
 
-/* After a receive is announced, the lane's first QP accepts no more WRs: it is
- * in RESET. */
+/* After a receive was announced, put the lane's first QP into RESET, so that it
+ * accepts no more WRs. */
 static void refuse_next(struct mpib_lane *lane, bool failover)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -79,8 +79,8 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 			 0);
 }
 
-/* Without another rail the lane ends, and its connections with it. */
-CASE(a_qp_that_refuses_breaks_its_lane)
+/* Without another rail the lane ends, and so do its connections. */
+CASE(a_qp_that_refuses_wrs_breaks_a_lane_of_one_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 	uint32_t g;
@@ -95,7 +95,7 @@ CASE(a_qp_that_refuses_breaks_its_lane)
 }
 
 /* With another rail only this rail fails. */
-CASE(a_qp_that_refuses_stops_its_rail)
+CASE(a_qp_that_refuses_wrs_stops_only_its_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 

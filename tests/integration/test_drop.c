@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A proxy that drops root's rights at its start. */
+/* A proxy that drops root's rights when it starts. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -20,7 +20,7 @@ static void need_root(void)
 		skip_as("only root can become another user");
 }
 
-/* The value of a field of /proc/PID/status. */
+/* Get the value of a field of /proc/PID/status. */
 static void field(pid_t pid, const char *name, char *buf, size_t len)
 {
 	char path[64], line[256];
@@ -40,8 +40,8 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Write the capability against holes in shared memory as a mask in hex, or
- * zeros if this process lacks it. */
+/* Write the capability that prevents holes in shared memory as a hexadecimal
+ * mask. Write zeros if this process lacks it. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;
@@ -77,7 +77,7 @@ TEST(the_proxy_drops_all_rights_and_serves)
 	mpib_detach(c);
 
 	/* Kill the proxy and start it again in a directory that it no longer
-	 * owns; the directory itself stays. */
+	 * owns. The directory itself remains. */
 	node_kill(&node);
 	node_again(&node);
 	mpib_detach(ends_attach(&node, "client"));
@@ -85,7 +85,7 @@ TEST(the_proxy_drops_all_rights_and_serves)
 }
 
 /* The user "nobody" is only in its own group, not in games. */
-TEST(the_sockets_may_have_a_group_of_others)
+TEST(the_sockets_may_belong_to_another_group)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK,
 					     MPIB_STATS_SOCK };
@@ -123,8 +123,8 @@ static unsigned warnings(FILE *f)
 	return n;
 }
 
-/* Start a node whose errors go to f, and end it when f has the expected
- * warnings: a thread writes them after the node is ready. */
+/* Start a node whose errors go to f. Stop it when f has the expected warnings,
+ * which a thread writes after the node is ready. */
 static void start_and_end(FILE *f, unsigned expected)
 {
 	struct node node;
@@ -147,7 +147,7 @@ TEST(a_start_without_the_right_prints_a_warning)
 
 	need_root();
 	assert_non_null(f);
-	/* The test reads the file while the node writes. */
+	/* Append, because the test reads the file while the node writes. */
 	assert_return_code(fcntl(fileno(f), F_SETFL, O_APPEND), 0);
 	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1 &&
 	    mpib_memseg_holes() == 0) {
@@ -160,7 +160,7 @@ TEST(a_start_without_the_right_prints_a_warning)
 	fclose(f);
 }
 
-TEST(an_unknown_user_is_named)
+TEST(the_error_names_an_unknown_user)
 {
 	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
 			       "--sout",       "soft",	    "--run-user",

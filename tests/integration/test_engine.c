@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine between two nodes on software rails, turn by turn: which bytes
- * arrive where, over which rail, and that no other memory is written.
+ * arrive where and over which rail. No other memory may be written.
  */
 #include <errno.h>
 
@@ -63,8 +63,8 @@ pair_test(shares_are_exact_and_an_unused_rail_gets_no_wr)
 		assert_int_equal(a->rail[1].n.tx_wrs, row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.rx_imms, row[i].sout > 0);
 		assert_int_equal(b->rail[1].n.rx_imms, row[i].sup > 0);
-		/* The receiver's CTS and its end-to-end ack use its home rail
-		 * only. */
+		/* The receiver sends its CTS and its end-to-end ack only over
+		 * its home rail. */
 		assert_int_equal(b->rail[0].n.tx_wrs,
 				 row[i].sup_bw < 1024 ? 2 : 0);
 		assert_int_equal(b->rail[1].n.tx_wrs,
@@ -97,13 +97,13 @@ pair_test(a_too_large_send_fails_at_both_ends)
 		for (unsigned i = 0; i < MIB; i++)
 			assert_int_equal(to[i], 0x55);
 		pair_transfer(&pair, &tx, &rx, 5, 3000, 3000,
-			      1); /* and the connection continues */
+			      1); /* the connection continues */
 		pair_close(&pair);
 	}
 }
 
-/* Each rail delays messages by a random number of turns, so that the halves
- * of a message, and messages on different QPs, overtake each other. */
+/* Let each rail delay messages by a random number of turns. Then the halves of
+ * a message, and messages on different QPs, overtake each other. */
 static void hold_back(unsigned turns)
 {
 	for (unsigned n = 0; n < 2; n++) {
@@ -114,7 +114,7 @@ static void hold_back(unsigned turns)
 			};
 			struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
-			/* On a real rail the order is the network's. */
+			/* On a real rail the network determines the order. */
 			if (s->rail[r].verbs != &mpib_verbs_soft)
 				continue;
 			assert_int_equal(
@@ -126,7 +126,8 @@ static void hold_back(unsigned turns)
 pair_test(slots_wrap_many_times_with_sends_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
-	/* Named rails delay no message: all rounds are equal. */
+	/* Rails that are named by MPIB_TEST_RAILS delay no message, so all
+	 * rounds are equal. */
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
@@ -190,7 +191,7 @@ pair_test(deregistering_waits_for_users_of_the_region)
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
 	pair_turns(&pair, 20);
-	assert_false(gone); /* the peer may still write there */
+	assert_false(gone); /* the peer may still write to the region */
 	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
 	engine_conn_destroy(rx.conn, pair_set_flag, &destroyed);
@@ -198,7 +199,7 @@ pair_test(deregistering_waits_for_users_of_the_region)
 	pair_until(&pair, &gone);
 }
 
-/* Receives of 64 bytes that fill its table. */
+/* Post receives of 64 bytes until they fill the receiver's table. */
 static void fill_slots(void)
 {
 	struct mpib_desc d = { .op = MPIB_OP_RECV,
@@ -225,7 +226,7 @@ static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
 
 #define SMALL 4096
 
-pair_test(a_new_region_is_not_mistaken_for_a_removed_one)
+pair_test(a_new_region_is_not_confused_with_a_removed_one)
 {
 	static char mem[2][SMALL];
 	static const char zero[SMALL];
@@ -240,7 +241,8 @@ pair_test(a_new_region_is_not_mistaken_for_a_removed_one)
 				     pair_set_flag, &gone),
 			 0);
 	pair_until(&pair, &gone);
-	assert_int_equal(pair.node[1].broken, 0); /* it waits in the ring */
+	/* the request waits in the ring */
+	assert_int_equal(pair.node[1].broken, 0);
 	new = pair_add_memory(&pair, 1, mem[1], SMALL);
 	pair_fill(pair.node[0].mem, SMALL, 1);
 	for (uint8_t i = 1; i < 3; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/client.h: which client waits while pages of regions are allocated, and
- * what happens to regions without pages or without a client. The test is the
- * proxy's control thread, and counts steps.
+ * client/client.h: which client waits while pages of regions are allocated. The
+ * tests also check regions without pages and regions whose client has gone. The
+ * test is the proxy's control thread and counts its steps.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,14 +29,14 @@
 #define MFD_HUGETLB 4u
 #endif
 #define HUGE (2l << 20)
-#define LARGE ((size_t)32 << 20) /* a region that takes many steps */
+#define LARGE ((size_t)32 << 20) /* size of a region that takes many steps */
 
 static struct mpib_proxy filled;
 static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
 
-/* The filler's threads read these while a test changes them. */
+/* Threads of the filler read these while a test changes them. */
 static atomic_bool huge_pages; /* the kernel reports them for all memory */
 static atomic_bool stalled; /* the filler waits */
 static atomic_int error;
@@ -259,7 +259,7 @@ static void ask_why(int sock)
 }
 
 /* Let the kernel allocate pages for this many further calls, and fail all later
- * ones; 0: fail none. */
+ * calls. 0 means that no call fails. */
 static void fail_after(unsigned calls, int with)
 {
 	pass = calls;
@@ -348,7 +348,7 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* It waits for the current step, which has a piece of each region, and
+	/* The region waits for the current step, which has a piece of each, and
 	 * for one with a piece of its own and at most two of client a. */
 	had = filled_of(s);
 	while (filling(other))
@@ -380,7 +380,7 @@ FILL_TEST(small_regions_share_a_step)
 		assert_int_equal(hear_status(a), 0);
 }
 
-FILL_TEST(the_regions_of_a_client_end_with_it)
+FILL_TEST(a_client_that_leaves_loses_its_regions)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
@@ -427,7 +427,8 @@ FILL_TEST(a_lack_of_pages_is_reported)
 	assert_int_equal(hear_status(a), 0);
 }
 
-/* The proxy allocates no pages for the owner, whatever their size. */
+/* The proxy allocates no pages for the owner, no matter how large the pages
+ * are. */
 FILL_TEST(a_memfd_with_holes_is_refused)
 {
 	struct mpib_message m;
@@ -473,7 +474,7 @@ FILL_TEST(a_lack_of_huge_pages_is_reported)
 	a = attach();
 	ask_reg(a, MFD_HUGETLB, HUGE);
 	hear(a, &m);
-	/* Another process may have freed some. */
+	/* Another process may have freed some pages. */
 	if (m.h.status == 0)
 		skip();
 	assert_int_equal(m.h.status, -ENOMEM);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One tenant floods a node with 4 KiB messages; another tenant sends one
- * message to this node over its own lane. How many messages of the flood may go
- * before it? The test makes the turns and counts messages, so the result does
- * not depend on time.
+ * One tenant floods a node with 4 KiB messages. Another tenant sends one
+ * message to this node over its own lane. How many messages of the flood may be
+ * sent before it? The test makes the turns and counts messages, so the result
+ * does not depend on time.
  */
 
 #include "base/clock.h"
@@ -12,9 +12,9 @@
 #include "engine_pair.h"
 #include "test.h"
 
-#define CONNS 8 /* the flood's */
+#define CONNS 8 /* connections of the flood */
 #define MESSAGE 4096u
-#define WINDOW (64u << 10) /* bytes in flight on a rail */
+#define WINDOW (64u << 10) /* most bytes in flight on a rail */
 #define TIMES 200
 
 struct stream {
@@ -24,7 +24,7 @@ struct stream {
 
 static struct pair flooder, other;
 static struct stream flood[CONNS];
-static struct pair_end tx, rx; /* the other's */
+static struct pair_end tx, rx; /* ends of the other tenant */
 
 static struct mpib_shard *shard(unsigned node)
 {
@@ -80,8 +80,8 @@ static void top_up(void)
 	}
 }
 
-/* Messages that the flood's connections have posted. */
-/* Modulo 2^32, like the counters of connections. */
+/* Return the number of messages that the flood's connections have posted. */
+/* It is modulo 2^32, like the counters of connections. */
 static uint32_t posted(void)
 {
 	uint32_t n = 0;
@@ -124,9 +124,9 @@ static void assert_bounded_in_front(void)
 			    WINDOW + MESSAGE);
 }
 
-/* The flood posts no message while the rail is full. In the first turn with
- * room the other tenant's message goes first. */
-fixture_test(a_message_passes_a_flood)
+/* While the rail is full, the flood posts no message. In the first turn with
+ * room, the other tenant's message is sent first. */
+fixture_test(a_message_overtakes_a_flood_of_another_tenant)
 {
 	uint64_t flooded = posted();
 
@@ -147,7 +147,8 @@ fixture_test(a_message_passes_a_flood)
 		while (!over(&tx, req, tx_gen))
 			go_on(1);
 	}
-	/* One turn, in which all four devices of this thread moved a part. */
+	/* This was one turn. In it all four devices of this thread moved a
+	 * part. */
 	assert_true(posted() - flooded > (uint64_t)TIMES * 2);
 }
 
@@ -170,7 +171,8 @@ static void fill_rails(void)
 		do {
 			before = posted();
 			top_up();
-			/* Turns to wait for the receiver's devices. */
+			/* This is how many turns to wait for the receiver's
+			 * devices. */
 			for (unsigned k = 0; k < 40; k++)
 				mpib_shard_turn(shard(0));
 		} while (posted() != before);
@@ -178,7 +180,7 @@ static void fill_rails(void)
 	assert_true(rails_are_full());
 }
 
-fixture_test(a_small_message_passes_a_full_window)
+fixture_test(a_small_message_overtakes_a_full_window)
 {
 	uint32_t rx_gen[2], tx_gen[2], msg = tx.conn->tx.msg;
 
@@ -225,20 +227,20 @@ fixture_test(a_receive_is_announced_in_its_turn)
 	}
 }
 
-/* CPU time of this thread, without that of other processes. */
+/* Return the CPU time of this thread only. */
 static uint64_t cpu_ns(void)
 {
 	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct took {
-	struct mpib_hist ns; /* CPU time, as if each shard had a core */
+	struct mpib_hist ns; /* CPU time as if each shard had a core */
 	uint64_t turns, flooded, n; /* messages of the flood meanwhile */
 };
 
-/* Time a message from its posts to both completions. The machine may have
- * too few cores for a clock, so count turns, and add up the longer of both
- * shards' CPU times per turn. */
+/* Measure the time of a message from its posts to both completions. The machine
+ * may have too few cores to use a clock. So count turns, and for each turn add
+ * the longer of both shards' CPU times. */
 static void move_one(struct took *took, uint8_t req, bool flooded)
 {
 	uint32_t rx_gen, tx_gen;
@@ -266,8 +268,8 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
 	took->n++;
 }
 
-/* Turn until the flood stands still. Some of its sends and receives may have
- * no counterpart. */
+/* Turn until the flood makes no more progress. Some of its sends and receives
+ * may have no matching request. */
 static void ebb(void)
 {
 	uint32_t before;
@@ -287,7 +289,7 @@ static double quantile_us(const struct took *t, double q)
 	return (double)mpib_hist_quantile(&n, q) / 1000;
 }
 
-fixture_test(latency_of_a_message_beside_a_flood)
+fixture_test(a_flood_of_another_tenant_adds_little_latency)
 {
 	static struct took took[2];
 

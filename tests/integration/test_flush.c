@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory: a memfd registered as a dma-buf, on devices that
+ * Flushes of device memory. A memfd is registered as a dma-buf, and the devices
  * make acknowledged bytes visible only after a read.
  */
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* the bytes that a GPU would see in region mr of node 1 */
+static char *device; /* the bytes of region mr of node 1 that a GPU would see */
 static uint32_t mr, asked;
 
 static void open_with(uint8_t timeout, uint8_t retry_cnt)
@@ -80,7 +80,7 @@ static void receive(uint32_t len, unsigned seed)
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
 	pair_turns(&pair,
-		   1000); /* until the lane has nothing in flight either */
+		   1000); /* until the lane has nothing in flight, too */
 }
 
 static void flush(void)
@@ -102,7 +102,7 @@ static void until_flushed(uint32_t upto)
 	assert_flushed(upto);
 }
 
-/* Treat the received bytes as if they had just arrived, however slow the
+/* Treat the received bytes as if they had just arrived, no matter how slow the
  * machine is. */
 static void until_read_back(uint32_t upto)
 {
@@ -178,7 +178,7 @@ fixture_test(a_wrong_flush_breaks_the_connection)
 
 fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 {
-	struct ibv_qp *broken = loopback(0)->qp; /* the lane works */
+	struct ibv_qp *broken = loopback(0)->qp; /* the lane itself works */
 
 	place_late();
 	receive(BYTES, 8);
@@ -194,7 +194,8 @@ fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-/* The first rail's device loses all bytes to itself; the lane works. */
+/* The first rail's device loses all bytes that it sends to itself, but the lane
+ * works. */
 fixture_test(a_flush_that_cannot_read_back_times_out)
 {
 	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
@@ -208,7 +209,7 @@ fixture_test(a_flush_that_cannot_read_back_times_out)
 	assert_false(loopback(0)->usable);
 	flush();
 	until_flushed(2);
-	/* Any later arrival on the rail repeats the read. */
+	/* Any later arrival on the rail makes the shard repeat the read. */
 	fault_on(0, (struct mpib_soft_fault){ 0 });
 	placement_set(rail_ctx(0), LATE);
 	receive(BYTES, 10);
@@ -226,7 +227,7 @@ fixture_test(a_flush_does_not_wait_for_a_lost_device)
 	flush();
 	pair_turns(&pair, 1000);
 	fault_both((struct mpib_soft_fault){ .gone = 1 });
-	until_broken(); /* without a peer link the lane breaks, too */
+	until_broken(); /* without a peer link, the lane breaks as well */
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
 				     pair_set_flag, &gone),
 			 0);

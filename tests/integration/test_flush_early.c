@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flush behind receives without a slot must not wait for them: these may wait
- * for something that the client does only after the flush.
+ * A flush may be queued behind receives that have no slot. It must not wait for
+ * them, since they may wait for something that the client does only after the
+ * flush.
  */
 #include <sys/mman.h>
 
@@ -11,15 +12,16 @@
 #include "test.h"
 
 #define BYTES 4096
-/* Receives of eight buffers each: more than the slots, with room in the ring
- * for flushes behind them. */
+/* Receives with eight buffers each. They are more than the slots, but leave
+ * room in the ring for flushes behind them. */
 #define GROUPS 15u
-/* The number of flushes before the first one: it wraps with the second. */
+/* The number of flushes before the first one. The counter wraps at the
+ * second. */
 #define FIRST (UINT32_MAX - 1)
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* the bytes that a GPU would see in region mr of node 1 */
+static char *device; /* the bytes of region mr of node 1 that a GPU would see */
 static uint32_t mr, asked;
 
 static void place_late(void)
@@ -91,7 +93,7 @@ static void answer_groups(void)
 	}
 }
 
-fixture_test(a_flush_waits_for_no_receive)
+fixture_test(a_flush_does_not_wait_for_receives_without_a_slot)
 {
 	pair_fill(pair.node[0].mem, BYTES, 3);
 	receive();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives of several buffers between two engines, turn by turn: the n-th send
- * of a tag belongs into the n-th buffer with this tag. Sends of different tags
- * may come in any order, and far ahead.
+ * Receives of several buffers between two engines, turn by turn. The n-th send
+ * of a tag is for the n-th buffer with this tag. Sends of different tags may
+ * come in any order, and long before their receives.
  */
 #include "play.h"
 #include "test.h"
@@ -21,8 +21,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Make the next order in which sends may come: sends of one tag stay in the
- * order of its buffers. */
+/* Make the next order of the sends. The sends of a tag keep the order of the
+ * tag's buffers. */
 static bool next_order(int32_t *tag, unsigned n)
 {
 	unsigned i = n - 1, k = n - 1;
@@ -50,7 +50,7 @@ static int by_tag(const void *a, const void *b)
 	return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* Its tx and rx belong to the first connection. */
+/* Read a play. Its tx and rx belong to the first connection. */
 static void read_play(struct play *p, const char *words)
 {
 	play_read(p, words);
@@ -95,7 +95,7 @@ fixture_test(sends_of_all_tags_may_come_in_every_order)
 				 row[i].orders);
 }
 
-fixture_test(a_receive_of_one_buffer_takes_the_send_of_its_tag)
+fixture_test(a_receive_of_one_buffer_gets_the_send_of_its_tag)
 {
 	assert_int_equal(every_order_of("A B"), 2);
 	assert_int_equal(every_order_of("A B C A"), 12);
@@ -103,7 +103,7 @@ fixture_test(a_receive_of_one_buffer_takes_the_send_of_its_tag)
 	assert_int_equal(every_order_of("B AB A AB"), 20);
 }
 
-fixture_test(a_tag_that_a_group_has_twice_is_filled_in_order)
+fixture_test(buffers_of_a_group_with_the_same_tag_are_filled_in_order)
 {
 	assert_int_equal(every_order_of("AA"), 1);
 	assert_int_equal(every_order_of("ABA"), 3);
@@ -139,7 +139,7 @@ static void two_at_a_time(unsigned plays)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-fixture_test(groups_of_all_sizes_are_distinguished_far_ahead)
+fixture_test(groups_of_all_sizes_are_told_apart_when_posted_early)
 {
 	two_at_a_time(150);
 }
@@ -161,7 +161,7 @@ fixture_test(a_full_lane_only_delays_groups)
 	two_at_a_time(40);
 }
 
-fixture_test(a_lane_of_one_connection_distinguishes_groups)
+fixture_test(a_lane_of_one_connection_tells_groups_apart)
 {
 	struct play p;
 
@@ -208,7 +208,7 @@ fixture_test(a_first_part_without_room_is_sent_later)
 	}
 }
 
-/* Thirty unmatched sends: not even many of them block other sends. */
+/* Post thirty unmatched sends. Even many of them do not block other sends. */
 fixture_test(unmatched_sends_do_not_block_others)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };
@@ -238,7 +238,7 @@ fixture_test(unmatched_sends_do_not_block_others)
 	}
 }
 
-fixture_test(a_queue_full_of_one_tag_empties_with_receives)
+fixture_test(a_queue_full_of_one_tag_is_emptied_by_receives)
 {
 	struct play p = { .pair = &pair,
 			  .tx = &tx,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups with failing, late or very large sends, and which tags the shard
- * reports as missing.
+ * Groups with failing, late or very large sends. The tests also check which
+ * tags the shard reports as missing.
  */
 #include <errno.h>
 
@@ -13,8 +13,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Eight buffers of 2 GiB exceed a counter of 32 bits. The test adds their
- * bytes to the counters instead of sending them. */
+/* Eight buffers of 2 GiB exceed a 32-bit counter. The test adds their bytes to
+ * the counters instead of sending them. */
 pair_test(bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;
@@ -72,7 +72,7 @@ static void part(struct mpib_desc *d, uint32_t len)
 	pair_push(&tx, &p);
 }
 
-/* Read the tags that the sender's client sees as wanted. Returns their
+/* Read the tags that the sender's client sees as missing. Return their
  * number. */
 static unsigned wanted(int32_t *tag)
 {
@@ -80,7 +80,7 @@ static unsigned wanted(int32_t *tag)
 	return mpib_want_read(&tx.conn->reply->want, tx.ring.tail, tag);
 }
 
-pair_test(the_sender_learns_which_tags_wait)
+pair_test(the_sender_learns_which_tags_are_missing)
 {
 	int32_t tag[MPIB_GROUP_MAX];
 	uint32_t g_rx, g_tx;
@@ -109,8 +109,8 @@ pair_test(the_sender_learns_which_tags_wait)
 	assert_int_equal(wanted(tag), 0);
 }
 
-/* Both ends of the too large send fail, and no other send does. */
-pair_test(a_send_too_large_for_its_group_fails_alone)
+/* Both ends of the send that is too large fail, but no other send does. */
+pair_test(only_the_send_that_is_too_large_for_its_group_fails)
 {
 	struct mpib_desc d[2];
 	uint32_t g_rx, g_tx[4];

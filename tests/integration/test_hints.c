@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hints in a file that belongs to another user's process. */
+/* Hints in a file that another user's process owns. */
 #include <mpib/agent.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* The agent truncates the file that the proxy has mapped. */
-TEST(an_agent_that_truncates_its_hints_stops_no_proxy)
+/* The agent truncates the file while the proxy has mapped it. */
+TEST(an_agent_that_truncates_its_hints_does_not_stop_a_proxy)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mpib_engine_config cfg;
@@ -41,7 +41,7 @@ TEST(an_agent_that_truncates_its_hints_stops_no_proxy)
 
 static struct mpib_hint_shm steering;
 
-/* Send one message, and store the bytes of SOUT and SUP. */
+/* Send one message, and store the bytes that SOUT and SUP carried. */
 static void carry(uint32_t bytes, uint64_t *by)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
@@ -74,14 +74,15 @@ TEST(an_agent_steers_connections_with_a_hint)
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	mpib_engine_set_hints(pair.node[0].engine, &steering);
 	pair_connect(&pair, 5, 0, &tx, &rx);
-	/* Without a slot zeros mean nothing: both rails are used. */
+	/* Without a slot a hint of zeros means nothing, so both rails are
+	 * used. */
 	by[MPIB_RAIL_SUP] = 0;
 	for (unsigned i = 0; i < 100 && !by[MPIB_RAIL_SUP]; i++)
 		carry(1 << 20, by);
 	assert_int_not_equal(by[MPIB_RAIL_SUP], 0);
 	expect_why(MPIB_SPLIT_ADAPTIVE, UINT32_MAX);
 	engine_conn_set_hint(tx.conn, 7);
-	/* A rail is no longer used, not even by small messages. */
+	/* Now a rail is no longer used, not even by small messages. */
 	for (unsigned i = 0; i < 200; i++) {
 		bool all = i & 1;
 		uint32_t bytes = i & 2 ? 1 << 20 : 64;
@@ -92,7 +93,7 @@ TEST(an_agent_steers_connections_with_a_hint)
 		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
 	}
 	expect_why(MPIB_SPLIT_HINT, 7);
-	/* A share splits large messages, but no small ones. */
+	/* A share splits large messages, but not small ones. */
 	mpib_hint_write(&steering.entries[7], 256);
 	carry(1 << 20, by);
 	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The largest message, 2 GiB - 1, over two real proxies. An HCA, also the
- * software HCA, takes at most 1 GiB as one message.
+ * The largest message, 2 GiB - 1, over two real proxies. An HCA takes at most 1
+ * GiB as one message, and so does the software HCA.
  */
 #include <mpib/abi.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ static bool start_with(const char *sup)
 
 	start_node(&a, 3, sup);
 	start_node(&b, 4, sup);
-	/* Memory for both buffers, and for the staging windows. */
+	/* Both buffers and the staging windows need this memory. */
 	sysinfo(&memory);
 	return (memory.freeram + memory.bufferram) * memory.mem_unit > 3 * ROOM;
 }
@@ -52,7 +52,7 @@ static char *ordinary_memory(struct mpib_client *client,
 	return mem;
 }
 
-/* Fill with numbers from this seed on. */
+/* Fill the memory with numbers that follow from this seed. */
 static void fill(char *mem, uint64_t seed)
 {
 	for (size_t i = 0; i < ROOM; i += sizeof(seed), seed += 0x9e3779b9)
@@ -69,7 +69,7 @@ static void move(const struct ends *e, int tag)
 	e->dst[MPIB_SIZE_MAX] = 0x55;
 	recv = ends_receive(e, tag);
 	send = ends_send(e, MPIB_SIZE_MAX, tag);
-	/* Both ends copy only in mpib_test(). */
+	/* Both ends copy only within mpib_test(). */
 	while (!sent || !received) {
 		if (!sent)
 			assert_int_equal(mpib_test(send, &sent, NULL), 0);

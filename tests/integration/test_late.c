@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request that exceeds client.request_timeout fails its connection at both
- * ends with a message that names it. Other connections continue.
+ * ends. The message at both ends names the request. Other connections continue.
  */
 #include <unistd.h>
 

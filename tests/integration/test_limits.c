@@ -16,7 +16,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* The limits are those of the engines that the test opens. */
+/* The limits belong to the engines that the test opens. */
 static int teardown(void **state)
 {
 	unsetenv("MPIB_SOFT_LIMITS");
@@ -82,8 +82,8 @@ teardown_test(the_smaller_max_msg_sz_of_both_ends_applies)
 {
 	static const char *const limits[] = {
 		"127.25.0.2/max_msg_sz=4096", /* SOUT of the receiver */
-		"127.25.1.2/max_msg_sz=5000", /* SUP */
-		"127.25.0.1/max_msg_sz=4096", /* of the sender */
+		"127.25.1.2/max_msg_sz=5000", /* SUP of the receiver */
+		"127.25.0.1/max_msg_sz=4096", /* SOUT of the sender */
 		"127.25.1.1/max_msg_sz=8192,127.25.0.2/max_msg_sz=16384",
 	};
 
@@ -94,7 +94,7 @@ teardown_test(the_smaller_max_msg_sz_of_both_ends_applies)
 	}
 }
 
-/* One buffer of the group is longer than the limit, one is not. */
+/* One buffer of the group is longer than the limit, and one is not. */
 teardown_test(buffers_of_a_group_are_split_too)
 {
 	const uint32_t len[2] = { 3000, 300000 };
@@ -131,8 +131,8 @@ teardown_test(buffers_of_a_group_are_split_too)
 	}
 }
 
-/* The refused object does not affect the other one. */
-teardown_test(a_region_beyond_max_mr_size_fails_alone)
+/* The refused object does not affect the other object. */
+teardown_test(only_a_region_beyond_max_mr_size_is_refused)
 {
 	const size_t len = 2 * PAIR_MEM;
 	struct mpib_mr_attr attr = { .len = len, .dmabuf_fd = -1 };
@@ -154,7 +154,7 @@ teardown_test(a_region_beyond_max_mr_size_fails_alone)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-teardown_test(a_region_too_many_fails_alone)
+teardown_test(only_a_region_beyond_max_mr_is_refused)
 {
 	char mem[64];
 	const struct mpib_mr_attr attr = { .addr = mem,
@@ -163,7 +163,7 @@ teardown_test(a_region_too_many_fails_alone)
 	bool added[2] = { false };
 	uint32_t mr;
 
-	/* The client's memory, its tables, and one more region. */
+	/* These are the client's memory, its tables, and one more region. */
 	open_limited("max_mr=3", 2, 512);
 	assert_int_equal(mpib_mr_add(pair.node[0].engine_client, &attr, &mr,
 				     pair_set_flag, &added[0]),
@@ -178,7 +178,7 @@ teardown_test(a_region_too_many_fails_alone)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-teardown_test(a_lane_too_many_fails_alone)
+teardown_test(only_a_lane_beyond_max_qp_is_refused)
 {
 	struct mpib_lane *lane;
 	int rc;
@@ -192,7 +192,7 @@ teardown_test(a_lane_too_many_fails_alone)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-teardown_test(a_user_too_many_fails_alone)
+teardown_test(only_a_user_beyond_a_device_limit_is_refused)
 {
 	static const char *const limits[] = { "max_pd=1", "max_srq=1" };
 
@@ -254,11 +254,11 @@ teardown_test(an_unusable_device_is_refused_at_start)
 
 	for (unsigned i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
 		if (start(few[i].limits, why, sizeof(why)) == 0)
-			fail_msg("%s is taken", few[i].limits);
+			fail_msg("%s is accepted", few[i].limits);
 		if (!strstr(why, few[i].says))
 			fail_msg("%s: \"%s\"", few[i].limits, why);
 	}
-	/* A limit below the device's own, which suffices. */
+	/* The limit is below the device's own, but high enough. */
 	assert_int_equal(start("max_msg_sz=4096,max_inline_data=0,max_qp=9,"
 			       "max_mr_size=1048576,max_cqe=4096,max_cq=1",
 			       why, sizeof(why)),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device that is gone, or a rail that failed: objects made before the event
- * arrives, and writes that were still outstanding.
+ * A device is gone, or a rail has failed. The tests check objects that were
+ * made before the event arrives, and writes that were still outstanding.
  */
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void first_device_memory_without_a_device(unsigned rail)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-/* The tenant's first such region makes the QPs for flush reads. */
+/* For the tenant's first such region the QPs for flush reads are made. */
 CASE(device_memory_is_registered_after_a_device_is_gone)
 {
 	first_device_memory_without_a_device(0);
@@ -98,8 +98,8 @@ CASE(a_peer_reports_only_existing_connections)
 	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
 }
 
-/* A write whose completion was lost may still be on its way to a GPU, and
- * could arrive in a reused buffer. */
+/* A write whose completion was lost may still be on its way to a GPU. It could
+ * arrive in a reused buffer. */
 CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 {
 	struct mpib_lane *lane = settled_lane();
@@ -114,8 +114,8 @@ CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 	lane->failover = false;
 }
 
-/* Several send ops whose numbers wrap. */
-CASE(lost_bytes_go_over_the_other_rail)
+/* There are several send ops, and their numbers wrap. */
+CASE(lost_bytes_are_sent_over_the_other_rail)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 	struct mpib_lane *lane = settled_lane();
@@ -228,7 +228,7 @@ CASE(a_lane_whose_peer_never_stops_the_rail_breaks)
 	lane->failover = false;
 }
 
-/* A bitmap with slots that the sender cannot have sent yet. */
+/* The bitmap has slots that the sender cannot have sent yet. */
 CASE(a_bitmap_of_unsent_slots_breaks_the_lane)
 {
 	struct mpib_lane *lane = settled_lane();

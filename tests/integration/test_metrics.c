@@ -22,7 +22,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Read everything up to the hang-up. */
+/* Read everything until the hang-up. */
 static char *drain(int fd)
 {
 	char *text = NULL;

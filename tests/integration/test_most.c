@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Use up what a client may have of a real proxy: connections, requests,
- * regions, listeners. One more is refused with a helpful message and without
- * other effects, another client's checked messages continue, and a released
- * object is available again. test_quota.c and test_runout.c test configured
- * quotas and limits, unit/test_broker_full the tables of the broker.
+ * A client uses all that a real proxy allows: connections, requests, regions,
+ * listeners. One more is refused with a helpful message and without other
+ * effects. Another client's checked messages continue. A released object is
+ * available again. test_quota.c and test_runout.c test configured quotas and
+ * limits. unit/test_broker_full tests the tables of the broker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include "mover.h"
 #include "test.h"
 
-#define SENDS 280 /* without a receive */
-#define LISTENERS 65536 /* less a few that are for root */
+#define SENDS 280 /* sends without a receive */
+#define LISTENERS 65536 /* a few of these are reserved for root */
 
 static struct node node;
 static struct mpib_client *client;
@@ -40,13 +40,13 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Another client's messages arrive. */
+/* Check that another client's messages still arrive. */
 static void others_go_on(void)
 {
 	mover_must(mover_move(&other, 3));
 }
 
-TEST(connections_of_a_client)
+TEST(a_connection_beyond_a_clients_maximum_is_refused)
 {
 	static struct mpib_conn *conn[MPIB_CONNS_MAX], *more;
 	struct mpib_listener *l;
@@ -64,7 +64,7 @@ TEST(connections_of_a_client)
 	}
 	others_go_on();
 	mpib_close(conn[500]);
-	/* Its place is free when the proxy has seen the close. */
+	/* The place is free when the proxy has seen the close. */
 	while (mpib_accept(l, &conn[500]) == -EMFILE)
 		others_go_on();
 	assert_int_equal(mpib_accept(l, &more), -EMFILE);
@@ -74,7 +74,7 @@ TEST(connections_of_a_client)
 	others_go_on();
 }
 
-static int *words; /* in the region of the client */
+static int *words; /* lies in the region of the client */
 static struct mpib_region *of_words;
 
 static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
@@ -100,8 +100,8 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 	return r;
 }
 
-/* One more returns no request and no error. */
-TEST(requests_of_a_connection)
+/* A further call returns no request and no error. */
+TEST(a_request_beyond_a_connections_maximum_is_refused)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[SENDS + 1];
 	struct ends e = { .from = client, .to = client };
@@ -121,7 +121,8 @@ TEST(requests_of_a_connection)
 		assert_non_null(in[i]);
 	}
 	assert_null(receive(rx, &to[0], 99));
-	/* No receive matches these, and there is still room for other sends. */
+	/* No receive matches these sends, but there is still room for
+	 * others. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);
@@ -152,13 +153,13 @@ TEST(requests_of_a_connection)
 	mpib_mem_free(client, words);
 }
 
-TEST(listeners_of_a_proxy)
+TEST(a_listener_beyond_a_proxys_maximum_is_refused)
 {
 	static struct mpib_listener *l[LISTENERS], *more;
 	struct mpib_handle h;
 	struct mover late;
 	const unsigned of_root = geteuid() ? LISTENERS / 32 : 0;
-	unsigned n = 1; /* the other client's */
+	unsigned n = 1; /* one belongs to the other client */
 
 	while (n < LISTENERS - of_root) {
 		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
@@ -174,7 +175,7 @@ TEST(listeners_of_a_proxy)
 	assert_int_equal(mover_open(&late, node.dir, node.dir, 65536, false, 4),
 			 0);
 	mover_close(&late);
-	/* Detaching releases the rest immediately. */
+	/* Detaching releases the others immediately. */
 }
 
 struct test_group test_group = { start, stop };

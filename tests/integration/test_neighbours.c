@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that uses its keys with any address reaches no connection of another
- * peer. Lanes of one tenant stand for its peers. The connections of one lane
- * move checked messages from node 0 to node 1. On each other lane a node is
- * hostile: node 1 as a receiver writes CTS, node 0 as a sender writes bytes, to
- * addresses around those that it may write to. The engine does not know the
- * cluster's key, so this holds with and without it.
+ * A peer that uses its keys with any address can reach no connection of another
+ * peer. Each lane of one tenant plays a peer. The connections of one lane move
+ * checked messages from node 0 to node 1. On each other lane one node is
+ * hostile. As a receiver, node 1 writes CTS around the addresses that it may
+ * write to. As a sender, node 0 writes bytes around them. The engine does not
+ * know the cluster's key, so the result is the same with and without a key.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -14,20 +14,21 @@
 #include "engine_pair.h"
 #include "test.h"
 
-#define HONEST 8u /* connections */
+#define HONEST 8u /* number of honest connections */
 #define HOSTILE 100u /* index of the hostile peer among the clients */
-#define FAR (64 << 10) /* bytes before and after the tables that are attacked */
+#define FAR (64 << 10) /* bytes before and after the attacked tables */
 #define LEN 3000u
 
 #define TABLES 16384 /* maximum bytes of a connection's tables */
-#define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts)) /* per write */
+/* bytes per write */
+#define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts))
 
 static struct pair honest;
 static struct pair_end tx[HONEST], rx[HONEST];
 static uint32_t hostiles;
 static char before[2 * HONEST][TABLES], after[2 * HONEST][TABLES];
 
-/* 32 CTS are 2 KiB. */
+/* A write of 32 CTS has 2 KiB. */
 static void write_cts_at(struct pair *peer, uint32_t index, int off)
 {
 	struct pair_node *n = &peer->node[1];
@@ -47,12 +48,12 @@ static void write_cts_at(struct pair *peer, uint32_t index, int off)
 }
 
 struct key {
-	uint64_t addr; /* as announced */
+	uint64_t addr; /* address that was announced */
 	uint32_t rkey[MPIB_RAILS];
 };
 
-/* Write STEP bytes with one key to the address of the other plus off. Key 0
- * is for the receiver's tables, key 1 for a region of which the receive
+/* Write STEP bytes with one key to the address of the other peer plus off. Key
+ * 0 is for the receiver's tables. Key 1 is for a region of which the receive
  * names a part. */
 static void write_at(struct pair *peer, uint32_t index, uint32_t region,
 		     unsigned at, unsigned by, int off)
@@ -104,7 +105,7 @@ static void copy_tables(char (*copy)[TABLES], const struct pair_end *end)
 	}
 }
 
-/* Make the next hostile connection, with its own lane: an access that the
+/* Make the next hostile connection, with its own lane, since an access that the
  * key does not allow ends the lane. */
 static uint32_t hostile_lane(struct pair *peer)
 {
@@ -124,7 +125,7 @@ static void assert_honest_go_on(void)
 			      hostiles + i);
 }
 
-pair_test(a_receiver_reaches_no_connection_of_another_peer)
+pair_test(a_receiver_cannot_write_to_another_peers_connection)
 {
 	struct pair peer;
 
@@ -136,7 +137,7 @@ pair_test(a_receiver_reaches_no_connection_of_another_peer)
 	assert_true(honest.node[1].lanes_broken > 0);
 }
 
-pair_test(a_sender_reaches_no_connection_of_another_peer)
+pair_test(a_sender_cannot_write_to_another_peers_connection)
 {
 	char *mem = mmap(NULL, 3 * FAR, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -195,7 +196,7 @@ static void keys_differ(const struct engine_conn *one,
 }
 
 /* This holds for the tables of both ends. */
-pair_test(a_key_gives_access_to_one_lanes_tables)
+pair_test(a_key_gives_access_to_the_tables_of_one_lane)
 {
 	struct pair peer, user;
 

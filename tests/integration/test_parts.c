@@ -15,7 +15,7 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-/* Push bytes from..to of request d, in parts of cut bytes. */
+/* Push bytes `from` to `to` of request d, in parts of `cut` bytes. */
 static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
 {
@@ -28,7 +28,7 @@ static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 	}
 }
 
-/* Post request 9 of total bytes at off. */
+/* Post request 9 of `total` bytes at `off`. */
 static struct mpib_desc request_of(enum mpib_op op, uint32_t gen, uint32_t mr,
 				   uint64_t off, uint32_t total)
 {
@@ -47,7 +47,7 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 	push_some(e, request_of(op, gen, mr, off, total), cut, 0, total);
 }
 
-/* The ends have different parts, and the message is shorter than the posted
+/* The two ends have different parts, and the message is shorter than the posted
  * parts. */
 pair_test(parts_of_send_and_receive_may_differ)
 {
@@ -83,9 +83,9 @@ pair_test(parts_of_send_and_receive_may_differ)
 	}
 }
 
-/* The slot's send ops wait for one end-to-end ack, which comes only after
- * all of them were posted. The sender has the whole message, so its client
- * does not wait. */
+/* The slot's send ops wait for one end-to-end ack. It comes only after all of
+ * them were posted. The sender has the whole message, so its client does not
+ * wait. */
 pair_test(a_slot_may_have_more_parts_than_send_ops)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
@@ -114,7 +114,7 @@ pair_test(a_slot_may_have_more_parts_than_send_ops)
 	}
 }
 
-/* The sender posts the message in parts, of which some have no IMM. */
+/* The sender posts the message in parts, and some parts have no IMM. */
 pair_test(a_receive_reports_the_bytes_of_each_rail)
 {
 	const uint32_t total = 65536;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The share of a rail's CQ that a user may reserve (rail/budget.h): some users
+ * The share of a rail's CQ that a user may reserve (rail/budget.h). Some users
  * take all that they can, and others still work.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@ static void open_pair(void)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-/* Return the budget of SUP, where a lane has four QPs. */
+/* Return the budget of SUP, on which a lane has four QPs. */
 static const struct mpib_budget *budget(void)
 {
 	return &pair.node[0].engine->shard[0].rail[MPIB_RAIL_SUP].budget;
@@ -39,9 +39,9 @@ static struct greedy {
 	unsigned lanes;
 } greedy[USERS];
 
-/* Create lanes until one is refused: the user's own, or those that peers open
- * for it if want is set. Reserve receives first, as a user's connecting
- * processes do. Returns the error. */
+/* Create lanes until one is refused. They are the user's own or, if want is
+ * set, lanes that peers open for the user. Reserve receives before that, as a
+ * user's connecting processes do. Return the error. */
 static int take_all_for(struct greedy *g, uid_t uid,
 			const struct mpib_lane_info *want)
 {
@@ -78,7 +78,7 @@ static void give_all_back(struct greedy *g)
 	g->tenant = NULL;
 }
 
-/* Another user still gets a lane. */
+/* Check that another user still gets a lane. */
 static void assert_served(uid_t uid)
 {
 	struct mpib_tenant *t;
@@ -93,8 +93,9 @@ static void assert_served(uid_t uid)
 	pair_turns(&pair, 4);
 }
 
-/* ThreadSanitizer makes mappings for each of 49,152 queues and aborts at
- * vm.max_map_count. With one thread it would find nothing here. */
+/* ThreadSanitizer makes mappings for each of 49,152 queues and aborts when
+ * vm.max_map_count is reached. It would find nothing here, since there is only
+ * one thread. */
 static void skip_under_tsan(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -102,7 +103,7 @@ static void skip_under_tsan(void)
 #endif
 }
 
-/* With four QPs per lane on SUP, two users once filled its CQ. */
+/* With four QPs per lane on SUP, two users used to fill its CQ. */
 pair_test(two_users_leave_half_of_the_cqes)
 {
 	const uint32_t most = 65536 / 4 * 3;
@@ -121,7 +122,7 @@ pair_test(two_users_leave_half_of_the_cqes)
 	assert_served(0);
 	for (unsigned u = 2; u < USERS; u++)
 		assert_true(take_all(&greedy[u], 1001 + u) < 0);
-	/* Root has a part of its own. */
+	/* Root has its own part. */
 	assert_served(0);
 	give_all_back(&greedy[0]);
 	pair_turns(&pair, 4);
@@ -145,7 +146,7 @@ pair_test(lanes_opened_by_peers_leave_room_for_the_users_own)
 	pair_turns(&pair, 4);
 }
 
-/* A set quota.lanes also sets how many QPs a user may have. */
+/* quota.lanes, if set, also determines how many QPs a user may have. */
 pair_test(quota_lanes_reserves_the_cqes_of_its_lanes)
 {
 	struct mpib_engine_config cfg;

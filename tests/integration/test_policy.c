@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/mode.h between two nodes on software rails: the exact bytes that
+ * engine/split/mode.h between two nodes on software rails: exactly which bytes
  * each mode puts on each rail.
  */
 #include <errno.h>
@@ -63,8 +63,8 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 	mpib_snapshot_free(b);
 }
 
-/* The table of the agent's contract, and its rules in words. */
-pair_test(a_hint_is_followed_to_the_byte)
+/* These are the table of the agent's contract, and its rules in words. */
+pair_test(a_hint_is_followed_exactly)
 {
 	static const struct {
 		uint32_t sup_bw, len, sup;
@@ -92,7 +92,7 @@ pair_test(a_hint_is_followed_to_the_byte)
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
 				 row[i].len > row[i].sup);
-		/* One WR and one completion per active rail. */
+		/* There is one WR and one completion per active rail. */
 		assert_int_equal(b->rail[1].cqes - a->rail[1].cqes,
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].cqes - a->rail[0].cqes,
@@ -117,13 +117,13 @@ pair_test(without_a_hint_slot_all_bytes_use_sout)
 		transfer(MIB);
 		expect_moved(there ? 0 : MIB, there ? MIB : 0);
 	}
-	/* The agent is gone. */
+	/* The agent is gone now. */
 	engine_conn_set_hint(tx.conn, UINT32_MAX);
 	transfer(MIB);
 	expect_moved(MIB, 0);
 }
 
-pair_test(a_writer_that_died_writing_leaves_the_last_hint)
+pair_test(after_a_writer_died_the_last_complete_hint_applies)
 {
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
@@ -134,13 +134,13 @@ pair_test(a_writer_that_died_writing_leaves_the_last_hint)
 	hints.first.entries[SLOT].sup_bw = 1024;
 	transfer(MIB);
 	expect_moved(786432, 262144);
-	/* The next writer's hint is read again. */
+	/* The hint of the next writer is read again. */
 	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	transfer(MIB);
 	expect_moved(524288, 524288);
 }
 
-/* The client feeds a message part by part; the hint changes in between. */
+/* The client posts a message part by part, and the hint changes in between. */
 pair_test(the_hint_is_read_once_per_message)
 {
 	struct mpib_desc d = {
@@ -170,7 +170,7 @@ pair_test(the_hint_is_read_once_per_message)
 	expect_moved(0, MIB);
 }
 
-pair_test(small_messages_to_another_island_skip_sup)
+pair_test(small_messages_to_another_island_do_not_use_sup)
 {
 	for (unsigned p = MPIB_PATH_INTRA; p <= MPIB_PATH_INTER; p++) {
 		bool far = p == MPIB_PATH_INTER;
@@ -186,7 +186,7 @@ pair_test(small_messages_to_another_island_skip_sup)
 	}
 }
 
-/* Payload, empty messages and CTS use one rail. */
+/* Payload, empty messages and CTS all use one rail. */
 pair_test(isolation_uses_only_sup_within_an_island)
 {
 	struct mpib_snapshot *a, *b;
@@ -234,7 +234,7 @@ pair_test(isolation_makes_no_sup_qps_to_another_island)
 	mpib_snapshot_free(b);
 }
 
-pair_test(ends_with_different_views_make_no_lane)
+pair_test(ends_with_different_modes_or_paths_make_no_lane)
 {
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
@@ -254,7 +254,7 @@ pair_test(ends_with_different_views_make_no_lane)
 		"adaptive, intra-island");
 	pair_close(&pair);
 
-	/* Where SUP is used anyway, each end splits as it likes. */
+	/* If SUP is used in any case, each end splits as it likes. */
 	open_mode(MPIB_MODE_STATIC, MPIB_PATH_INTRA);
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;
@@ -333,7 +333,7 @@ pair_test(an_unusable_rail_is_reported_in_every_mode)
 	}
 }
 
-pair_test(no_reported_time_precedes_the_connection)
+pair_test(no_reported_time_is_before_the_connection)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's profiler callback, played by the test: one event with start and stop
- * for each QP that a request used, with its bytes and times. Without a profiler
- * there is no event.
+ * The test plays NCCL's profiler callback. Each QP that a request used causes
+ * one event with start and stop, its bytes and times. Without a profiler there
+ * is no event.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,16 +26,17 @@ static void *ctx, *listen_comm, *send_comm, *recv_comm, *send_mh, *recv_mh;
 static char *from, *to;
 
 static struct seen {
-	bool taken; /* a profiler is loaded */
+	bool taken; /* whether a profiler is loaded */
 	unsigned starts, stops, wrong, undone;
-	uint64_t bytes; /* of the events of the requested phandle */
+	uint64_t bytes; /* bytes of the events of the requested phandle */
 	unsigned of_send, of_recv, of_each[3];
-	uint64_t of_each_send[3]; /* bytes */
+	uint64_t of_each_send[3]; /* bytes of each send */
 	int qp[16];
-	struct mpib_profiled last[2]; /* a receive's, a send's */
+	/* the last event of a receive, and of a send */
+	struct mpib_profiled last[2];
 } seen;
 
-/* Only their addresses matter. */
+/* Only the addresses of these matter. */
 static int send_ph, recv_ph, each_ph[3], each_send_ph[3];
 
 static bool is_send(const int *ph)
@@ -185,8 +186,8 @@ static void finish(void *req)
 		assert_int_equal(net->test(req, &done, NULL), NCCL_SUCCESS);
 }
 
-/* Post a receive of n buffers with tags from 0, each in its own part of the
- * memory. */
+/* Post a receive of n buffers with tags from 0. Each buffer has its own part of
+ * the memory. */
 static void *begin_recv(int n, void **phandles)
 {
 	void *req = NULL, *addr[8], *mh[8];
@@ -227,7 +228,7 @@ static void move(size_t size)
 
 #define CASE(name) TEST_OF(name, open_comms, close_comms)
 
-CASE(each_qp_of_a_request_is_an_event)
+CASE(each_qp_of_a_request_causes_one_event)
 {
 	seen.taken = true;
 	memset(from, 1, MIB);
@@ -241,7 +242,7 @@ CASE(each_qp_of_a_request_is_an_event)
 		assert_true(seen.qp[i] > 0);
 }
 
-CASE(every_request_is_reported_once_a_profiler_exists)
+CASE(after_a_profiler_is_found_every_request_is_reported)
 {
 	seen.taken = true;
 	for (unsigned i = 0; i < 50; i++) {
@@ -254,7 +255,7 @@ CASE(every_request_is_reported_once_a_profiler_exists)
 	assert_int_equal(seen.stops, seen.starts);
 }
 
-/* Test an incomplete request, as NCCL does thousands of times. */
+/* Test an incomplete request many times, as NCCL does. */
 static void wait_in_vain(unsigned tests)
 {
 	void *ph = &recv_ph, *rreq = begin_recv(1, &ph), *sreq;
@@ -268,12 +269,12 @@ static void wait_in_vain(unsigned tests)
 	finish(sreq);
 }
 
-CASE(without_a_profiler_the_plugin_asks_rarely)
+CASE(without_a_profiler_the_plugin_rarely_calls_back)
 {
 	unsigned asked;
 
 	move(64);
-	/* One rail of the first request, at either end. */
+	/* This is one rail of the first request, at either end. */
 	asked = seen.starts;
 	assert_true(asked >= 1 && asked <= 2);
 	assert_int_equal(seen.stops, 0);
@@ -295,8 +296,8 @@ static bool in_order(uint64_t first, uint64_t then)
 	return first && then && first < then + 64;
 }
 
-/* Requests of a connection complete in order: when the second completes so
- * has the first, which the plugin has not tested yet. */
+/* Requests of a connection complete in order. So when the second completes, the
+ * first has completed, although the plugin has not tested it yet. */
 CASE(event_times_come_from_the_proxy)
 {
 	const struct mpib_profiled *recv = &seen.last[0];
@@ -325,7 +326,7 @@ CASE(event_times_come_from_the_proxy)
 	assert_true(in_order(recv->posted_ns, recv->done_ns));
 	assert_true(in_order(send->posted_ns, recv->done_ns));
 	assert_true(in_order(recv->done_ns, recv->over_ns));
-	/* A profiler that records its own times gets later ones. */
+	/* A profiler that takes its own times gets later ones. */
 	assert_true(in_order(send->over_ns, then));
 	assert_true(in_order(recv->over_ns, then));
 	assert_true(in_order(then, recv->seen_ns));

@@ -21,7 +21,7 @@ static void assert_one_line(const char *text)
 		fail_msg("not one line: \"%s\"", text);
 }
 
-TEST(the_ready_line_names_sockets_and_rails)
+TEST(the_ready_line_has_the_sockets_and_rails)
 {
 	struct node n;
 	char want[1024];
@@ -48,8 +48,8 @@ TEST(a_proxy_stops_while_clients_are_connected)
 	close(b);
 }
 
-/* The kernel enlarges the table within accept() or recvmsg(). In a process
- * with threads that blocks for an RCU grace period. */
+/* Otherwise the kernel enlarges the table within accept() or recvmsg(). In a
+ * process with threads, this blocks for an RCU grace period. */
 TEST(the_descriptor_table_has_its_full_size_from_the_start)
 {
 	char path[64], line[256];
@@ -91,7 +91,7 @@ TEST(a_second_proxy_is_refused_with_the_pid_of_the_first)
 	node_stop(&n);
 }
 
-TEST(an_address_in_use_is_named)
+TEST(the_error_names_an_address_in_use)
 {
 	struct node n;
 	struct run r;
@@ -109,7 +109,7 @@ TEST(an_address_in_use_is_named)
 	node_stop(&n);
 }
 
-TEST(files_of_a_killed_proxy_do_not_stop_the_next)
+TEST(files_of_a_killed_proxy_do_not_prevent_the_next_start)
 {
 	struct node n;
 
@@ -119,7 +119,7 @@ TEST(files_of_a_killed_proxy_do_not_stop_the_next)
 	node_stop(&n);
 }
 
-TEST(a_missing_rail_is_named)
+TEST(the_error_names_a_missing_rail)
 {
 	struct run r;
 
@@ -132,7 +132,7 @@ TEST(a_missing_rail_is_named)
 	run_dir_remove("/tmp/mpib-no-rail");
 }
 
-TEST(a_daemon_returns_when_it_is_ready)
+TEST(the_daemon_command_returns_when_the_proxy_is_ready)
 {
 	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], file[80], sout[32];
 	struct run r;
@@ -148,7 +148,7 @@ TEST(a_daemon_returns_when_it_is_ready)
 	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
 	run_wait(&r, (const char *[]){ "mpibctl", "-s", dir, "info", NULL });
 	assert_int_equal(r.status, 0);
-	/* Its error is printed, too. */
+	/* The child's error is printed, too. */
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--run-dir", dir, "--sout", sout,
 				       "--daemon", NULL });

@@ -17,7 +17,7 @@
 #include "talk.h"
 #include "test.h"
 
-TALK_TEST(another_version_is_refused_with_both_versions)
+TALK_TEST(the_refusal_of_another_version_names_both_versions)
 {
 	static const unsigned other[] = { MPIB_ABI_VERSION - 1,
 					  MPIB_ABI_VERSION + 1, 77 };
@@ -61,7 +61,7 @@ TALK_TEST(a_hello_of_another_size_is_refused_with_a_reason)
 	close(sock);
 }
 
-TALK_TEST(the_welcome_brings_sealed_segments_and_the_process)
+TALK_TEST(the_welcome_has_sealed_segments_and_a_pidfd)
 {
 	struct mpib_message m;
 	const struct mpib_ctl_welcome *w = (const void *)m.bytes;
@@ -79,12 +79,12 @@ TALK_TEST(the_welcome_brings_sealed_segments_and_the_process)
 		assert_true(seals & F_SEAL_SHRINK);
 		assert_true(seals & F_SEAL_SEAL);
 	}
-	/* A client writes its submissions and nothing else. */
+	/* A client can write only its submissions. */
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[0], 0),
 			 MAP_FAILED);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
 			 MAP_FAILED);
-	/* The pidfd of the proxy's process, which is alive. */
+	/* This is the pidfd of the proxy's process, which is alive. */
 	alive.fd = m.fd[MPIB_WELCOME_PIDFD];
 	assert_int_equal(poll(&alive, 1, 0), 0);
 	mpib_message_close_fds(&m);
@@ -105,9 +105,9 @@ static int doorbell_of(int sock)
 	return bell;
 }
 
-/* A client cannot affect another client's doorbell: neither its mode, nor by
- * emptying it, which would take the other's wake-up. */
-TALK_TEST(each_client_has_a_doorbell_of_its_own)
+/* A client can neither change the mode of another client's doorbell nor empty
+ * it, which would suppress the other client's wake-up. */
+TALK_TEST(each_client_has_its_own_doorbell)
 {
 	int a = talk_dial(), b = talk_dial();
 	int bell_a = doorbell_of(a), bell_b = doorbell_of(b);
@@ -198,7 +198,7 @@ TALK_TEST(a_malformed_message_ends_the_client)
 	}
 }
 
-TALK_TEST(unknown_and_misshapen_requests_are_refused)
+TALK_TEST(unknown_and_malformed_requests_are_refused)
 {
 	struct mpib_ctl_id id = { .h = { .len = sizeof(id), .id = 9 } };
 	static const struct {
@@ -208,14 +208,15 @@ TALK_TEST(unknown_and_misshapen_requests_are_refused)
 		{ 0, -ENOSYS },
 		{ MPIB_CTL_LOST, -ENOSYS },
 		{ UINT32_MAX, -ENOSYS },
-		{ MPIB_CTL_POOL, -EINVAL }, /* same length, size 0 */
+		/* a message of this length, with size 0 */
+		{ MPIB_CTL_POOL, -EINVAL },
 		{ MPIB_CTL_REG_FD, -EBADMSG },
 		{ MPIB_CTL_DEREG, -ENOENT },
-		{ MPIB_CTL_LISTEN, 0 }, /* same length */
+		{ MPIB_CTL_LISTEN, 0 }, /* a message of this length */
 		{ MPIB_CTL_RESUME, -EBADMSG },
 		{ MPIB_CTL_CLOSE_LISTEN, -ENOENT },
 		{ MPIB_CTL_CONNECT, -EBADMSG },
-		{ MPIB_CTL_ACCEPT, -ENOENT }, /* same length */
+		{ MPIB_CTL_ACCEPT, -ENOENT }, /* a message of this length */
 		{ MPIB_CTL_CLOSE, -ENOENT },
 	};
 	int sock = talk_attach();
@@ -283,7 +284,7 @@ TALK_TEST(a_client_that_reads_no_answers_is_dropped)
 
 	while (sent < 1000000 && send(sock, &h, sizeof(h), MSG_NOSIGNAL) > 0)
 		sent++;
-	/* The proxy hung up, and never waited for the test. */
+	/* The proxy hung up without waiting for the test. */
 	assert_true(sent < 1000000);
 	close(sock);
 }

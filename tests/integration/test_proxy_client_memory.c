@@ -128,7 +128,7 @@ TALK_TEST(a_client_cannot_use_the_region_of_another)
 	close(b);
 }
 
-TALK_TEST(memory_has_a_limit)
+TALK_TEST(registered_memory_is_limited)
 {
 	uint32_t mr = 0;
 	int sock = talk_attach();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas of a real proxy: a request beyond one is refused with its name,
- * released objects are available again, and another user is not affected.
+ * Quotas of a real proxy. A request beyond one is refused with the quota's
+ * name, released objects are available again, and another user is not affected.
  */
 #include <errno.h>
 #include <grp.h>
@@ -62,7 +62,7 @@ static void as_nobody(int (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Attach, listen, allocate: do everything that the other user was refused. */
+/* Attach, listen and allocate. The other user was refused each of these. */
 static int use_a_little_of_all(void)
 {
 	struct mpib_listener *l;
@@ -100,7 +100,7 @@ static void attach_two_at_most(struct mpib_client *c[2])
 
 #define CASE(name) TEST_OF(name, NULL, stop)
 
-CASE(clients_of_a_user_are_bounded)
+CASE(the_number_of_a_users_clients_is_limited)
 {
 	struct mpib_client *c[2];
 
@@ -113,7 +113,7 @@ CASE(clients_of_a_user_are_bounded)
 	mpib_detach(c[1]);
 }
 
-CASE(a_user_has_a_quarter_of_limit_clients)
+CASE(a_user_gets_at_most_a_quarter_of_limit_clients)
 {
 	struct mpib_client *c[2];
 
@@ -123,7 +123,7 @@ CASE(a_user_has_a_quarter_of_limit_clients)
 	mpib_detach(c[1]);
 }
 
-CASE(staging_memory_of_a_user_is_bounded)
+CASE(the_staging_memory_of_a_user_is_limited)
 {
 	struct mpib_client *a, *b;
 	void *p;
@@ -133,7 +133,7 @@ CASE(staging_memory_of_a_user_is_bounded)
 	b = attached();
 	p = mpib_mem_alloc(a, 2 << 20);
 	assert_non_null(p);
-	/* Another process of the same user. */
+	/* This is another process of the same user. */
 	assert_null(mpib_mem_alloc(b, 2 << 20));
 	assert_int_equal(errno, EDQUOT);
 	assert_in(mpib_strerror(), "quota.pool = 3145728");
@@ -143,9 +143,9 @@ CASE(staging_memory_of_a_user_is_bounded)
 	mpib_detach(b);
 }
 
-/* Messages beyond the quota are refused, and a client that does not stop is
- * dropped. */
-CASE(control_messages_of_a_user_are_bounded)
+/* Messages beyond the quota are refused. A client that does not stop is
+ * disconnected. */
+CASE(the_control_messages_of_a_user_are_limited)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
@@ -185,7 +185,7 @@ CASE(control_messages_of_a_user_are_bounded)
 	node_until_usage(&node, "attached", 0);
 }
 
-/* Send a request. Returns the status of the answer, which is in m. */
+/* Send a request. Return the status of the answer, which is then in m. */
 static int32_t asked(int sock, const struct mpib_ctl_header *h,
 		     struct mpib_message *m)
 {
@@ -227,7 +227,7 @@ CASE(closing_is_not_limited_by_the_message_quota)
 	node_until_usage(&node, "attached", 0);
 }
 
-CASE(another_user_has_quotas_of_its_own)
+CASE(another_user_has_its_own_quotas)
 {
 	struct mpib_client *a;
 	struct mpib_listener *l;

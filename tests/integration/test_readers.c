@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 1,000 readers of the stats socket that never read: messages move as before,
- * the proxy's memory is bounded, and one more reader is refused with a reason.
+ * 1,000 readers of the stats socket never read. Messages move as before, the
+ * proxy's memory is bounded, and one more reader is refused with a reason.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -17,10 +17,12 @@
 
 #define SIZE 4096
 #define MESSAGES 500
-/* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */
+/* reader.c lets answers of 16 MiB wait. The rest is reserved for the
+ * allocator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define READERS 250u /* a sanitizer takes ten times as long */
-#define GROWTH_MAX_KIB (1024 * 1024) /* most of it is the sanitizer's own */
+/* most of this memory belongs to the sanitizer */
+#define GROWTH_MAX_KIB (1024 * 1024)
 #define IDLE_MAX_KIB GROWTH_MAX_KIB
 #else
 #define READERS 1000u
@@ -45,7 +47,7 @@ static int setup(void **state)
 	}
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	/* A user may have a quarter of limit.readers. */
+	/* A user may use a quarter of limit.readers. */
 	snprintf(readers, sizeof(readers), "%u", 4 * READERS);
 	node_start(&node, 7, "--limit-readers", readers, NULL);
 	ends_open(&ends, &node, &node, SIZE);
@@ -74,7 +76,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Printed, not asserted: the machine may be busy. */
+/* The times are printed but not asserted, since the machine may be busy. */
 static void move_many(const char *when)
 {
 	static double us[MESSAGES];
@@ -127,7 +129,7 @@ TEST(a_thousand_idle_readers_cost_little)
 	assert_true(rss_kib() - before < IDLE_MAX_KIB);
 }
 
-TEST(a_reader_too_many_is_refused_with_a_reason)
+TEST(one_reader_too_many_is_refused_with_a_reason)
 {
 	char line[256];
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -139,7 +141,7 @@ TEST(a_reader_too_many_is_refused_with_a_reason)
 	close(fd);
 }
 
-/* Send as many commands as the proxy takes without a read. */
+/* Send as many commands as the proxy accepts, without reading. */
 static void ask_all(void)
 {
 	static const char ask[] = "config\n";
@@ -175,8 +177,8 @@ TEST(readers_that_never_read_are_dropped)
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* There may be no room before the proxy's timeout of 5 s, or later
-	 * on a busy machine. */
+	/* The proxy may have no room before its timeout of 5 s, or later on a
+	 * busy machine. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib_reg_fd() of the client library: memory behind a descriptor. A sealed
- * memfd stands for a dma-buf.
+ * memfd replaces a dma-buf.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -14,8 +14,7 @@
 
 static struct node node;
 
-/* A client, and the test's own mapping of the memory that the client
- * registered. */
+/* A client, with the test's own mapping of the memory that it registered. */
 struct end {
 	struct mpib_client *client;
 	struct mpib_region *region;
@@ -65,7 +64,8 @@ TEST(memory_at_an_odd_offset_is_transferred)
 	char *into;
 	int fd;
 
-	/* Not the memory of a's region, so a new region is made for it. */
+	/* This is not the memory of a's region, so a new region is made for
+	 * it. */
 	fd = buffer_make("d-odd");
 	into = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);
@@ -127,7 +127,7 @@ TEST(an_empty_region_is_refused)
 	int fd = buffer_make("d-none");
 
 	give_buffer(&a, "d-some");
-	/* Also if the memory around it is registered. */
+	/* It is also refused if the memory around it is registered. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, 0, 0, fd,
 				     MPIB_REG_DMABUF, &none),
 			 -EINVAL);
@@ -137,8 +137,8 @@ TEST(an_empty_region_is_refused)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
-/* Two memfds may be mapped at one address, one after the other. */
-TEST(a_memfd_is_known_by_its_file_and_offset)
+/* Two memfds may be mapped at the same address, one after the other. */
+TEST(a_memfd_is_identified_by_its_file_and_offset)
 {
 	struct mpib_region *first, *second, *same, *behind;
 	struct end a = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of two send ops loses its rail, and the rail returns between the
- * two replays. The second replay, which has the IMM of both, would use that
- * rail. But the first has not arrived yet, and no order exists between the
- * rails.
+ * A message of two send ops loses its rail. The rail returns between the two
+ * replays. The second replay has the IMM for both, and would use that rail. But
+ * the first replay has not arrived yet, and messages on different rails have no
+ * order.
  */
 #include <errno.h>
 
@@ -66,7 +66,7 @@ static void open_pair(enum mpib_completion_at completion)
 	pair_turns(&pair, 1000);
 }
 
-/* Both halves are posted to SOUT, which carries nothing. */
+/* Post both halves to SOUT, which carries no data. */
 static void post_to_a_black_hole(void)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
@@ -85,8 +85,8 @@ static bool is_open(unsigned rail)
 	       pair.node[1].lane->open >> rail & 1;
 }
 
-/* SOUT fails, and returns after the first half was posted to SUP. A rate
- * limit of the connection delays the second half. */
+/* Let SOUT fail, and let it return after the first half was posted to SUP. The
+ * connection has a rate limit, which delays the second half. */
 static void replay_the_first_half(void)
 {
 	const struct mpib_lane_rail *sout =
@@ -141,8 +141,8 @@ pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
 	arrives_whole();
 }
 
-/* The client reuses the bytes of the first half for the second. The device
- * that acknowledged the first half dies before it has written it. */
+/* The client reuses the memory of the first half for the second. The device
+ * that acknowledged the first half fails before it has written it. */
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {
@@ -195,7 +195,7 @@ pair_test(released_bytes_before_an_imm_in_flight_break_the_lane)
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
-/* The rank, which can resume, posts the whole message again. */
+/* The rank can resume, so it posts the whole message again. */
 pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -209,7 +209,7 @@ pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 	assert_non_null(strstr(pair.node[0].why, "died with data"));
 }
 
-/* A failed port loses no acknowledged bytes. */
+/* If only the port failed, no acknowledged bytes are lost. */
 pair_test(released_bytes_survive_a_port_that_is_down)
 {
 	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };

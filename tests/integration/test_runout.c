@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exhausted resources, at either end of the control socket. With any value of a
- * limit a client that uses everything either works or is refused with a reason,
- * an older connection continues, and after the limit is raised the same
+ * Resources run out at either end of the control socket. For any value of a
+ * limit, a client that uses everything either works or is refused with a
+ * reason. An older connection continues. After the limit is raised, the same
  * processes work again.
  *
- * MPIB_TEST_SWEEP=1 tries each value with a new proxy; otherwise some values
+ * MPIB_TEST_SWEEP=1 tries each value with a new proxy. Otherwise some values
  * are tried with one proxy. MPIB_TEST_TALK=1 prints the errors.
  */
 #include <dirent.h>
@@ -34,8 +34,9 @@
 
 static struct node node;
 static struct outcome
-	*seen; /* shared with children: two at a limit, two after */
-static struct user before; /* a user that attached before the limit */
+	/* shared with children: two outcomes at a limit, two afterwards */
+	*seen;
+static struct user before; /* a user who attached before the limit was set */
 static bool sweep;
 
 static void start_node(const char *window, const char *part)
@@ -73,7 +74,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* An old client uses more, a new client attaches, and an old connection
+/* The old client uses more, a new client attaches, and an old connection
  * continues. */
 static void use_all(struct user *old, struct outcome *o)
 {
@@ -108,7 +109,7 @@ static void judge_old(const char *limit, long value, const struct outcome *o)
 			 value, o->step, o->rc, o->text);
 }
 
-/* Return how many descriptors below this limit pid may still open. */
+/* Return the descriptor limit with which pid may open `room` more. */
 static rlim_t limit_with_room(pid_t pid, unsigned room)
 {
 	bool used[1024] = { false };
@@ -158,7 +159,7 @@ static rlim_t value_of(int resource, pid_t pid, unsigned room)
 					 : bytes_mapped(pid) + room;
 }
 
-/* Set the soft limit and keep the hard one. Returns the old one. */
+/* Set the soft limit, and keep the hard limit. Return the old soft limit. */
 static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 {
 	struct rlimit was, now;
@@ -172,7 +173,8 @@ static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 	return was.rlim_cur;
 }
 
-/* A process that attaches, then gets the limit, then loses it again. */
+/* Run a process that attaches and then gets the limit, which is removed again
+ * later. */
 static void limited_child(int resource, unsigned room)
 {
 	struct mpib_client *c;
@@ -180,7 +182,8 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
-	signal(SIGXFSZ, SIG_IGN); /* sent for a memfd of the user */
+	/* this signal is sent because of a memfd of the user */
+	signal(SIGXFSZ, SIG_IGN);
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)
 		_exit(1);
@@ -217,12 +220,12 @@ static void limit_the_client(const char *name, int resource, unsigned step,
 	}
 }
 
-TEST(a_client_without_descriptors)
+TEST(a_client_works_again_after_descriptors_ran_out)
 {
 	limit_the_client("client's descriptors", RLIMIT_NOFILE, 1, 16);
 }
 
-TEST(a_client_without_memory)
+TEST(a_client_works_again_after_memory_ran_out)
 {
 	if (SANITIZED)
 		skip_as("a sanitizer needs the address space");
@@ -231,7 +234,7 @@ TEST(a_client_without_memory)
 		limit_the_client("client's memory", RLIMIT_AS, 64u << 10, 300);
 }
 
-TEST(a_client_without_files_of_any_size)
+TEST(a_client_works_again_after_the_file_size_limit_was_reached)
 {
 	limit_the_client("client's size of files", RLIMIT_FSIZE, 32u << 10, 3);
 }
@@ -242,7 +245,7 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	for (unsigned room = 0; room < step * steps; room += step) {
 		rlim_t was;
 
-		if (sweep) { /* its lanes are made again */
+		if (sweep) { /* the proxy makes its lanes again */
 			stop_node();
 			start_node(WINDOW, PART);
 		}
@@ -258,27 +261,27 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	}
 }
 
-TEST(a_proxy_without_descriptors)
+TEST(a_proxy_works_again_after_descriptors_ran_out)
 {
 	limit_the_proxy("proxy's descriptors", RLIMIT_NOFILE, 1,
 			sweep ? 40 : 16);
 }
 
-TEST(a_proxy_without_memory)
+TEST(a_proxy_works_again_after_memory_ran_out)
 {
 	if (SANITIZED)
 		skip_as("a sanitizer needs the address space");
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
 }
 
-/* For example the files behind shared memory. */
-TEST(a_proxy_without_files_of_any_size)
+/* An example is the file behind shared memory. */
+TEST(a_proxy_works_again_after_the_file_size_limit_was_reached)
 {
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
 }
 
-/* Begin with the least valid value. */
+/* Begin with the lowest valid value. */
 static const struct own_limit {
 	const char *name, *unlimited;
 	long first, step, last;
@@ -305,7 +308,7 @@ static void set_own(const char *name, const char *value)
 	json_decref(node_ask(&node, command));
 }
 
-TEST(the_proxys_own_limits)
+TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 {
 	for (unsigned i = 0; i < sizeof(own_limits) / sizeof(own_limits[0]);
 	     i++) {
@@ -326,7 +329,7 @@ TEST(the_proxys_own_limits)
 					strstr(seen[seen[0].rc ? 0 : 1].text,
 					       l->name));
 		}
-		/* Otherwise the values test nothing. */
+		/* Otherwise the values would test nothing. */
 		if (!refused && strcmp(l->name, "quota.messages") != 0)
 			fail_msg("%s never refused anything", l->name);
 		set_own(l->name, l->unlimited);
@@ -336,7 +339,7 @@ TEST(the_proxys_own_limits)
 }
 
 /* Begin with one part in the smallest window. */
-TEST(windows_and_parts_of_any_size)
+TEST(windows_and_parts_of_any_size_work)
 {
 	static const char *const sizes[][2] = {
 		{ "4096", "128" },   { "4096", "4096" }, { "4224", "4096" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random settings, each valid by itself: together they are refused with a
- * reason, or traffic flows. "test_settings N" draws N times, "test_settings N
+ * Random settings, each valid by itself. A combination is either refused with a
+ * reason, or messages arrive. "test_settings N" draws N times, "test_settings N
  * SEED" begins with that seed.
  */
 #include <stdio.h>
@@ -11,12 +11,12 @@
 #include "engine_pair.h"
 #include "test.h"
 
-#define ENDS 3 /* connections */
-#define MESSAGES 260 /* more than the slots of a connection, on one QP */
+#define ENDS 3 /* number of connections */
+#define MESSAGES 260 /* more than the slots of a connection on one QP */
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
-/* A user, and another user on other shards. */
+/* One user, and another user on other shards. */
 static struct pair pair, more;
 static struct mpib_config cfg;
 static char drawn[2048];
@@ -29,7 +29,7 @@ static uint64_t draw(uint64_t n)
 	return dice % n;
 }
 
-/* Settings that are not drawn, and why. A setting that is in no row is
+/* The settings that are not drawn, with the reason. A setting without a row is
  * drawn. */
 static const struct {
 	const char *keys, *why;
@@ -80,7 +80,7 @@ static const struct {
 
 #define ROWS (sizeof(apart) / sizeof(apart[0]))
 
-/* Return why a setting is not drawn; NULL: it is drawn. */
+/* Return why a setting is not drawn, or NULL if it is drawn. */
 static const char *why_apart(const struct mpib_setting *s)
 {
 	char name[64];
@@ -99,7 +99,7 @@ static const char *why_apart(const struct mpib_setting *s)
 	return NULL;
 }
 
-/* A value at an end of the range, or of a random magnitude. */
+/* Return a value at an end of the range, or one of a random magnitude. */
 static int64_t some_number(const struct mpib_setting *s)
 {
 	uint64_t span = (uint64_t)(s->max - s->min), at = span;
@@ -133,7 +133,7 @@ static void set(const struct mpib_setting *s)
 		 " --%s %s", s->flag, value);
 }
 
-/* Draw settings. Returns false if they are refused. */
+/* Draw settings. Return false if they are refused. */
 static bool draw_settings(void)
 {
 	char why[MPIB_WHY_MAX];
@@ -142,7 +142,7 @@ static bool draw_settings(void)
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.0.0.1");
 	snprintf(cfg.sup, sizeof(cfg.sup), "%s",
 		 draw(3) ? "soft:127.0.0.2" : "none");
-	/* Without islands mode auto means another mode, and vanilla is
+	/* Without islands, mode auto stands for another mode, and vanilla is
 	 * refused. */
 	if (draw(2))
 		snprintf(cfg.island_networks, sizeof(cfg.island_networks),
@@ -161,7 +161,7 @@ static struct {
 	struct pair_end tx, rx;
 	uint32_t sent[MPIB_REQUESTS], got[MPIB_REQUESTS];
 	uint32_t len[MPIB_REQUESTS];
-	unsigned from; /* sending node */
+	unsigned from; /* number of the sending node */
 } end[ENDS];
 
 static uint64_t place(unsigned c, unsigned req, bool receive)
@@ -207,7 +207,8 @@ static void run_traffic(void)
 	uint32_t most = draw(4) ? 1024 : 64u << 10;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		/* Fail here: the requests would never complete. */
+		/* The test must fail here, since the requests would never
+		 * complete. */
 		assert_int_equal(pair.node[0].lanes_broken, 0);
 		assert_int_equal(pair.node[1].lanes_broken, 0);
 		for (unsigned c = 0; c < ends; c++) {
@@ -238,13 +239,14 @@ static void one_draw(unsigned seed)
 	dice = 0x9e3779b97f4a7c15ull * (seed + 1);
 	if (!draw_settings())
 		return;
-	/* A failure is reported without the seed. */
+	/* Print the seed now, since the message of a failure does not contain
+	 * it. */
 	print_message("seed %u:%s\n", seed, drawn);
 	private = cfg.lanes == MPIB_LANES_PRIVATE;
 	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,
 		     draw(2) ? MPIB_PATH_INTRA : MPIB_PATH_INTER);
 	ends = private ? 1 : ENDS;
-	/* With longer receive queues a shard has room for one user only. */
+	/* With longer receive queues a shard has room for only one user. */
 	two_users = !private && cfg.engine.srq_high <= 16384 && draw(2);
 	if (two_users)
 		pair_join_on(&pair, &more, 1, (unsigned)draw(cfg.engine.shards),
@@ -256,7 +258,7 @@ static void one_draw(unsigned seed)
 		pair_leave(&more);
 }
 
-/* A new setting of the engine is drawn; any other needs a row. */
+/* A new setting of the engine is drawn. Any other new setting needs a row. */
 static void each_setting_is_drawn_or_apart(void **state)
 {
 	unsigned keys = 0, names = 0;
@@ -269,12 +271,12 @@ static void each_setting_is_drawn_or_apart(void **state)
 					    sizeof(cfg.engine);
 
 		keys += why_apart(s) != NULL;
-		/* These become settings of the engine or of lanes. */
+		/* These settings become settings of the engine or of lanes. */
 		if (!strcmp(s->flag, "mode") || !strcmp(s->flag, "lanes"))
 			engine = true;
 		if (!why_apart(s) && (!engine || s->type == MPIB_SET_TEXT))
-			fail_msg("%s.%s is not the engine's: say why it is not "
-				 "drawn",
+			fail_msg("%s.%s is not a setting of the engine: "
+				 "say why it is not drawn",
 				 s->section, s->key);
 	}
 	for (unsigned i = 0; i < ROWS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/client/quota.c: the rates that the engine's limiters get from
- * share.limit and from rules. test_shares tests the limiter.
+ * proxy/client/quota.c: the rates that share.limit and rules give to the
+ * engine's limiters. test_shares tests the limiter itself.
  */
 #include "client/client.h"
 #include "engine/conn/conn.h"
@@ -15,7 +15,7 @@ static struct mpib_config cfg;
 static struct proxy_clients all;
 static struct proxy_client client[2];
 
-/* Add a client of the user, on a shard of node 0, to the proxy's list. */
+/* Add a client of the user to the proxy's list. It is on a shard of node 0. */
 static void add(struct proxy_client *s, const struct pair *p, unsigned shard)
 {
 	*s = (struct proxy_client){
@@ -67,7 +67,7 @@ static void set_limit(const char *mbits)
 			 0);
 }
 
-fixture_test(a_limit_is_the_engines_rate)
+fixture_test(a_limit_sets_the_engines_rate)
 {
 	assert_int_equal(rate_of(&pair), 0);
 	set_limit("1");
@@ -89,7 +89,7 @@ fixture_test(shards_share_a_users_limit)
 }
 
 /* A rule without a limit means no limit. */
-fixture_test(a_rule_goes_before_the_limit)
+fixture_test(a_rule_overrides_the_limit)
 {
 	char why[100];
 

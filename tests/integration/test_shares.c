@@ -2,7 +2,7 @@
 /*
  * Shares of rails with a limited rate. Three tenants have a lane each to the
  * same node, so only their weights decide. The test keeps all senders busy and
- * compares delivered bytes, so that a slow machine changes no result.
+ * compares delivered bytes. So a slow machine changes no result.
  */
 #include "base/clock.h"
 #include "engine/conn/conn.h"
@@ -18,11 +18,11 @@
 #define WINDOW (512u << 10)
 
 struct sender {
-	struct pair *pair; /* its tenant's */
+	struct pair *pair; /* the pair of its tenant */
 	struct pair_end tx, rx;
 	uint32_t tx_gen[DEEP], rx_gen[DEEP];
 	bool idle;
-	uint64_t bytes; /* delivered */
+	uint64_t bytes; /* bytes delivered */
 };
 
 static struct pair pair, more[SENDERS - 1];
@@ -133,10 +133,10 @@ static void set_weights(uint32_t a, uint32_t b, uint32_t c)
 	mpib_tenant_share(sender[2].pair->node[0].tenant, c, 0);
 }
 
-fixture_test(tenants_on_three_lanes_get_one_two_and_five_parts)
+fixture_test(three_tenants_get_one_two_and_five_parts_of_eight)
 {
 	set_weights(10, 20, 50);
-	move(16u << 20); /* until windows are filled */
+	move(16u << 20); /* until the windows are full */
 	move(128u << 20);
 	assert_part(0, 1, 8);
 	assert_part(1, 2, 8);
@@ -182,7 +182,7 @@ fixture_test(bytes_in_flight_are_bounded_while_tenants_compete)
 	}
 }
 
-/* A stuck lane occupies the window only for a moment. */
+/* A stuck lane fills the window only for a moment. */
 fixture_test(a_stuck_lane_does_not_stop_the_others)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -208,7 +208,7 @@ fixture_test(a_limited_tenant_stays_within_its_limit)
 	began = mpib_now_ns();
 	move(64u << 20);
 	ns = mpib_now_ns() - began;
-	/* Allow 10 ms more of the rate, and a message per rail. */
+	/* Allow the bytes of 10 ms more, and a message per rail. */
 	assert_true((double)sender[0].bytes <=
 		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
 	/* On a slow machine even the sum may stay below the limit. */

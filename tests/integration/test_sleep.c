@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread of a shard sleeps, and clients wake it by their doorbells. A
- * client that reads its own doorbell takes no wake-up of another client.
+ * client that empties its own doorbell must not suppress the wake-up of another
+ * client.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,14 +33,15 @@ static struct mpib_reply *reply;
 static struct guest guest[CLIENTS];
 static unsigned guests;
 static _Atomic bool thieving;
-static _Atomic int endless = -1; /* the epoll of the shard */
-/* Sleeps of the shard that have begun, and those that an event ended. */
+static _Atomic int endless = -1; /* the epoll descriptor of the shard */
+/* How many sleeps of the shard have begun, and how many of them an event
+ * ended. */
 static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 
-/* The shard sleeps without a timeout: without a wake-up the test hangs. */
+/* The shard sleeps without a timeout. If it gets no wake-up, the test hangs. */
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 {
 	int rc;
@@ -151,7 +153,7 @@ static void *thief(void *arg)
 	return NULL;
 }
 
-fixture_test(emptying_a_doorbell_takes_no_wake_up_of_another)
+fixture_test(emptying_a_doorbell_does_not_suppress_anothers_wake_up)
 {
 	struct guest *bad = come(), *good = come();
 	pthread_t thread;
@@ -164,7 +166,7 @@ fixture_test(emptying_a_doorbell_takes_no_wake_up_of_another)
 	pthread_join(thread, NULL);
 }
 
-fixture_test(a_full_doorbell_that_blocks_stops_no_shard)
+fixture_test(a_full_doorbell_does_not_block_a_shard)
 {
 	struct guest *bad = come(), *good = come();
 

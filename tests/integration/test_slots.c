@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of an end of a connection, and the number of receives that it
- * holds. With tables of either size, receives that do not fit wait in the ring,
- * and each message arrives.
+ * The memory of a connection's end, and the number of receives that it holds.
+ * With tables of either size, receives that do not fit wait in the ring, and
+ * each message arrives.
  */
 #include <mpib/segment.h>
 
@@ -11,7 +11,7 @@
 #include "test.h"
 
 #define KIB 1024u
-#define ROOM 512u /* of a receive */
+#define ROOM 512u /* size of a receive */
 #define GROUPS_MAX MPIB_REQUESTS
 
 static struct pair pair;
@@ -43,11 +43,11 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md, "Memory": of 24 KiB, the broker and the allocator
- * need this many bytes. */
+/* Of the 24 KiB that docs/performance.md lists under "Memory", the broker and
+ * the allocator need this many bytes. */
 #define BESIDE 768u
 
-teardown_test(memory_of_an_end_is_bounded)
+teardown_test(the_memory_of_a_connections_end_is_bounded)
 {
 	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
 	assert_in_range(taken_by(rx.conn), 1, 24 * KIB - BESIDE);
@@ -95,7 +95,7 @@ static void turns(unsigned n)
 		pair_turn(&pair);
 }
 
-/* Answer the receives of req, buffer by buffer. */
+/* Answer the receives of req, one buffer after the other. */
 static void answer(uint8_t req, unsigned buffers)
 {
 	for (unsigned i = 0; i < buffers; i++) {
@@ -112,8 +112,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* Post all receives, each with this many buffers, before the first send. held:
- * the slots that the tables have then. */
+/* Post all receives before the first send. Each receive has this many buffers.
+ * `held` is the number of slots that the tables have then. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;
@@ -135,7 +135,7 @@ static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 			assert_memory_equal(from + place_of(r, i),
 					    to + place_of(r, i), ROOM);
 	}
-	turns(16); /* the last end-to-end ack */
+	turns(16); /* for the last end-to-end ack */
 	assert_int_equal(rx.conn->rx.next, rx.conn->rx.tail);
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
@@ -144,7 +144,7 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
-		/* Enough for the 8 bits of an IMM and for the tables to
+		/* This is enough for the 8 bits of an IMM and for the tables to
 		 * wrap. */
 		for (unsigned lap = 0; lap < 12; lap++) {
 			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
@@ -157,7 +157,7 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 	pair.node[0].engine = NULL;
 }
 
-/* With tables of MPIB_SLOTS entries. */
+/* This uses tables of MPIB_SLOTS entries. */
 teardown_test(full_tables_hold_all_receives)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that spread parts over several QPs of a rail: which QP carries which
- * fragment, and how both ends handle fragments. test_engine, run once per mode,
- * tests that all messages arrive.
+ * Lanes that spread parts over several QPs of a rail. The tests check which QP
+ * carries which fragment, and how both ends handle fragments. test_engine runs
+ * once per mode and tests that all messages arrive.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static void open_lane(enum mpib_spread spread, unsigned qps)
 	struct mpib_engine_config cfg;
 
 	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = 0; /* SOUT carries everything */
+	cfg.sup_bw = 0; /* SOUT carries all bytes */
 	cfg.qps[MPIB_RAIL_SOUT] = qps;
 	cfg.spread = spread;
 	cfg.frag = 4 * KIB;
@@ -61,7 +61,7 @@ static struct mpib_lane_qp *qp(unsigned node, unsigned i)
 	return &pair.node[node].lane->qp[MPIB_RAIL_SOUT][i];
 }
 
-pair_test(a_sprayed_part_uses_all_qps_and_one_imm)
+pair_test(a_part_that_is_sprayed_uses_all_qps_and_one_imm)
 {
 	uint32_t sum = 0;
 
@@ -87,8 +87,8 @@ pair_test(numbered_fragments_leave_the_first_qp_to_imms)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
-/* An IMM with no payload, or with the size of a record, looks like one that
- * waits for numbers. So its fragment needs a number. */
+/* An IMM without payload, or with as many bytes as a record, looks like an IMM
+ * that waits for numbers. So its fragment needs a number. */
 pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
@@ -112,13 +112,13 @@ pair_test(auto_spread_tries_both_ways)
 	mpib_snapshot_free(s);
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++)
 		transfer(64 * KIB);
-	/* The ways alternate, and one way is used alone where it was much
-	 * faster. */
+	/* The two ways alternate. If one was much faster, it is used alone. */
 	first = wrs();
 	assert_int_equal((first - MPIB_CHOICE_FIRST) % 16, 0);
 	assert_in_range(first, MPIB_CHOICE_FIRST / 2 * (1 + 17),
 			1 + (MPIB_CHOICE_FIRST - 1) * 17);
-	/* One in 1,024 tries the other way, however slow that was. */
+	/* One message in 1,024 tries the other way, no matter how slow it
+	 * was. */
 	for (unsigned i = 0; i < 1200; i++)
 		transfer(64 * KIB);
 	n = wrs() - first;
@@ -173,7 +173,7 @@ pair_test(late_numbers_are_counted_and_dropped)
 	transfer(64 * KIB);
 }
 
-/* Post a forged write with IMM on a QP of the sending node. */
+/* Post a forged WRITE_WITH_IMM on a QP of the sending node. */
 static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
 	struct mpib_wr *w;
@@ -188,8 +188,8 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 	pair_turn(&pair);
 }
 
-/* Without this IMM the receiver would wait for its message without end. */
-pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
+/* Without this IMM the receiver would wait for its message forever. */
+pair_test(a_number_too_far_ahead_breaks_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
@@ -198,7 +198,7 @@ pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-pair_test(a_peer_that_reports_too_much_loses_the_lane)
+pair_test(too_many_reports_without_data_break_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)

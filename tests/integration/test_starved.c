@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that is silent while a shard or a control thread gets no core, and a
- * rail that is fenced while the peer link breaks. The test makes the turns of
- * each thread, delivers the messages of the peer link and sets the time.
+ * A rail makes no progress while a shard or a control thread gets no core.
+ * Another test fences a rail while the peer link breaks. The test makes the
+ * turns of each thread, delivers the messages of the peer link, and sets the
+ * time.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -11,7 +12,7 @@
 
 #define RAIL MPIB_RAIL_SUP
 #define MESSAGES 64
-#define MANY 1000 /* turns */
+#define MANY 1000 /* number of turns */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -74,7 +75,7 @@ static void turn_shard(unsigned node, unsigned turns)
 		mpib_shard_turn(shard(node));
 }
 
-/* Turn both nodes and the link. */
+/* Make turns of both nodes and of the link. */
 static void turn_node(unsigned node, unsigned turns)
 {
 	while (turns--) {
@@ -110,7 +111,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Suspect the rail, as the watchdog does after a while. */
+/* Suspect the rail, as the watchdog would do after a while. */
 static void suspect(void)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -124,7 +125,7 @@ static void suspect(void)
 	turn_control(0);
 }
 
-/* Turn node 0's rail into a black hole, or back. */
+/* Turn node 0's rail into a black hole, or end that. */
 static void hole(bool on)
 {
 	struct mpib_soft_fault fault = { .black_hole = on };
@@ -135,16 +136,16 @@ static void hole(bool on)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(no_verdict_before_the_peers_shard_has_checked)
+CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
 {
 	hole(true);
 	suspect();
 	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
-	/* The proxy has no core, */
+	/* At first the proxy has no core. */
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* or only its control thread gets a core */
+	/* then only its control thread gets a core */
 	carry();
 	turn_control(1);
 	turn_shard(0, MANY);
@@ -157,7 +158,7 @@ CASE(no_verdict_before_the_peers_shard_has_checked)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
-	/* This shard checks last. */
+	/* This shard is the last to check. */
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
 	turn_node(0, MANY);
@@ -179,8 +180,8 @@ CASE(a_rail_that_moves_again_is_not_fenced)
 	assert_false(lane->watch[RAIL].asked);
 }
 
-/* The message is longer than either end can move meanwhile. */
-CASE(arriving_bytes_count_as_movement)
+/* The message is longer than either end can move in this time. */
+CASE(arriving_bytes_count_as_progress)
 {
 	suspect();
 	carry();
@@ -191,10 +192,10 @@ CASE(arriving_bytes_count_as_movement)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_true(sent[sents - 1].msg.moved);
-	turn_both(MANY); /* end the check of node 0 */
+	turn_both(MANY); /* end the check at node 0 */
 }
 
-CASE(a_shard_checks_once_however_often_a_peer_asks)
+CASE(a_shard_checks_once_even_if_a_peer_asks_repeatedly)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 
@@ -202,7 +203,7 @@ CASE(a_shard_checks_once_however_often_a_peer_asks)
 		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, 10 * MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
-	/* An answer without a question is ignored. */
+	/* An answer to no request is ignored. */
 	look.type = MPIB_RAIL_LOOKED;
 	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, MANY);
@@ -226,8 +227,8 @@ CASE(a_killed_lane_ends_its_checks)
 	assert_true(killed);
 }
 
-/* The peer answers a question about probes that were answered meanwhile. */
-CASE(a_live_rail_asks_no_more_about_its_probes)
+/* The peer answers a request about probes that were answered meanwhile. */
+CASE(requests_about_probes_of_a_live_rail_end)
 {
 	struct mpib_rail_control *ctl = &pair.node[0].lane->ctl.rail[RAIL];
 	struct mpib_rail_msg looked = { .type = MPIB_RAIL_LOOKED,
@@ -251,9 +252,9 @@ CASE(a_live_rail_asks_no_more_about_its_probes)
 	assert_int_equal(ctl->due, 0);
 }
 
-/* Stop the rail at both ends. Node 0 sends FENCE and FENCED, of which FENCE and
- * the next n messages arrive; node 1 sends FENCED. Returns the first message of
- * node 1. */
+/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. The FENCE arrives,
+ * and so do the next n messages. Node 1 sends FENCED. Return the first message
+ * of node 1. */
 static unsigned stop_at_both(unsigned n)
 {
 	unsigned theirs;
@@ -273,8 +274,8 @@ static unsigned stop_at_both(unsigned n)
 	return theirs;
 }
 
-/* Break the peer link: undelivered messages are lost. Both ends use the
- * next. */
+/* Break the peer link, so that undelivered messages are lost. Both ends then
+ * use the next link. */
 static void relink(void)
 {
 	taken = sents;

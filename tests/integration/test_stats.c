@@ -27,8 +27,8 @@ TEST(the_greeting_has_version_and_pid)
 	fclose(f);
 }
 
-/* Return the most digits of a number in the line, without leading zeros and the
- * point. */
+/* Return the most digits of a number in the line. Leading zeros and the point
+ * do not count. */
 static unsigned longest_number(const char *line)
 {
 	unsigned longest = 0, digits = 0;
@@ -44,7 +44,8 @@ static unsigned longest_number(const char *line)
 	return longest;
 }
 
-/* 8.3, not 8.3000000000000007: a double has at most 15 significant digits. */
+/* It must be 8.3, not 8.3000000000000007, since a double has at most 15
+ * significant digits. */
 TEST(numbers_have_only_significant_digits)
 {
 	FILE *f = ask_reader(&ask_a);
@@ -111,8 +112,8 @@ TEST(an_endless_line_closes_the_connection)
 	fclose(f);
 }
 
-/* The proxy may notice closed connections a little later, and then counts the
- * next reader too. */
+/* The proxy may notice a closed connection a little later. Until then it counts
+ * the next reader in addition. */
 static void wait_for_place(FILE *(*dial)(const struct node *node),
 			   const struct node *node)
 {
@@ -126,7 +127,7 @@ static void wait_for_place(FILE *(*dial)(const struct node *node),
 	}
 }
 
-TEST(readers_are_counted)
+TEST(the_number_of_readers_is_limited)
 {
 	FILE *f[4];
 	json_t *v;
@@ -147,8 +148,8 @@ TEST(readers_are_counted)
 	wait_for_place(ask_reader, &ask_a);
 }
 
-/* limit.readers does not apply: it is for other users. */
-TEST(administrators_are_counted)
+/* limit.readers does not apply, since it is for other users. */
+TEST(the_number_of_administrators_is_limited)
 {
 	FILE *f[65];
 	json_t *v;
@@ -208,7 +209,7 @@ TEST(events_are_reported_once)
 	fclose(f);
 }
 
-TEST(a_drained_rail_shows_and_the_last_one_stays)
+TEST(a_drain_is_reported_and_the_last_rail_cannot_be_drained)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_t *v;
@@ -228,7 +229,7 @@ TEST(a_drained_rail_shows_and_the_last_one_stays)
 	fclose(f);
 }
 
-TEST(a_kicked_client_is_gone)
+TEST(a_kicked_client_is_disconnected)
 {
 	struct mpib_node_info info;
 	struct mpib_client *client = ends_attach(&ask_a, "kicked");
@@ -240,7 +241,8 @@ TEST(a_kicked_client_is_gone)
 	snprintf(line, sizeof(line), "kick %u", info.client);
 	json_decref(ask_data(f, line));
 	node_until_usage(&ask_a, "attached", 0);
-	while (mpib_alive(client) >= 0) /* until its socket is closed */
+	/* until the client's socket is closed */
+	while (mpib_alive(client) >= 0)
 		usleep(1000);
 	mpib_detach(client);
 	fclose(f);

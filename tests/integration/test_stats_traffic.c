@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stats sockets of two real proxies after messages between them: bytes add
- * up by connection and by rail, for open and closed connections, at both nodes.
+ * The stats sockets of two real proxies after messages between them. At both
+ * nodes, the bytes of connections and rails add up, for open and closed
+ * connections.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "ends.h"
 #include "test.h"
 
-/* Return the bytes of one rail and direction. Checks that rail and connections
+/* Return the bytes of one rail and direction. Check that rail and connections
  * count the same. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
 			      const char *field, json_int_t *closed)
@@ -92,7 +93,7 @@ TEST(bytes_add_up_at_both_nodes_and_after_a_close)
 	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sup"), 4);
 	json_decref(v);
 
-	/* A client's counters include its closed connections. */
+	/* A client's counters include those of its closed connections. */
 	mpib_close(l.tx);
 	mpib_close(l.rx);
 	while (open_conns(&ask_a) > 0)
@@ -145,9 +146,9 @@ TEST(settings_and_drains_apply_to_the_next_message)
 	fclose(f);
 }
 
-/* Return the bytes that the rail sent for no client, by the metrics of one
- * snapshot. No client has left since `before`, which has the bytes of earlier
- * clients. */
+/* Return the bytes that the rail sent for no client, from the metrics of one
+ * snapshot. No client has left since `before` was taken, which has the bytes of
+ * earlier clients. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	json_t *metrics = ask_data(f, "metrics");
@@ -173,7 +174,7 @@ static long long not_of_clients(FILE *f, const char *rail)
 	return rest;
 }
 
-TEST(rails_and_clients_fit_while_messages_move)
+TEST(counters_of_rails_and_clients_agree_while_messages_move)
 {
 	FILE *f = ask_reader(&ask_a);
 	long long sout, sup;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hang is found by one command: a receiver that never posts, a sender that
- * never sends, and a peer that stops answering.
+ * One command finds a hang: a receiver that never posts, a sender that never
+ * sends, or a peer that stops answering.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Wait for the one stuck request on the node, and return it. */
+/* Wait for the only stuck request of the node, and return it. */
 static json_t *the_stuck_one(const struct node *n, const char *command)
 {
 	json_t *requests = NULL, *r;
@@ -92,7 +92,7 @@ TEST(a_receive_without_a_send_is_reported_at_the_receiver)
 	ends_finish(sent);
 }
 
-TEST(a_moving_request_is_not_stuck)
+TEST(a_request_with_progress_is_not_reported_as_stuck)
 {
 	json_t *v;
 
@@ -139,7 +139,7 @@ TEST(a_sender_that_gets_no_request_is_reported)
 	assert_false(is_refused_now());
 }
 
-TEST(mpibctl_finds_it_in_one_command)
+TEST(one_command_of_mpibctl_finds_a_stuck_request)
 {
 	const char *const argv[] = {
 		"mpibctl", "-s", a.dir, "stuck", "0", NULL
@@ -182,8 +182,9 @@ TEST(an_unaccepted_connection_is_reported)
 	json_decref(v);
 }
 
-/* The stopped proxy of the peer receives and acknowledges nothing while its
- * sockets stay open: a black hole. Its receive is announced already. */
+/* The peer's proxy is stopped, so it receives and acknowledges nothing while
+ * its sockets stay open. This is a black hole. The proxy has announced its
+ * receive already. */
 TEST(a_silent_peer_is_reported_with_its_rails)
 {
 	struct mpib_request *recv, *sent;
@@ -191,7 +192,7 @@ TEST(a_silent_peer_is_reported_with_its_rails)
 
 	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	/* Its threads still run for a moment, and would acknowledge. */
+	/* Its threads still run for a moment and would acknowledge. */
 	child_freeze(b.pid);
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");

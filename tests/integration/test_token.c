@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Software rails: each QP of a lane checks its peer by a token from the lane's
- * set-up, with any value of qp.ece.
+ * With software rails, each QP of a lane checks its peer by a token from the
+ * set-up of the lane, no matter how qp.ece is set.
  */
 #include "engine/lane/lane.h"
 #include "engine_pair.h"

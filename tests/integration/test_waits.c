@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's reports about waiting: each wait counts once, by its cause; a
- * query says what a request waits for; times are counted once per request.
+ * The engine's reports about waiting. Each wait counts once, by its cause. A
+ * query says what a request waits for. Times are counted once per request.
  */
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
 #include "test.h"
 
-#define RX (PAIR_MEM / 2) /* offset of receives in a node's memory */
+#define RX (PAIR_MEM / 2) /* offset of the receives in a node's memory */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -50,7 +50,7 @@ static void keep(void *arg, struct mpib_snapshot *snap)
 	*(struct mpib_snapshot **)arg = snap;
 }
 
-/* Return all active requests of a node, which the caller frees. */
+/* Return all active requests of a node. The caller frees them. */
 static struct mpib_snapshot *requests(unsigned node)
 {
 	struct mpib_snapshot *snap = NULL;
@@ -75,8 +75,9 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 
 #define CASE(name) TEST_OF(name, open_pair, close_pair)
 
-/* Writes to device memory cause no event. */
-CASE(no_long_sleep_while_a_write_may_come_without_an_event)
+/* A write to device memory causes no event, so the shard must not sleep
+ * long. */
+CASE(a_shard_sleeps_only_briefly_while_a_write_may_cause_no_event)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	uint32_t g;
@@ -85,7 +86,7 @@ CASE(no_long_sleep_while_a_write_may_come_without_an_event)
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 	g = send(0, 1000);
 	pair_turns(&pair, 200);
-	/* The CTS. */
+	/* The write may be the CTS. */
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 1);
 	receive(0, 1000);
 	assert_int_equal(pair_wait(&pair, &tx, 0, g), 1000);
@@ -93,7 +94,7 @@ CASE(no_long_sleep_while_a_write_may_come_without_an_event)
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 }
 
-CASE(a_send_without_a_receive_waits_once)
+CASE(a_send_without_a_receive_counts_as_one_wait)
 {
 	struct mpib_snapshot *snap;
 	uint32_t g_tx, g_rx;
@@ -161,11 +162,11 @@ CASE(each_send_shows_what_it_waits_for)
 			100);
 	pair_post_group(&rx, 2, 1, pair.node[1].mr, PAIR_RX + 2 * 4096, 64,
 			200);
-	tagged(0, 300); /* without a receive */
-	tagged(1, 100); /* for the first group */
-	tagged(2, 100); /* for the second group, */
-	tagged(3, 100); /* not matched yet */
-	tagged(4, 200); /* for a receive that is posted later */
+	tagged(0, 300); /* has no receive */
+	tagged(1, 100); /* is for the first group */
+	tagged(2, 100); /* is for the second group, */
+	tagged(3, 100); /* which is not matched yet */
+	tagged(4, 200); /* is for a receive that is posted later */
 	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 5);
@@ -214,7 +215,7 @@ CASE(a_young_request_is_not_listed)
 	mpib_snapshot_free(snap);
 }
 
-CASE(a_full_lane_is_shown_as_such)
+CASE(a_full_lane_is_reported_as_the_cause)
 {
 	uint32_t g_rx[4], g_tx[4];
 	struct mpib_snapshot *snap;
@@ -282,7 +283,7 @@ CASE(without_timing_no_request_is_timed)
 		assert_int_equal(counted(0, true, t), 0);
 }
 
-CASE(chains_posts_and_messages_agree)
+CASE(the_counts_of_chains_posts_and_messages_agree)
 {
 	const struct mpib_snap_conn *f;
 	struct mpib_snapshot *snap;
@@ -308,8 +309,8 @@ CASE(chains_posts_and_messages_agree)
 	mpib_snapshot_free(snap);
 }
 
-/* CTS that a fence may have lost are written again, except those of slots that
- * were completed meanwhile. */
+/* CTS that may have been lost in a fence are written again. Those of slots that
+ * were completed meanwhile are not. */
 CASE(a_reused_slot_shows_only_its_new_request)
 {
 	struct engine_conn *f = rx.conn;
@@ -317,7 +318,7 @@ CASE(a_reused_slot_shows_only_its_new_request)
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* Another request has the same number, and none of its WRs is
+	/* Another request has the same number, but none of its WRs is
 	 * posted. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# top.sh BUILD: mpib-top beside traffic, on a terminal.
+# top.sh BUILD: run mpib-top on a terminal while messages move.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 top=$build/proxy/mpib-top
 
-# Keys that a new user tries.
+# Check keys that a new user tries.
 refused() {
 	local want=$1 rc
 	shift
@@ -29,7 +29,7 @@ pair_start
 pair_traffic 2
 
 if ! command -v tmux >/dev/null; then
-	echo "SKIPPED: the screen, as tmux is not installed"
+	echo "SKIPPED: the screen: tmux is not installed"
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi
@@ -40,7 +40,7 @@ shows() {
 	t capture-pane -p >"$dir/screen" 2>/dev/null
 	grep -qE "$1" "$dir/screen"
 }
-# until_shown PATTERN: wait for at most a minute.
+# until_shown PATTERN: wait at most a minute until the screen shows it.
 until_shown() {
 	await shows "$1" && return
 	fail "the screen never shows \"$1\""
@@ -57,7 +57,7 @@ t send-keys 3
 until_shown '^CLIENT +CONN +DIR'
 t send-keys 4
 until_shown '^JOB '
-# With more events than lines of the screen, the newest are on top.
+# If there are more events than lines on the screen, the newest are on top.
 for _ in {1..30}; do
 	ctl config set log.level info >/dev/null
 done
@@ -78,7 +78,7 @@ until_shown 'hung up|No such file|refused'
 # Old data is marked, and the remedy is not cut.
 until_shown '^NO ANSWER, the table below is [0-9]+ s old'
 t resize-window -x 80 -y 24
-# The first answer may be an error: the proxy hung up.
+# The first answer may be an error because the proxy hung up.
 is_whole() {
 	shows 'NO ANSWER' && tr -d '\n' <"$dir/screen" |
 		has 'name its run directory by -s or MPIB_RUN_DIR)'

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# traffic.sh BUILD NAME [proxy options --] mpib-perf options...
+# traffic.sh BUILD NAME [proxy options --] mpib-perf options...: run two proxies
+# and mpib-perf.
 #
-# Two real proxies on software rails in private run dirs, and mpib-perf over
-# them through the plugin. Afterwards no lane, client or connection is left, the
-# bytes of the rails equal those of the connections, each node received what the
-# other sent, and the proxies end cleanly and leave nothing behind.
-# MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both nodes,
-# MPIB_TEST_DEVICES=N uses N devices of two software rails each, and
-# MPIB_TEST_OTHER runs the second proxy from that build.
+# The proxies are real, on software rails, in private run directories. mpib-perf
+# uses them through the plugin. Afterwards no lane, client or connection is
+# left. The bytes of the rails equal those of the connections, and each node
+# received what the other sent. The proxies end cleanly and leave no file
+# behind. MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both nodes.
+# MPIB_TEST_DEVICES=N uses N devices of two software rails each. MPIB_TEST_OTHER
+# runs the second proxy from that build.
 set -uo pipefail
 build=$1 name=$2
 shift 2
@@ -24,7 +25,7 @@ done
 . "$(dirname "$0")/../support/nodes.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
-# No program of this script reads the variable, and would complain.
+# The programs do not read these variables and would warn about them.
 export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
 built=("$build" "${MPIB_TEST_OTHER:-$build}")
 
@@ -43,8 +44,8 @@ for node in 0 1; do
 done
 nodes_ready 0 1
 
-# A sanitized plugin needs its runtime in the program that loads it. mpib-perf
-# is built with the same sanitizer, so nothing is preloaded.
+# A sanitized plugin needs the sanitizer's runtime in the program that loads it.
+# mpib-perf is built with the same sanitizer, so nothing is preloaded.
 timeout 280 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/n0,$dir/n1" --timeout 60 "${perf_args[@]}" \
@@ -58,22 +59,22 @@ grep -q '^# wrong : 0$' "$dir/perf" || fail "$name: data was wrong"
 no_clients() {
 	! ctl_of "$1" -j clients | has '"id"'
 }
-# Clients are removed when their processes end, shortly after.
+# Clients are removed shortly after their processes end.
 for node in 0 1; do
 	await no_clients "$node" ||
 		fail "$name: node $node still has clients"
 done
 
-# tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by the
-# connections that moved the bytes, all closed by now.
+# Print tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by
+# the connections that moved the bytes. All connections are closed by now.
 by_rail() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
 		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
 			else printf " %d %d\n", tx[0], rx[0] }'
 }
-# The bytes that a fenced rail had not delivered, SOUT and SUP: they were sent
-# again.
+# Print the bytes on SOUT and SUP that a fenced rail had not delivered. They
+# were sent again.
 lost() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"lost_bytes"/ { l[r] += $2 }
@@ -95,11 +96,11 @@ done
 echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 	{ exit !($1 + $5 - $9 - $11 == $3 + $7 &&
 		$2 + $6 - $10 - $12 == $4 + $8) }' ||
-	fail "$name: sent is not received:$(by_rail 0) and$(by_rail 1)," \
+	fail "$name: sent and received bytes differ:$(by_rail 0) and$(by_rail 1)," \
 		"lost:$(lost 0) and$(lost 1)"
 
-# The ranks were spread over all devices, and each device moved only its own
-# ranks' bytes.
+# The ranks were spread over all devices. Each device moved only the bytes of
+# its own ranks.
 for node in 0 1; do
 	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
 		ctl_of "$node" devices -o tx_bytes |
@@ -108,13 +109,13 @@ for node in 0 1; do
 	done
 done
 
-# A standby HCA carries nothing while its neighbour works.
+# A standby HCA carries no byte while its neighbour works.
 case " ${proxy_args[*]-} " in
 *' --device-layout each '*)
 	for node in 0 1; do
 		ctl_of "$node" -j devices | tr -d ' ",' |
 			grep -c '^standby:true$' | grep -x 2 >/dev/null ||
-			fail "$name: node $node has no two standby rails"
+			fail "$name: node $node does not have two standby rails"
 		ctl_of "$node" rails -o label,tx_bytes |
 			awk '/SOUT/ { sout += $2 > 0 } /SUP/ { sup += $2 > 0 }
 				END { exit !(sout == 2 && sup == 0) }' ||

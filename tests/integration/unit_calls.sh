@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # unit_calls.sh BUILD SOURCE: the unit's filter of system calls allows all calls
-# that the proxy's own filter allows, except those that it needs to become
-# another user.
+# that the proxy's own filter allows. The only exceptions are calls that the
+# proxy needs to become another user.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 source=$2
 unit=$source/proxy/packaging/systemd/mpib-proxy.service.in
 
 if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
-	echo "SKIPPED: the unit's calls, as systemd-analyze does not tell its sets"
+	echo "SKIPPED: the unit's calls: systemd-analyze does not list its sets"
 	exit 77
 fi
 
-# refused: print, sorted, the calls of proxy/privileges.c that the unit on
-# standard input does not permit. Every filter permits those of @default.
+# refused: print the calls of proxy/privileges.c that the unit on standard input
+# does not permit, in sorted order. Every filter permits the calls of @default.
 refused() {
 	awk '
 	function take(name, permitted, i, part, n) {
@@ -42,12 +42,12 @@ refused() {
 		sort
 }
 
-# The unit starts the proxy as its user, with its limits.
+# The unit starts the proxy as its user and with its limits.
 other_user='capset chown fchown fchownat lchown seccomp setgid setgroups setresgid
 setresuid setrlimit setuid'
 for call in $(refused <"$unit"); do
 	has -w "$call" <<<"$other_user" || fail "the unit refuses $call"
 done
 sed '/^SystemCallFilter=.*mbind/d' "$unit" | refused | has -x mbind ||
-	fail "it is not seen what a unit refuses"
+	fail "a call that the unit refuses was not detected"
 exit "$failed"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BYTES (40u << 10)
-#define HANGS 60 /* seconds before a request counts as hung */
+#define HANGS 60 /* after this many seconds a request counts as hung */
 
 static int failed(struct outcome *o, const char *step, int rc)
 {
@@ -43,10 +43,10 @@ const char *user_wrong(const struct outcome *o)
 	case -EOWNERDEAD:
 	case -ETIMEDOUT:
 	case -ECONNRESET:
-		return "more than the request was hurt";
+		return "other bytes than those of the request were changed";
 	default:
 		return strlen(o->text) < 8 || !strcmp(o->text, "no error")
-			       ? "the text says nothing"
+			       ? "the error has no text"
 			       : NULL;
 	}
 }
@@ -64,8 +64,8 @@ static int wait_ready(struct mpib_conn *conn, struct outcome *o)
 	return rc < 0 ? failed(o, "ready", rc) : 0;
 }
 
-/* Test both in turn: each end fills its window only while its request is
- * tested. */
+/* Test both requests in turn, since each end fills its window only while its
+ * request is tested. */
 static int finish_both(struct mpib_request *r, struct mpib_request *s,
 		       struct outcome *o)
 {
@@ -97,8 +97,8 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 	for (size_t i = 0; i < size; i++)
 		from[i] = (char)(i * 11 + (i >> 8));
 	memset(to, 0, size);
-	/* Post again on "not yet": another thread of the library may hold the
-	 * client's lock. */
+	/* Post again after "not yet", because another thread of the library may
+	 * hold the client's lock. */
 	while (rc == 0 && !(r && s)) {
 		if (!r)
 			rc = mpib_irecv(u->rx, 1, &at, &size, NULL, &to_region,
@@ -197,7 +197,7 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	rc = connect_self(u, o);
 	if (rc == 0)
 		rc = get_memory(u, o);
-	/* The connections get their windows with the first message. */
+	/* The connections get their windows when the first message is sent. */
 	return rc < 0 ? rc : user_move(u, o);
 }
 

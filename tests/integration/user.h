@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that uses a bit of everything, repeatedly, for the tests of
- * exhausted resources. Nothing here ends the test, since it may run in a child
- * process.
+ * A client that uses a bit of everything, repeatedly. The tests of exhausted
+ * resources use it. These functions never end the test, since they may run in a
+ * child process.
  */
 #ifndef USER_H
 #define USER_H
 
 #include <mpib/client.h>
 
-/* The first failure, and its message. */
+/* The first failure and its message. */
 struct outcome {
-	int rc; /* no failure */
+	int rc; /* 0 means no failure */
 	char step[24], text[320];
 };
 
@@ -21,13 +21,14 @@ struct user {
 	struct mpib_listener *l;
 	struct mpib_conn *tx, *rx;
 	struct mpib_region *sealed, *heap_from, *heap_to, *placed_region;
-	void *placed; /* from mpib_mem_alloc() */
+	void *placed; /* allocated by mpib_mem_alloc() */
 	char *from, *to;
 };
 
 /* Listen, connect, accept, allocate, register. *o describes a failure. */
 int user_open(struct user *u, struct mpib_client *c, struct outcome *o);
-/* Move a message of ordinary memory, and one of memory that needs no copy. */
+/* Move a message of ordinary memory, and a message of memory that needs no
+ * copy. */
 int user_move(struct user *u, struct outcome *o);
 void user_close(struct user *u);
 
