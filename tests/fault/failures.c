@@ -182,7 +182,8 @@ static unsigned long calls_of_a_run(void)
 	return n;
 }
 
-TEST_OF(every_failure_of_a_call_is_reported_and_survived, scratch_make, scratch_remove)
+TEST_OF(every_failure_of_a_call_is_reported_and_survived, scratch_make,
+	scratch_remove)
 {
 	unsigned tally[3] = { 0 };
 	unsigned long total, step, n;

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Without O_CREAT if the file exists: the kernel may refuse O_CREAT for
- * another user's file in /tmp. */
+/* If the file exists, open it without O_CREAT. The kernel may refuse O_CREAT
+ * for another user's file in /tmp. */
 static int open_lock(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -24,7 +24,7 @@ static int open_lock(const char *path)
 	return fd;
 }
 
-/* Returns false if another process has the lock, or removed the file
+/* Return false if another process has the lock or removed the file
  * meanwhile. */
 static bool take(int fd, const char *path)
 {

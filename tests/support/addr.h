@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses that no other test or bench uses: tests run at the same time, and a
+ * Addresses that no other test or bench uses. Tests run at the same time, and a
  * proxy listens at the address of its rail. addr.sh does the same for scripts.
  */
 #ifndef MPIB_TESTS_ADDR_H
@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 /* Return 127.A.B.host in host byte order. The first call claims 127.A with a
- * file lock that ends with the process. Call it from one thread. */
+ * file lock, which is released when the process ends. Call this from only one
+ * thread. */
 uint32_t test_addr(unsigned host);
 
 #endif

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced: sets $net, the first three bytes of addresses that no other test or
+# Sourced. Sets $net to the first three bytes of addresses that no other test or
 # bench uses. Tests run at the same time, and a proxy listens at the address of
-# its rail. The whole ${net%.*} is claimed, so other third bytes are free, too: by
-# a lock on a file that ends with this shell and what it started. addr.h does the
-# same for programs.
+# its rail. The whole ${net%.*} is claimed, so other third bytes are free, too.
+# The claim is a lock on a file. It ends with this shell and the programs that
+# the shell started. addr.h does the same for programs.
 net_files=()
 
 # net_claim: claim another network, in addition to those of this shell.
@@ -29,7 +29,8 @@ net_claim() {
 	net=127.$n.$(($$ % 250))
 }
 
-# net_release: remove the lock files once no program uses the addresses.
+# net_release: remove the lock files after the last program has stopped using
+# the addresses.
 net_release() {
 	rm -f "${net_files[@]}" 2>/dev/null
 	net_files=()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the proxy's clients: regions, bytes, descriptors, users. */
+/* Sums over the proxy's clients: regions, bytes, descriptors, and users. */
 #include "client/client.h"
 #include "sums.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection between clients of two proxies, both in this process, with
- * memory that needs no copy. The test posts each message. A call that fails
- * ends the test. mover.h has continuous traffic.
+ * A connection between clients of two proxies. Both clients are in this process
+ * and have memory that needs no copy. The test posts each message. A failed
+ * call ends the test. mover.h has continuous traffic instead.
  */
 #ifndef MPIB_TESTS_ENDS_H
 #define MPIB_TESTS_ENDS_H
@@ -11,12 +11,12 @@
 
 #include "node.h"
 
-#define ENDS_JOB 0xfedcba9876543210ull /* of all these clients */
+#define ENDS_JOB 0xfedcba9876543210ull /* the job of all these clients */
 
 struct ends {
 	struct mpib_client *from, *to;
 	struct mpib_conn *tx, *rx;
-	size_t room; /* bytes of each memory */
+	size_t room; /* size of each memory in bytes */
 	char *src, *dst;
 	struct mpib_region *src_mr, *dst_mr;
 };
@@ -25,16 +25,17 @@ struct mpib_client *ends_attach(const struct node *n, const char *name);
 /* Attach "sender" and "receiver", get memory and connect. */
 void ends_open(struct ends *e, const struct node *from, const struct node *to,
 	       size_t room);
-/* Connect the clients, also again: earlier connections stay open. */
+/* Connect the clients. A further call makes another connection, and earlier
+ * ones stay open. */
 void ends_connect(struct ends *e);
 void ends_detach(struct ends *e);
 
-/* Post a send, repeatedly until it gets a request. */
+/* Post a send. Repeat this until it gets a request. */
 struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
 struct mpib_request *ends_receive(const struct ends *e, int tag);
-/* Wait until the request completes. Returns its size. */
+/* Wait until the request completes. Return its size. */
 size_t ends_finish(struct mpib_request *r);
-/* Send this many new bytes, and compare them. */
+/* Send this many new bytes and compare them. */
 void ends_move(const struct ends *e, size_t size, int tag);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two engines whose turns the test makes, see engine_pair.h. */
+/* Two engines. The test makes their turns, see engine_pair.h. */
 #include "engine_pair.h"
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -40,7 +40,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 
 struct pair *pair_opened;
 
-/* A message about a rail, in flight to the other node. */
+/* A message about a rail that is on its way to the other node. */
 struct told {
 	struct mpib_rail_msg msg;
 	struct mpib_lane *to;
@@ -164,11 +164,11 @@ static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
 				return &e->shard[k / MPIB_RAILS];
 		}
 	}
-	fail_msg("WRs are posted to a device of no shard");
+	fail_msg("a WR was posted to an unknown device");
 	return NULL;
 }
 
-/* Check that the answers of the send op's requests are recorded. */
+/* Check that the send op has recorded the answers of its requests. */
 static void check_answers(struct engine_conn *f, uint32_t op)
 {
 	const struct send_op *p = send_op_at(f, op & 0xff);
@@ -186,8 +186,8 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	}
 }
 
-/* The record must precede the post: if the process ended now, the WRs could
- * still arrive. */
+/* The record must be written before the post. If the process ended now, the WRs
+ * could still arrive. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
@@ -254,8 +254,8 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	n->mr = pair_add_memory(p, i, n->mem, PAIR_MEM);
 }
 
-/* MPIB_TEST_SPREAD, a number of enum mpib_spread, makes all tests use that
- * spread for their lanes. */
+/* MPIB_TEST_SPREAD is a number of enum mpib_spread. If it is set, all tests use
+ * that spread for their lanes. */
 static void take_spread(struct mpib_engine_config *cfg)
 {
 	const char *spread = getenv("MPIB_TEST_SPREAD");
@@ -291,7 +291,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 	memset(p, 0, sizeof(*p));
 	pair_opened = p;
 	p->cfg = *cfg;
-	/* The ends do not agree on fences before pair_fences(). */
+	/* Before pair_fences() is called, the ends do not agree on fences. */
 	p->cfg.failover = false;
 	take_spread(&p->cfg);
 	p->path = path;
@@ -323,7 +323,7 @@ void pair_more_lane(const struct pair *p, struct pair *more)
 	make_lane(more, MPIB_IMM_V2);
 }
 
-/* Unmap the node's memory; its engine may be closed already. */
+/* Unmap the node's memory. Its engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
 	guarded_unmap(n->submit, sizeof(*n->submit));
@@ -337,7 +337,8 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
-/* After any test, CQ and SRQ budgets must equal the sums of their owners. */
+/* After each test, the budgets of CQs and SRQs must equal the sums over the
+ * objects that use them. */
 static void check_sums(const struct pair *p, unsigned node)
 {
 	const struct mpib_engine *e = p->node[node].engine;
@@ -345,8 +346,8 @@ static void check_sums(const struct pair *p, unsigned node)
 
 	for (unsigned s = 0; s < e->shards; s++) {
 		if (!sums_of_shard(&e->shard[s], &sum))
-			fail_msg("node %u, shard %u: %s: %llu are counted, but "
-				 "their owners have %llu",
+			fail_msg("node %u, shard %u: %s: %llu counted, but the "
+				 "objects have %llu",
 				 node, s, sum.what,
 				 (unsigned long long)sum.owed,
 				 (unsigned long long)sum.have);

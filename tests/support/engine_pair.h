@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two engines in one process and a lane between them. The test plays the
- * clients: it pushes descriptors and reads completion words like the client
- * library. The test also makes the shards' turns, so that nothing depends on
- * timing.
+ * clients. It pushes descriptors and reads completion words as the client
+ * library does. The test also makes the turns of the shards, so that nothing
+ * depends on timing.
  */
 #ifndef MPIB_TESTS_ENGINE_PAIR_H
 #define MPIB_TESTS_ENGINE_PAIR_H
@@ -33,15 +33,15 @@ struct pair_node {
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_lane *lane;
-	char *mem; /* PAIR_MEM bytes, region mr */
+	char *mem; /* PAIR_MEM bytes; region mr */
 	uint32_t mr;
-	unsigned broken; /* calls of conn_broken */
+	unsigned broken; /* number of calls of conn_broken */
 	unsigned lanes_broken;
 	char why[200];
 };
 
 #define PAIR_MEM (16u << 20)
-/* Number of a connection's first receive: counters wrap with it. */
+/* Number of a connection's first receive. The counters wrap at it. */
 #define PAIR_FIRST UINT32_MAX
 #define PAIR_RX (PAIR_MEM / 2) /* offset of receives in mem */
 
@@ -49,12 +49,12 @@ struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
-	unsigned shard[2]; /* of each node: the shard of client and lane */
-	bool fences; /* see pair_fences() */
+	unsigned shard[2]; /* for each node, the shard of its client and lane */
+	bool fences; /* set by pair_fences() */
 };
 
-/* Open both engines with cfg, except for rails and addresses, which this sets.
- * path says whether the nodes share an island. */
+/* Open both engines with cfg. Rails and addresses are set here. path says
+ * whether the nodes are in the same island. */
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
 static inline void pair_open(struct pair *p,
@@ -64,7 +64,7 @@ static inline void pair_open(struct pair *p,
 	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
 }
 void pair_close(struct pair *p);
-extern struct pair *pair_opened; /* the last pair, unless it is closed */
+extern struct pair *pair_opened; /* the last opened pair, until it is closed */
 /* Close that pair, as a teardown for cmocka. */
 static inline int pair_teardown(void **state)
 {
@@ -73,9 +73,9 @@ static inline int pair_teardown(void **state)
 	return 0;
 }
 #define pair_test(f) TEST_OF(f, NULL, pair_teardown)
-/* Add a tenant to the engines of p, with a client on a shard of each engine and
- * a lane between the nodes, and so between the devices of those shards; `more`
- * is then used like p. Call pair_leave(more) after pair_close(p). */
+/* Add a tenant to the engines of p. It has a client on one shard of each
+ * engine, and a lane between the devices of these shards. `more` is then used
+ * like p. Call pair_leave(more) after pair_close(p). */
 void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 		  unsigned b);
 static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
@@ -83,39 +83,40 @@ static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	pair_join_on(p, more, uid, 0, 0);
 }
 void pair_leave(struct pair *more);
-/* Add a lane between the nodes for p's tenant: `more` is then used like p, and
- * has the same clients. */
+/* Add another lane between the nodes for p's tenant. `more` is then used like
+ * p, and has the same clients. */
 void pair_more_lane(const struct pair *p, struct pair *more);
-/* pair_open() with sup_bw as SUP's share, and a connection from node 0 to node
- * 1. */
+/* Call pair_open() with sup_bw as SUP's share, and connect node 0 to node 1. */
 void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 		  struct pair_end *tx, struct pair_end *rx);
 
-/* Let both ends of p's lane fence a failed rail and connect it again:
- * pair_turn() delivers their messages. */
+/* Let both ends of p's lane fence a failed rail and connect it again.
+ * pair_turn() then delivers their messages. */
 void pair_fences(struct pair *p);
 
-/* Make a few turns of both nodes' shards and control threads. Returns how much
+/* Make a few turns of both nodes' shards and control threads. Return how much
  * was done. */
 int pair_turn(struct pair *p);
 void pair_turns(struct pair *p, unsigned n);
-/* Make a turn of node 0. At node 1 only the devices of its first shard make a
- * turn. */
+/* Make a turn of node 0. At node 1, make a turn of only the devices of its
+ * first shard. */
 void pair_turn_sender(struct pair *p);
-/* Make turns until *flag is set; fails the test after many turns. */
+/* Make turns until *flag is set. Fail the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
-/* A done callback for engine calls that must succeed: sets the bool at arg. */
+/* This is the done callback for engine calls that must succeed. It sets the
+ * bool at arg. */
 static inline void pair_set_flag(void *arg, int status)
 {
 	assert_int_equal(status, 0);
 	*(bool *)arg = true;
 }
 
-/* Create one end of the connection `index` at a node. It is not started. */
+/* Create one end of connection number `index` at a node. The end is not
+ * started. */
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
 		   uint32_t slots, struct pair_end *e);
-/* Create the connection `index` from node `from` to the other node, with tables
- * of this many entries. */
+/* Create connection number `index` from node `from` to the other node. Its
+ * tables have this many entries. */
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
 static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
@@ -124,38 +125,39 @@ static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
 	pair_connect_of(p, index, from, MPIB_TABLE_SLOTS, tx, rx);
 }
 
-/* Push one descriptor. Returns the generation of the request. */
+/* Push one descriptor. Return the generation of its request. */
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
 		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 void pair_push(struct pair_end *e, const struct mpib_desc *d);
-/* Push a receive of n buffers of len bytes each, side by side from off on, with
- * tags from tag on. Returns its generation. */
+/* Push a receive of n adjacent buffers of len bytes each. The first has offset
+ * off and tag `tag`, and later ones have the next tags. Return its
+ * generation. */
 uint32_t pair_post_group(struct pair_end *e, uint8_t req, uint8_t n,
 			 uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 const struct mpib_completion *pair_completion(const struct pair_end *e,
 					      uint8_t req);
-/* Make turns until a request completes. Returns its result. */
+/* Make turns until a request completes. Return its result. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
-/* Push a flush of one byte, number gen of its connection. pair_flushed()
- * returns the number of the last completed flush. */
+/* Push a flush of one byte. It is flush number gen of its connection.
+ * pair_flushed() returns the number of the last completed flush. */
 void pair_flush(struct pair_end *e, uint32_t mr, uint64_t off, uint32_t gen);
 static inline uint32_t pair_flushed(const struct pair_end *e)
 {
 	return atomic_load(&e->reply->conn[e->index].flushed);
 }
-/* Register more memory for a node's client. Returns the region. */
+/* Register more memory for a node's client. Return the region. */
 uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len);
-/* Register device memory of len bytes at a node. Unless map is NULL, store
- * there the mapping that a GPU would see. Returns the region. */
+/* Register device memory of len bytes at a node. If map is not NULL, store
+ * there the mapping that a GPU would see. Return the region. */
 uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map);
 /* Fill p with bytes that depend on their offset and on seed. */
 void pair_fill(char *p, size_t len, unsigned seed);
-/* Send a message of len bytes from pair_fill() into a buffer of room bytes, and
- * check the whole buffer. */
+/* Send a message of len bytes from pair_fill() into a buffer of room bytes.
+ * Check the whole buffer. */
 void pair_transfer(struct pair *p, struct pair_end *tx, struct pair_end *rx,
 		   uint8_t req, uint32_t len, uint32_t room, unsigned seed);
-/* Return a snapshot of a node, which the caller frees. */
+/* Return a snapshot of a node. The caller frees it. */
 struct mpib_snapshot *pair_snapshot(struct pair *p, unsigned node);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over a shard: reservations in CQs, bytes in flight, references to
- * regions, WRs in pools. */
+ * regions, and WRs in pools. */
 #include "engine/conn/conn.h"
 #include "sums.h"
 
 struct sums {
-	uint64_t sends, receives, promised; /* of a rail's CQ */
-	uint64_t of_users; /* promised, as tenants count them */
+	uint64_t sends, receives, promised; /* entries of a rail's CQ */
+	uint64_t of_users; /* the promised entries as tenants count them */
 	uint64_t inflight;
 };
 
@@ -46,7 +46,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	return sum;
 }
 
-/* Return the bytes of the lane's send ops that rail r carries. */
+/* Return how many bytes of the lane's send ops rail r carries. */
 static uint64_t sums_carried(const struct mpib_lane *lane, unsigned r)
 {
 	const struct engine_conn *f;
@@ -109,7 +109,7 @@ static bool regions_fit(const struct engine_client *a, struct sum *out)
 	}
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++)
 		refs += a->mr_made[h] ? a->mr_made[h]->refs : 0;
-	return sum_fits(out, "holds of a client's regions", refs, holds);
+	return sum_fits(out, "references to a client's regions", refs, holds);
 }
 
 static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
@@ -120,9 +120,9 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
 	struct sums sum = sums_add_up(s, r);
 
-	/* A lane that is not connected yet, and a tenant that is being added or
-	 * removed, have reservations but are on no list. So accept a sum that
-	 * exceeds the counted objects. */
+	/* Some objects have reservations but are on no list: a lane that is not
+	 * connected yet, and a tenant that is being added or removed. So a sum
+	 * may exceed the counted objects. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)

@@ -14,10 +14,11 @@
 
 struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
-	mpib_done_fn *done; /* NULL: this is an event */
+	mpib_done_fn *done; /* NULL means that this is an event */
 	void *arg;
-	bool *mark; /* set when done is called */
-	struct engine_conn *conn; /* the event is about conn or lane */
+	bool *mark; /* is set when done is called */
+	/* the event is about conn or, if that is NULL, about lane */
+	struct engine_conn *conn;
 	struct mpib_lane *lane;
 	int error;
 	char why[64];
@@ -131,7 +132,7 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
-/* Run the waiting callbacks, but not those that they add. */
+/* Run the callbacks that wait. Callbacks that they add are run later. */
 static void run_all(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

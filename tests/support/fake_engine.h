@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine/engine.h without rails and shards, for tests of the code that calls
- * the engine. Calls are recorded; callbacks wait in a queue until the test runs
- * them, in order or in an order chosen by a seed.
+ * An implementation of engine/engine.h without rails and shards, for tests of
+ * the code that calls the engine. Calls are recorded. Callbacks wait in a queue
+ * until the test runs them, in order or in an order that a seed draws.
  *
  * The fake checks that memory is never released while a peer may write into it.
- * All engines of the process know each other, so it is a violation to destroy a
- * connection while its peer's connection runs and the lane of neither was
- * killed. Calls out of order are violations, too. Objects are not freed before
- * fake_reset(), so late use of one is always detected.
+ * All engines of the process know each other. So it is a violation to destroy a
+ * connection while its peer's connection runs and neither lane was killed.
+ * Calls out of order are violations, too. No object is freed before
+ * fake_reset(), so a late use of an object is always detected.
  */
 #ifndef MPIB_FAKE_ENGINE_H
 #define MPIB_FAKE_ENGINE_H
@@ -35,7 +35,7 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
-	unsigned retold, received; /* messages about rails */
+	unsigned retold, received; /* number of messages about rails */
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
 };
@@ -45,9 +45,10 @@ struct engine_conn {
 	struct mpib_lane *lane;
 	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
-	uint32_t hint; /* slot + 1, as last set */
-	uint64_t addr; /* of its table; identifies it to its peer */
-	struct engine_conn *peer; /* into whose table it writes, if started */
+	uint32_t hint; /* slot + 1 as last set */
+	uint64_t addr; /* address of its table, by which its peer knows it */
+	/* if started: the connection into whose table it writes */
+	struct engine_conn *peer;
 	TAILQ_ENTRY(engine_conn) link;
 };
 
@@ -57,39 +58,40 @@ TAILQ_HEAD(fake_calls, fake_call);
 struct mpib_engine {
 	enum mpib_spread spread;
 	unsigned shards, rails;
-	uint8_t away; /* mask of absent rails, for new lanes */
+	uint8_t away; /* mask of lost rails, for new lanes */
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;
-	struct fake_calls calls; /* callbacks not yet run */
-	bool hold; /* run no callback */
-	unsigned seed; /* not 0: run one random callback per dispatch */
+	struct fake_calls calls; /* callbacks that have not run */
+	bool hold; /* do not run callbacks */
+	unsigned seed; /* if not 0, run one random callback per dispatch */
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx);
 void fake_engine_fini(struct mpib_engine *e);
-/* Behave as if the engine's process were killed: its connections write no more
+/* Do what a kill of the engine's process does: its connections stop writing,
  * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
 /* Hold callbacks, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 
-/* Return the number of lanes or connections of e (NULL: of all engines) that
- * are not destroyed. */
+/* Return the number of lanes or connections of e that are not destroyed. NULL
+ * means all engines. */
 unsigned fake_lanes(const struct mpib_engine *e);
 unsigned fake_conns(const struct mpib_engine *e);
-/* Return the connection of client a at index, or NULL. */
+/* Return the connection of client a at the index, or NULL. */
 struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
-/* Return the n-th lane of the engine that is not destroyed. */
+/* Return lane number n of the engine, counting only those that are not
+ * destroyed. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 
-/* Return the number of violations since the last reset, or the text of the
- * first. */
+/* Return the number of violations since the last reset. A second function
+ * returns the text of the first. */
 unsigned fake_violations(void);
 const char *fake_violation(void);
-/* Free all objects; no broker may refer to them any more. */
+/* Free all objects. No broker may refer to them any more. */
 void fake_reset(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of the fake devices, passed on to the software HCA. */
+/* The verbs of the fake devices. They pass calls on to the software HCA. */
 #include "fake_ibv.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct {
 
 static const struct mpib_verbs *const soft = &mpib_verbs_soft;
 
-/* Each device has a thread, and they share this. */
+/* Each device has a thread, and all of them use this. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void fake_ibv_reset(void)
@@ -71,8 +71,8 @@ static int fails(const char *call)
 	return fake_ibv.error;
 }
 
-/* Convert rc (0 or -errno) to libibverbs' convention: set errno, and return
- * 0 or a positive errno. */
+/* Convert rc (0 or -errno) to libibverbs' convention, which is to set errno and
+ * return 0 or a positive errno. */
 static int told(int rc)
 {
 	if (rc < 0)
@@ -124,7 +124,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
-	ctx->abi_compat = NULL; /* so that ibv_query_port() calls this file */
+	/* so that ibv_query_port() calls the function in this file */
+	ctx->abi_compat = NULL;
 	return ctx;
 }
 
@@ -346,7 +347,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		rc = fails("RTS");
 	}
 	pthread_mutex_unlock(&lock);
-	/* The software HCA below is RoCE, whatever the device reports. */
+	/* The software HCA below is always RoCE, no matter what the device
+	 * reports. */
 	below.ah_attr.is_global = 1;
 	below.ah_attr.grh.sgid_index = 1;
 	below.pkey_index = 0;
@@ -370,7 +372,7 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!fake_ibv.ece)
 		return EOPNOTSUPP;
-	/* Once ECE was set, report the options that both ends have. */
+	/* After ECE was set, report the options that both ends have. */
 	*ece = (struct ibv_ece){ .vendor_id = 0x15b3, .options = 0x3 };
 	if (fake_ibv.ece_sets)
 		ece->options &= fake_ibv.set.options;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control verbs of libibverbs with devices that a test defines. A program
+ * The control verbs of libibverbs, with devices that a test defines. A program
  * that links fake_ibv.c gets these definitions instead of the library's. The
  * software HCA carries the traffic of a fake device, so whole lanes run over
- * it. The device reports the ports, GIDs, link layer, ECE and limits that
- * the test wrote into fake_ibv, and any call can be made to fail.
+ * it. The device reports the ports, GIDs, link layer, ECE and limits that the
+ * test wrote into fake_ibv. The test can make any call fail.
  */
 #ifndef MPIB_FAKE_IBV_H
 #define MPIB_FAKE_IBV_H
@@ -15,18 +15,18 @@
 #define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
-/* The value of mpib_hca_wait_ms, unless a test lets a call hang. */
+/* The value of mpib_hca_wait_ms if no test lets a call hang. */
 #define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
-	struct ibv_port_attr attr; /* gid_tbl_len 0: FAKE_GIDS */
+	struct ibv_port_attr attr; /* gid_tbl_len 0 means FAKE_GIDS */
 	unsigned gids;
 	struct ibv_gid_entry gid[FAKE_GIDS];
 };
 
 struct fake_device {
 	struct ibv_device ibv; /* name, transport, sysfs path */
-	const char *soft; /* IPv4 address of the software HCA beneath */
+	const char *soft; /* IPv4 address of the software HCA below it */
 	struct ibv_device_attr attr;
 	struct fake_port port[FAKE_PORTS];
 };
@@ -34,47 +34,49 @@ struct fake_device {
 struct fake_ibv {
 	unsigned devices;
 	struct fake_device device[FAKE_DEVICES];
-	/* See fake_ibv_fails(). */
+	/* Set by fake_ibv_fails(). */
 	const char *fail;
 	int error;
 	unsigned times;
 	uint32_t max_inline;
 	bool ece; /* the devices have ECE options 0x3 of vendor 0x15b3 */
-	/* The arguments of the latest calls. */
+	/* The arguments of the last calls. */
 	int access;
-	uint32_t vectors; /* bit per completion vector of a CQ */
+	uint32_t vectors; /* bit for each completion vector used by a CQ */
 	struct ibv_qp_attr init, rtr, rts;
-	struct ibv_ece set; /* by ibv_set_ece() */
+	struct ibv_ece set; /* set by ibv_set_ece() */
 	unsigned ece_sets;
 };
 
 extern struct fake_ibv fake_ibv;
 
-/* Remove all devices and failures. All contexts must be closed. */
+/* Remove all devices and failures. All contexts must be closed before. */
 void fake_ibv_reset(void);
-/* Let the next n calls of this function fail with error. */
+/* Let the next n calls of this function fail with this error. */
 void fake_ibv_fails(const char *call, int error, unsigned times);
-/* Add a device with one port: ACTIVE, RoCE, 4X EDR (100 Gb/s), MTU 4096, and
- * the RoCE v2 GID of address soft at index 1. */
+/* Add a device with one port. The port is ACTIVE, RoCE, 4X EDR (100 Gb/s), has
+ * MTU 4096, and has the RoCE v2 GID of address soft at index 1. */
 struct fake_device *fake_ibv_add(const char *name, const char *soft);
 /* Turn d into an InfiniBand device with a LID and one IB GID. */
 void fake_ibv_make_ib(struct fake_device *d, uint16_t lid);
-/* Append a GID to the port's table. addr is IPv4 or IPv6. */
+/* Append a GID to the port's table. addr may be IPv4 or IPv6. */
 void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
 /*
- * From now on these calls of the device block: "ibv_reg_mr", "ibv_dereg_mr",
- * "ibv_create_qp", "ibv_destroy_qp", and "RTR" and "ERR" of ibv_modify_qp().
- * fake_ibv_release() ends that. Callable from any thread.
+ * Let these calls of the device block from now on: "ibv_reg_mr",
+ * "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", and "RTR" and "ERR" of
+ * ibv_modify_qp(). fake_ibv_release() lets them return. Both may be called from
+ * any thread.
  */
 void fake_ibv_hang(const char *device, const char *call);
 void fake_ibv_release(void);
-/* Return how many calls have hung, or how many contexts are open. */
+/* Return how many calls are hanging. A second function returns how many
+ * contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* Called by the fake functions for each call of device d. Blocks if the call is
- * to hang. */
+/* The fake functions call this for each call of device d. It blocks if that
+ * call must hang. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

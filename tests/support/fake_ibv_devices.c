@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fake devices, GIDs and failing calls, as the test sets them. */
+/* Fake devices, GIDs and failing calls, as the test defines them. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "fake_ibv.h"
 #include "verbs/hca/hca.h"
 
-/* On a loaded machine a healthy device may need more than 2 s. */
+/* On a loaded machine a healthy device may need longer than 2 s. */
 __attribute__((constructor)) static void patient(void)
 {
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;

@@ -52,7 +52,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 {
 	struct mpib_tenant *t;
 
-	fake_expect(shard < engine->shards, "a tenant on no shard");
+	fake_expect(shard < engine->shards, "a tenant has an unknown shard");
 	TAILQ_FOREACH(t, &tenants, link)
 	{
 		if (t->engine == engine && t->shard == shard && t->uid == uid)
@@ -72,7 +72,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
-	fake_expect(tenant->refs-- > 0, "a tenant put too often");
+	fake_expect(tenant->refs-- > 0, "a tenant was released too often");
 }
 
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
@@ -82,7 +82,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	struct mpib_engine *e = tenant->engine;
 	struct mpib_lane *l;
 
-	/* Both ends must agree on path and spread, as in the real engine. */
+	/* Both ends must have the same path and spread, as in the real
+	 * engine. */
 	if (want && (want->path != path || want->spread != e->spread))
 		return -EPROTO;
 	if (want && want->rails != e->rails)
@@ -123,18 +124,18 @@ void engine_conn_goes_on(struct engine_conn *conn)
 
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 {
-	fake_expect(!conn->destroying, "a hint for a flow that is no more");
+	fake_expect(!conn->destroying, "a destroyed connection got a hint");
 	conn->hint = slot + 1;
 }
 
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 {
-	fake_expect(!lane->connected && peer[0], "a label too late");
+	fake_expect(!lane->connected && peer[0], "a label was set too late");
 }
 
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 {
-	fake_expect(!lane->connected, "a class too late");
+	fake_expect(!lane->connected, "a class was set too late");
 	lane->traffic_class = traffic_class;
 }
 
@@ -157,7 +158,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		return rc;
 	}
 	fake_expect(!lane->connected && !lane->destroying,
-		    "a lane connected late");
+		    "a lane was connected too late");
 	lane->connected = true;
 	lane->remote = *remote;
 	return 0;
@@ -165,17 +166,17 @@ int mpib_lane_connect(struct mpib_lane *lane,
 
 void mpib_lane_established(struct mpib_lane *lane)
 {
-	fake_expect(lane->connected, "a lane settled unconnected");
+	fake_expect(lane->connected, "a lane without a peer was settled");
 }
 
 void mpib_lane_unlinked(struct mpib_lane *lane)
 {
-	fake_expect(lane->connected, "a lane unlinked that is not up");
+	fake_expect(lane->connected, "a lane that is not up was unlinked");
 }
 
 void mpib_lane_retell(struct mpib_lane *lane)
 {
-	fake_expect(lane->connected, "a lane listed that is not up");
+	fake_expect(lane->connected, "a lane that is not up was listed");
 	lane->retold++;
 }
 
@@ -190,7 +191,8 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
 	struct engine_conn *f;
 
-	fake_expect(!lane->killing && !lane->destroying, "a lane killed twice");
+	fake_expect(!lane->killing && !lane->destroying,
+		    "a lane was killed twice");
 	lane->killing = true;
 	TAILQ_FOREACH(f, &conns, link)
 	{
@@ -204,11 +206,12 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
 	struct engine_conn *f;
 
-	fake_expect(!lane->destroying, "a lane destroyed twice");
-	fake_expect(!lane->connected || lane->killed, "a lane destroyed alive");
+	fake_expect(!lane->destroying, "a lane was destroyed twice");
+	fake_expect(!lane->connected || lane->killed,
+		    "a lane was destroyed while it is up");
 	TAILQ_FOREACH(f, &conns, link)
 	fake_expect(f->lane != lane || f->destroyed,
-		    "a lane destroyed with flows");
+		    "a lane was destroyed before its connections");
 	lane->destroying = true;
 	fake_later(lane->tenant->engine, done, arg, &lane->destroyed);
 }
@@ -221,12 +224,14 @@ int engine_conn_create(struct engine_client *engine_client, uint32_t index,
 
 	(void)slots;
 	fake_expect(lane->tenant == engine_client->tenant,
-		    "a flow of two tenants");
-	fake_expect(!lane->destroying, "a flow on a destroyed lane");
-	fake_expect(!fake_conn(engine_client, index), "two flows of one index");
+		    "a connection has two tenants");
+	fake_expect(!lane->destroying, "a connection has a destroyed lane");
+	fake_expect(!fake_conn(engine_client, index),
+		    "two connections have the same index");
 	if (lane->local.imm_version == 1) {
 		TAILQ_FOREACH(f, &conns, link)
-		fake_expect(f->lane != lane, "two flows on a lane of one");
+		fake_expect(f->lane != lane,
+			    "a private lane has two connections");
 	}
 	f = calloc(1, sizeof(*f));
 	f->engine_client = engine_client;
@@ -246,8 +251,8 @@ void engine_conn_local(const struct engine_conn *conn,
 	*info = (struct engine_conn_info){ .id = 1, .addr = conn->addr };
 }
 
-/* Return whether connection from may still write into the memory of connection
- * to. */
+/* Return whether connection `from` may still write into the memory of
+ * connection `to`. */
 static bool can_reach(const struct engine_conn *from,
 		      const struct engine_conn *to)
 {
@@ -261,8 +266,9 @@ void engine_conn_start(struct engine_conn *conn,
 	struct engine_conn *f;
 
 	fake_expect(!conn->started && !conn->stopping,
-		    "a connection started late");
-	fake_expect(conn->lane->connected, "a connection started on no lane");
+		    "a connection was started too late");
+	fake_expect(conn->lane->connected,
+		    "a connection started without a lane");
 	conn->started = true;
 	TAILQ_FOREACH(f, &conns, link)
 	{
@@ -270,7 +276,7 @@ void engine_conn_start(struct engine_conn *conn,
 			continue;
 		conn->peer = f;
 		fake_expect(!f->destroying || !can_reach(conn, f),
-			    "a connection started against freed memory");
+			    "a connection has a peer with freed memory");
 	}
 }
 
@@ -289,7 +295,7 @@ void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg)
 {
-	fake_expect(!conn->destroying, "a flow stopped after its end");
+	fake_expect(!conn->destroying, "a destroyed connection was stopped");
 	(void)error;
 	conn->stopping = true;
 	fake_later(conn->engine_client->tenant->engine, done, arg,
@@ -301,11 +307,12 @@ void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 {
 	struct engine_conn *f;
 
-	fake_expect(conn->stopped, "a flow destroyed unstopped");
-	fake_expect(!conn->destroying, "a flow destroyed twice");
+	fake_expect(conn->stopped,
+		    "a connection was destroyed before its stop");
+	fake_expect(!conn->destroying, "a connection was destroyed twice");
 	TAILQ_FOREACH(f, &conns, link)
 	fake_expect(f->peer != conn || !can_reach(f, conn),
-		    "memory freed under a peer's writes");
+		    "memory was freed while a peer may write");
 	conn->destroying = true;
 	fake_later(conn->engine_client->tenant->engine, done, arg,
 		   &conn->destroyed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into a test that runs two nodes on the rails of MPIB_TEST_RAILS: adds
- * the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
+ * Link this into a test that runs two nodes on the rails of MPIB_TEST_RAILS. It
+ * adds the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
  */
 #include "fake_ibv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic with grouped receives, see grouper.h. */
+/* Checked messages with grouped receives, see grouper.h. */
 #include "grouper.h"
 
 #include <string.h>
@@ -61,8 +61,8 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test *r. Returns 1 if it completed, and sets *r to NULL; 0: not yet;
- * -errno. */
+/* Test *r. Return 1 if it completed, and set *r to NULL. Return 0 if it has not
+ * completed, or -errno. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

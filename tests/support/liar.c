@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network plugin that corrupts messages, to test programs that check them. It
- * loads the plugin LIAR_PLUGIN, passes every call on, and delivers some
- * messages wrongly. LIAR_DOES is a list such as "drop@7,swap@12": which
- * corruption for which message of each receiving connection, counted from 0.
- * Each corruption adds a line to LIAR_LOG; the checking program must find as
- * many.
+ * A network plugin that corrupts messages. It tests programs that check
+ * messages. It loads the plugin LIAR_PLUGIN and passes every call on, but
+ * delivers some messages wrongly. LIAR_DOES is a list such as "drop@7,swap@12".
+ * It says which message of each receiving connection, counted from 0, gets
+ * which corruption. Each corruption adds a line to LIAR_LOG. The program under
+ * test must find as many.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -19,30 +19,30 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* Polls of a message that waits to be swapped with the next one, before the
- * swap is given up. */
+/* A message may wait to be swapped with the next one. After this many polls it
+ * is no longer swapped. */
 #define PATIENCE 200000
 
 struct comm {
 	void *real;
 	uint64_t posted;
-	char *copy; /* the message that DOUBLE repeats */
+	char *copy; /* the message that DOUBLE delivers again */
 	size_t copied;
 };
 
 struct request {
 	void *real;
-	struct comm *comm; /* NULL: free */
+	struct comm *comm; /* NULL means free */
 	int n, size[GROUP_MAX];
 	bool done;
-	unsigned looks, swapped; /* swapped: bit per message */
+	unsigned looks, swapped; /* swapped has a bit per message */
 	uint64_t first; /* number of its first message */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
 
 static struct comm comm[COMMS_MAX];
 static struct request request[REQUESTS_MAX];
-/* The real plugin's table, of the version in use. */
+/* The real plugin's table in the version that is used. */
 static const struct nccl_net_v12 *real;
 
 static void die(const char *what)
@@ -90,8 +90,8 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* Called before a receive is posted, because its bytes may arrive immediately.
- * room has the sizes of the buffers. */
+/* This is called before a receive is posted, because its bytes may arrive
+ * immediately. `room` has the sizes of the buffers. */
 static struct request *prepare(void *of, int n, void **data, const size_t *room)
 {
 	struct comm *c = comm_of(of);
@@ -115,7 +115,8 @@ static void release(struct request *r)
 	r->comm = NULL;
 }
 
-/* The receive was posted as *req, which r replaces. NULL: it was not posted. */
+/* The receive was posted as *req, and r replaces it. If *req is NULL, the
+ * receive was not posted. */
 static void posted(struct request *r, void **req)
 {
 	if (!*req) {
@@ -137,8 +138,8 @@ static bool real_done(struct request *r)
 	return r->done;
 }
 
-/* Return the receive of message `number`, or NULL if none is posted yet. *k is
- * the position of the message in the receive. */
+/* Return the receive of message `number`, or NULL if it is not posted yet. *k
+ * is then the position of the message in the receive. */
 static struct request *holder(const struct comm *c, uint64_t number, int *k)
 {
 	for (int i = 0; i < REQUESTS_MAX; i++) {
@@ -153,8 +154,8 @@ static struct request *holder(const struct comm *c, uint64_t number, int *k)
 	return NULL;
 }
 
-/* Exchange message k of r with the next message. Returns false if the next one
- * has not arrived yet, so that the caller tries again. */
+/* Exchange message k of r with the next message. Return false if the next one
+ * has not arrived yet. The caller then tries again. */
 static bool swapped(struct request *r, int k)
 {
 	uint64_t number = r->first + (unsigned)k;

@@ -1,21 +1,21 @@
 # shellcheck shell=bash
 # Sourced by scripts that search text and wait. They exit with $failed, which
-# fail sets.
+# fail() sets to 1.
 failed=0
 fail() {
 	echo "FAIL: $*"
 	failed=1
 }
 
-# has GREP-ARGUMENT...: return whether standard input has such a line. It reads
-# all input. grep -q at the end of a pipe does not: the writer then dies of
-# SIGPIPE, and with pipefail a match counts as a failure.
+# has GREP-ARGUMENT...: return whether standard input has a matching line. It
+# reads all input. grep -q at the end of a pipe stops earlier. The writer is
+# then killed by SIGPIPE, and with pipefail a match counts as a failure.
 has() {
 	grep -q "$@" <<<"$(cat)"
 }
 
-# await COMMAND...: run it until it succeeds, for at most a minute. Returns
-# failure if it never does.
+# await COMMAND...: run the command until it succeeds, for at most a minute.
+# Return failure if it never succeeds.
 await() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do
@@ -25,13 +25,13 @@ await() {
 	"$@"
 }
 
-# lives PID: return whether the process lives.
+# lives PID: return whether the process is running.
 lives() {
 	kill -0 "$1" 2>/dev/null
 }
 
-# await_ready OUT PID: wait for the first line of a program that prints when it
-# is ready. Returns failure if it never does, or ends.
+# await_ready OUT PID: wait for the first line of a program that prints a line
+# when it is ready. Return failure if it prints no line or ends.
 await_ready() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main() of programs that only run tests. */
+/* The main() of programs that only run tests. */
 #include "arg.h"
 #include "test.h"
 
@@ -33,7 +33,8 @@ int main(int argc, char **argv)
 		*test_times = arg_count(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	/* The function behind cmocka's macro, which counts by sizeof. */
+	/* This is the function behind cmocka's macro. The macro counts by
+	 * sizeof. */
 	return _cmocka_run_group_tests("tests", tests, tests_n,
 				       test_group.setup, test_group.teardown);
 }

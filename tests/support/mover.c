@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked traffic on one connection, see mover.h. */
+/* Checked messages on one connection, see mover.h. */
 #include "mover.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#define HANGS_NS 60000000000u /* before a request counts as hung */
+#define HANGS_NS 60000000000u /* time until a request counts as hung */
 
 static uint64_t next(struct mover *m)
 {
@@ -139,7 +139,7 @@ static void fill(struct mover *m)
 		memcpy(m->src + i, &v, m->size - i < 8 ? m->size - i : 8);
 }
 
-/* Post a receive, then its send. */
+/* Post a receive, then the matching send. */
 static int post(struct mover *m)
 {
 	void *to = m->dst;
@@ -161,7 +161,8 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test *r unless it is NULL. Returns 1 if it completed; 0: not yet; -errno. */
+/* Test *r if it is not NULL. Return 1 if it completed, 0 if it has not, or
+ * -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;
@@ -174,7 +175,7 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
-/* Compare the message, which has arrived and is flushed. */
+/* Compare the message. It has arrived and is flushed. */
 static int compare(struct mover *m)
 {
 	m->messages++;
@@ -258,7 +259,7 @@ int mover_move(struct mover *m, uint64_t messages)
 const char *mover_why(int rc)
 {
 	return rc == -ETIME	? "it never ends"
-	       : rc == -EBADMSG ? "a message is wrong"
+	       : rc == -EBADMSG ? "a message has wrong bytes"
 				: mpib_strerror();
 }
 

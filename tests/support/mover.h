@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection between two nodes, with both ends in this process, that
- * carries messages of random size and checks them. A step does not block, so
- * one thread can drive many movers and do other work. If the proxies register
- * dma-bufs, memory that needs no copy is a memfd registered as a dma-buf, and
- * is flushed before it is read.
+ * One connection between two nodes. Both ends are in this process. It carries
+ * messages of random size and checks them. A step does not block. So one thread
+ * can drive many movers and do other work. If the proxies register dma-bufs,
+ * memory that needs no copy is a memfd that is registered as a dma-buf. It is
+ * flushed before it is read.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -22,8 +22,8 @@ struct mover {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received, *flushed;
 	char *src, *dst;
-	bool allocated; /* both from mpib_mem_alloc() */
-	bool device; /* both from mpib_reg_fd() */
+	bool allocated; /* mpib_mem_alloc() made both */
+	bool device; /* mpib_reg_fd() registered both */
 	size_t room, size, got;
 	enum {
 		MOVER_IDLE,
@@ -35,24 +35,25 @@ struct mover {
 };
 
 /* Attach to the proxies at both run directories and begin to connect. room is
- * the size of the largest message; direct memory is sent without a copy.
- * Returns 0 or -errno. */
+ * the size of the largest message. Direct memory is sent without a copy. Return
+ * 0 or -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
-/* mover_open() in two steps: mover_call() connects, mover_answer() accepts. */
+/* These are the two steps of mover_open(): mover_call() connects, and
+ * mover_answer() accepts. */
 int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
 int mover_answer(struct mover *m);
-/* Return 1 when both ends are ready, 0: not yet, or -errno. */
+/* Return 1 if both ends are ready, 0 if they are not ready yet, or -errno. */
 int mover_ready(struct mover *m);
-/* Wait until both ends are ready. Returns 0, -ETIME after a minute, or
+/* Wait until both ends are ready. Return 0, -ETIME after a minute, or
  * -errno. */
 int mover_wait(struct mover *m);
-/* mover_open() and mover_wait(). */
+/* Call mover_open() and mover_wait(). */
 int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 		bool direct, uint64_t seed);
-/* Move this many more messages. Returns this number, or -EBADMSG if one was
- * wrong. */
+/* Move this many more messages. Return this number, or -EBADMSG if a message
+ * was wrong. */
 int mover_move(struct mover *m, uint64_t messages);
 /* Describe the result of one of these calls. */
 const char *mover_why(int rc);
@@ -61,10 +62,10 @@ static inline void mover_must(int rc)
 	if (rc < 0)
 		fail_msg("%s", mover_why(rc));
 }
-/* Post, test or compare once. Returns 1 if something happened, 0 if not, or
- * -errno of the first call that failed. */
+/* Make one post, test or comparison. Return 1 if there was one to make, 0 if
+ * not, or -errno of the first call that failed. */
 int mover_step(struct mover *m);
-/* May be called in any state. */
+/* This may be called in any state. */
 void mover_close(struct mover *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic that continues while nodes change, see moving.h. */
+/* Messages that continue to move while nodes change, see moving.h. */
 #include "moving.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void say_mover(const char *what, unsigned i, const struct mover *m)
 static void say_grouper(unsigned i, const struct grouper *g)
 {
 	fprintf(stderr,
-		"grouper %u: %u of %d sends posted, still under way:", i,
+		"grouper %u: %u of %d sends posted, still in flight:", i,
 		g->posted, GROUPER_N);
 	for (unsigned k = 0; k < GROUPER_N; k++) {
 		if (g->sent[k])
@@ -35,7 +35,7 @@ static void say_grouper(unsigned i, const struct grouper *g)
 	say_mover("grouper", i, &g->m);
 }
 
-/* Print the output of an mpibctl command; the node may not answer. */
+/* Print the output of an mpibctl command. The node may not answer. */
 static void say_node(const struct node *n, const char *command, const char *arg)
 {
 	const char *argv[] = { "mpibctl", "-s", n->dir, command, arg, NULL };
@@ -66,8 +66,8 @@ static void say_all(const struct moving *m)
 	}
 }
 
-/* Open mover i: half of the movers send from the first node, and half use
- * ordinary memory and so staging windows. */
+/* Open mover number i. Half of the movers send from the first node. Half of
+ * them use ordinary memory and thus staging windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
 {
 	mover_must(mover_begin(m, node[i & 1].dir, node[1 - (i & 1)].dir,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting and stopping real proxies and other programs, see node.h. */
+/* Functions that start and stop real proxies and other programs, see node.h. */
 #include "node.h"
 #include "addr.h"
 #include "rails.h"
@@ -41,17 +41,18 @@ static void forget_environment(void)
 		char name[64];
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
-		/* MPIB_SOFT_* are set for a whole test run. */
+		/* MPIB_SOFT_* are kept, since they are set for a whole test
+		 * run. */
 		if (!strncmp(name, "MPIB_", 5) &&
 		    strncmp(name, "MPIB_SOFT_", 10))
-			unsetenv(name); /* moves the next variable here */
+			unsetenv(name); /* this moves the next variable here */
 		else
 			e++;
 	}
 }
 
-/* Start argv. out and err become its stdout and stderr; -1 leaves those of the
- * test. */
+/* Start argv. out and err become its stdout and stderr. -1 means the stdout or
+ * stderr of the test. */
 static pid_t spawn(const char *const *argv, int out, int err)
 {
 	const char *path = argv[0];
@@ -140,7 +141,7 @@ void run_wait(struct run *run, const char *const *argv)
 	end_run(run);
 }
 
-/* Read a line, without its newline; fails the test after READY_MS. */
+/* Read a line without its newline. Fail the test after READY_MS. */
 static void read_line(int fd, char *buf, size_t len)
 {
 	unsigned long long until = node_ms() + READY_MS;
@@ -151,7 +152,7 @@ static void read_line(int fd, char *buf, size_t len)
 		unsigned long long now = node_ms();
 
 		if (now >= until || poll(&p, 1, (int)(until - now)) == 0)
-			fail_msg("there was no line");
+			fail_msg("no line was printed");
 		if (read(fd, buf + at, 1) != 1)
 			break;
 		if (buf[at] == '\n')
@@ -204,7 +205,7 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
 		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
 #ifdef __SANITIZE_THREAD__
-	/* ThreadSanitizer does not support threads started by a forked child,
+	/* ThreadSanitizer does not support threads that a forked child starts,
 	 * and clients would start them. */
 	dprintf(fd, "[resume]\ngrace = 0\n");
 #endif
@@ -333,7 +334,7 @@ void node_stop(struct node *node)
 	free_args(node);
 }
 
-/* Connect to the socket. Returns -1 if no process listens. */
+/* Connect to the socket. Return -1 if no process listens. */
 static int try_dial(const char *dir, const char *name, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -384,7 +385,7 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	/* The proxy makes this socket last. */
+	/* The proxy makes this socket after all others. */
 	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
 	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);
@@ -414,7 +415,7 @@ json_t *node_ask(const struct node *node, const char *command)
 
 	assert_non_null(f);
 	dprintf(fd, "%s\n", command);
-	assert_true(getline(&line, &room, f) > 0); /* the greeting */
+	assert_true(getline(&line, &room, f) > 0); /* reads the greeting */
 	assert_true(getline(&line, &room, f) > 0);
 	answer = json_loads(line, 0, NULL);
 	assert_non_null(answer);

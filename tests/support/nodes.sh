@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced with $build set by scripts that run nodes: proxies on two rails of the
-# software HCA, with traffic between them. Node N has the run directory $dir/nN,
-# its ready line in $dir/outN, its log in $dir/logN and its process ID in
-# ${pids[N]}. Everything ends with the script.
+# Sourced with $build set, by scripts that run nodes. A node is a proxy on two
+# rails of the software HCA. Node N has the run directory $dir/nN, its ready
+# line in $dir/outN, its log in $dir/logN and its process ID in ${pids[N]}. All
+# of them end with the script.
 . "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 declare -A pids
 
@@ -15,7 +15,8 @@ node() {
 	pids[$1]=$!
 }
 
-# nodes_ready N...: wait until these nodes are ready, or end the script.
+# nodes_ready N...: wait until these nodes are ready. If one is not, end the
+# script.
 nodes_ready() {
 	local n
 	for n; do
@@ -26,7 +27,8 @@ nodes_ready() {
 	done
 }
 
-# ctl ARGUMENT...: run mpibctl for node 0. ctl_of N ARGUMENT...: for node N.
+# ctl ARGUMENT...: run mpibctl for node 0. ctl_of N ARGUMENT...: run it for node
+# N.
 ctl() {
 	ctl_of 0 "$@"
 }
@@ -35,7 +37,7 @@ ctl_of() {
 }
 
 # job NAME "N M..." OPTIONS...: start mpib-perf over these nodes as
-# ${pids[NAME]}, with its output in $dir/NAME.
+# ${pids[NAME]}. Its output goes to $dir/NAME.
 job() {
 	local dirs
 	# shellcheck disable=SC2086
@@ -58,7 +60,7 @@ pair_moves() {
 		awk '$1 > 1000000 { n++ } END { exit n != NR || n == 0 }'
 }
 
-# pair_traffic RANKS_PER_NODE: start traffic, and return once bytes move.
+# pair_traffic RANKS_PER_NODE: start mpib-perf, and return when bytes move.
 pair_traffic() {
 	job perf "0 1" --ranks-per-node "$1" --pattern ring \
 		--min 1M --max 1M --iters 1000000 --warmup 1

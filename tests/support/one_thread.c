@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked by mpib_one_thread() of CMake into tests that must have one thread:
- * pthread_create() aborts. Exception: a test that was given libibverbs devices,
+/* mpib_one_thread() of CMake links this into tests that must have one thread.
+ * pthread_create() aborts. The exception is a test with libibverbs devices,
  * each of which has a thread. */
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 {
 	if (has_rdma("MPIB_TEST_RAILS") || has_rdma("MPIB_TEST_RAIL_A"))
 		return __real_pthread_create(thread, attr, start, arg);
-	fputs("this test is said to have one thread (mpib_one_thread), and "
+	fputs("this test must have only one thread (mpib_one_thread), but "
 	      "starts another\n",
 	      stderr);
 	abort();

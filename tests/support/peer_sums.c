@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over a broker: lanes, connections, waiting callers and waiting bytes. */
+/* Sums over a broker: lanes, connections, and connects and bytes that wait. */
 #include "peer/internal.h"
 #include "sums.h"
 
 struct peer_sums {
 	uint64_t peers, conns; /* connections with a peer */
-	uint64_t offers, waiting; /* waiting connects, of lanes; of listeners */
+	/* connects that wait for lanes; connects that wait at listeners */
+	uint64_t offers, waiting;
 	uint64_t up; /* lanes in state UP */
-	uint64_t waits; /* bytes waiting on links */
+	uint64_t waits; /* bytes that wait on links */
 };
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a device of the software HCA handles the bytes of incoming WRITEs. Link a
- * test that uses this with --wrap=soft_mr_remote,--wrap=soft_recv_take.
+ * How a device of the software HCA places the bytes of incoming WRITEs. A test
+ * that uses this must be linked with
+ * --wrap=soft_mr_remote,--wrap=soft_recv_take.
  */
 #ifndef PLACEMENT_H
 #define PLACEMENT_H
@@ -11,19 +12,19 @@
 
 enum placement {
 	PLACED,
-	/* WRITEs into regions that may be read are acknowledged and completed,
-	 * but placed only when this device answers a READ, as on PCIe to a
-	 * GPU. */
+	/* WRITEs into regions that may be read are acknowledged and completed.
+	 * Their bytes are placed only when this device answers a READ, as on
+	 * PCIe to a GPU. */
 	LATE,
-	/* WRITEs are acknowledged, but neither placed nor completed: like a
-	 * device that dies between the ack and the placement. */
+	/* WRITEs are acknowledged, but neither placed nor completed. A device
+	 * does so that fails between the ack and the placement. */
 	FORGOTTEN,
 };
 
 void placement_set(struct ibv_context *ctx, enum placement how);
 /* Return whether ctx has acknowledged bytes that it has not placed. */
 bool placement_waits(const struct ibv_context *ctx);
-/* Let all devices place bytes again, and drop waiting bytes. */
+/* Let all devices place bytes again. Drop the bytes that wait. */
 void placement_end(void);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <mpib/ring.h>
 
-/* Give one field of s another value, for a moment. mr and lower numbers are
- * regions of the client, of `bytes` each; len is the length of a message. */
+/* Change one field of s to another value for a moment. mr and lower numbers are
+ * regions of the client with `bytes` each. len is the length of a message. */
 void rewrite_slot(struct mpib_ring_slot *s, uint32_t mr, uint64_t bytes,
 		  uint32_t len, uint64_t *rng);
 

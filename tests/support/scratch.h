@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for each test, removed afterwards. */
+/* A directory for each test, which is removed afterwards. */
 #ifndef MPIB_TESTS_SCRATCH_H
 #define MPIB_TESTS_SCRATCH_H
 
 extern char scratch[64];
 
-/* cmocka's setup and teardown. */
+/* These are cmocka's setup and teardown. */
 int scratch_make(void **state);
 int scratch_remove(void **state);
 
-/* The path of name in the directory, valid until the next call. */
+/* Return the path of `name` in the directory. It is valid until the next
+ * call. */
 const char *scratch_path(const char *name);
 /* Make a directory or a file, with its parent directories. */
 void scratch_dir(const char *name);

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
-# Sourced by scripts that start programs. $dir is a temporary directory, $net
-# has addresses, and pids (a list, or by name) has the programs. The programs
-# and $dir are removed at the end. The exit status is $failed, which fail sets.
+# Sourced by scripts that start programs. $dir is a temporary directory, and
+# $net has addresses. pids has the programs, as a list or by name. At the end
+# the programs are killed and $dir is removed. The exit status is $failed, which
+# fail() sets.
 
 . "$(dirname "${BASH_SOURCE[0]}")/workdir.sh"
 
 scratch_end() {
 	local pid
-	# The number of an ended process may already belong to another.
+	# The number of an ended process may already belong to another process.
 	for pid in $(jobs -pr; jobs -ps); do
 		kill -9 "$pid"
 		wait "$pid"
@@ -20,7 +21,7 @@ at_end() {
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
 
 # ready NAME: wait until pids[NAME], which writes to $dir/NAME.out and .log, is
-# ready, or end the script.
+# ready. If it is not, end the script.
 ready() {
 	await_ready "$dir/$1.out" "${pids[$1]}" && return
 	cat "$dir/$1.log"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced with $build set by scripts in which mpib-agent steers a job between
-# nodes 0 and 1. $proxy_options are for each proxy, $agent_options for the
-# agent.
+# Sourced with $build set, by scripts in which mpib-agent steers a job between
+# nodes 0 and 1. $proxy_options are the options of each proxy, and
+# $agent_options those of the agent.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 # proxy N: start node N.
@@ -18,12 +18,13 @@ agent() {
 	pids[agent]=$!
 	ready agent
 }
-# traffic: start the job as ${pids[perf]}.
+# traffic: start mpib-perf as ${pids[perf]}.
 traffic() {
 	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
 		--timeout 250
 }
-# end SIGNAL NAME: send the signal to ${pids[NAME]}, and wait for its end.
+# end SIGNAL NAME: send the signal to ${pids[NAME]}, and wait until the program
+# has ended.
 end() {
 	kill "$1" "${pids[$2]}"
 	wait "${pids[$2]}" 2>/dev/null
@@ -32,8 +33,8 @@ end() {
 moved() {
 	ctl rails -o tx_bytes | tr '\n' ' '
 }
-# expect WHAT AWK-CONDITION: wait until the condition holds for $1 SOUT and $2
-# SUP, the bytes sent between two checks.
+# expect WHAT AWK-CONDITION: wait until the condition holds. In it, $1 and $2
+# are the bytes that SOUT and SUP sent between two checks.
 expect() {
 	local a b seen
 	for _ in $(seq 1200); do

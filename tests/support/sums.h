@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each running sum of a shard, a broker and the proxy's clients must equal the
- * sum over the objects that it counts. The code changes each sum in one place,
- * so a difference points there. Call these between two turns, or at the end.
+ * Each running sum of a shard, of a broker and of the proxy's clients must
+ * equal the sum over the objects that it counts. The code changes each sum in
+ * one place, so a difference leads to that place. Call these functions between
+ * two turns, or at the end.
  */
 #ifndef MPIB_TEST_SUMS_H
 #define MPIB_TEST_SUMS_H
@@ -20,7 +21,7 @@ struct sum {
 	uint64_t owed, have;
 };
 
-/* Return whether the two are equal. If not, set *wrong. */
+/* Return whether the two are equal. If they differ, set *wrong. */
 static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 			    uint64_t have)
 {
@@ -30,8 +31,8 @@ static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 	return false;
 }
 
-/* Return whether all sums are right. If not, *wrong is the first that differs.
- * Defined in engine_sums.c, peer_sums.c and client_sums.c. */
+/* Return whether all sums are correct. If one is not, set *wrong to the first
+ * that differs. engine_sums.c, peer_sums.c and client_sums.c define these. */
 bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);
 bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong);
 bool sums_of_clients(const struct proxy_clients *all, struct sum *wrong);

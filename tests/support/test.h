@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmocka, with the headers that it requires and those that nearly every test
- * uses.
+ * cmocka with the headers that it requires, and the headers that nearly every
+ * test uses.
  */
 #ifndef MPIB_TESTS_TEST_H
 #define MPIB_TESTS_TEST_H
@@ -15,15 +15,15 @@
 
 #include <cmocka.h>
 
-/* Few tests use cmocka's argument state. */
+/* Few tests use cmocka's argument `state`. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Skip the test, which cannot run here, with this reason. */
+/* Skip the test with this reason why it cannot run here. */
 _Noreturn static inline void skip_as(const char *reason)
 {
 	print_message("SKIPPED: %s\n", reason);
 	skip();
-	abort(); /* skip() jumps out, but is not declared so */
+	abort(); /* skip() does not return, but is not declared so */
 }
 
 static inline void assert_in(const char *text, const char *part)
@@ -33,9 +33,9 @@ static inline void assert_in(const char *text, const char *part)
 }
 
 /*
- * A test: TEST(a_sentence) { ... }, with the argument `state`. TEST_OF() adds a
- * setup and a teardown, or NULL. main.c runs the tests of a program in the
- * order of their lines.
+ * TEST(a_sentence) { ... } defines a test. It has the argument `state`.
+ * TEST_OF() adds a setup and a teardown, which may be NULL. main.c runs the
+ * tests of a program in the order of their lines.
  */
 #define TEST_OF(f, before, after)                                              \
 	static void f(void **state);                                           \
@@ -48,8 +48,8 @@ static inline void assert_in(const char *text, const char *part)
 #define TEST(f) TEST_OF(f, NULL, NULL)
 void test_add(struct CMUnitTest test, unsigned line);
 
-/* A program may have a setup before all its tests and a teardown after them,
- * and a variable for the number that is its first argument. Its second
+/* A program may have a setup before all its tests and a teardown after them. It
+ * may have a variable for the number that is its first argument. Its second
  * argument is a pattern of test names. */
 struct test_group {
 	CMFixtureFunction setup, teardown;
@@ -57,7 +57,7 @@ struct test_group {
 extern struct test_group test_group;
 extern unsigned *test_times;
 
-/* A test with the setup() and teardown() of its file, or with one of them. */
+/* A test that uses the setup() and teardown() of its file, or one of them. */
 #define fixture_test(f) TEST_OF(f, setup, teardown)
 #define setup_test(f) TEST_OF(f, setup, NULL)
 #define teardown_test(f) TEST_OF(f, NULL, teardown)

@@ -373,7 +373,8 @@ static void run(const struct net *net, unsigned number)
 	}
 }
 
-TEST_OF(any_program_that_net_ib_completes_also_completes_here, loop_start, loop_stop)
+TEST_OF(any_program_that_net_ib_completes_also_completes_here, loop_start,
+	loop_stop)
 {
 	static struct program p;
 
