@@ -28,8 +28,8 @@ struct options {
 	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
 				 from SIM_STAGED_FROM */
 	unsigned jobs;
-	double until; /* no seed starts after it; 0: no limit */
-	/* One seed in this many runs a second time; 0: none. */
+	double until; /* no seed starts after this time; 0 means no limit */
+	/* One seed in this many runs a second time. 0 means none. */
 	uint64_t twice;
 	bool one, minimise, first;
 	struct sim_ask ask;
@@ -40,12 +40,12 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	bool again; /* it ran before, with this result */
+	bool again; /* the seed has run before with this result */
 	uint64_t hash;
 };
 
-/* Results of all possible children, shared with them: nothing in a child may
- * depend on the number of children. */
+/* Results of all possible children, in memory shared with them. Nothing in a
+ * child may depend on the number of children. */
 static struct sim_result *results;
 
 static double seconds(void)
@@ -87,8 +87,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Remove each part of the plan without which the seed still fails. 0: done; 1:
- * the seed does not fail. */
+/* Remove each part of the plan that is not needed for the failure. Return 0
+ * after success, or 1 if the seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
@@ -125,7 +125,7 @@ static int minimise(const struct options *o, uint64_t seed)
 		}
 	}
 	sim_plan_shrink(&plan, &best);
-	fprintf(stderr, "the smallest that fails:\n");
+	fprintf(stderr, "the smallest plan that fails:\n");
 	sim_plan_print(&plan);
 	run_child(o, seed, &best, false);
 	return 0;
@@ -143,8 +143,8 @@ static void end_one(const struct slot *s, struct sim_result *result, int status,
 	if (sim_child_unrun(status)) {
 		all->unrun++;
 		fprintf(stderr,
-			"seed %llu was not run to its end (%d), for want of "
-			"something that this machine has no more of\n\n",
+			"seed %llu was not run to its end (%d): this machine "
+			"lacks a resource\n\n",
 			seed, status);
 		return;
 	}
@@ -169,14 +169,14 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Return whether the slot's seed must run a second time, which must end like
- * the first: otherwise no failure could be replayed. */
+/* Return whether the slot's seed must run a second time. Both runs must have
+ * the same result, since otherwise no failure could be replayed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* The seed has run as often as it must. */
+/* The seed has run as often as it had to. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -187,7 +187,7 @@ static void end_slot(const struct slot *s, struct sim_result *result,
 		return;
 	}
 	if (!same)
-		fprintf(stderr, "FOUND: it is not the same twice\n");
+		fprintf(stderr, "FOUND: the second run differs\n");
 	end_one(s, result, same ? 0 : 1, all);
 }
 
@@ -244,7 +244,8 @@ static int run_all(const struct options *o)
 	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
-/* Both runs must be equal: otherwise no failure could be replayed. */
+/* Check that both runs are equal, since otherwise no failure could be
+ * replayed. */
 static int run_one(const struct options *o)
 {
 	const struct sim_result *result = results;
@@ -265,7 +266,7 @@ static int run_one(const struct options *o)
 	       (double)first.virtual_ns / 1e9, (unsigned long long)first.hash);
 	if (first.hash == result->hash)
 		return 0;
-	fprintf(stderr, "seed %llu is not the same twice\n",
+	fprintf(stderr, "seed %llu: the second run differs\n",
 		(unsigned long long)o->from);
 	return 1;
 }
@@ -284,7 +285,7 @@ static unsigned jobs_of(uint64_t wanted)
 	return wanted < JOBS ? (unsigned)wanted : JOBS;
 }
 
-/* Return an option's number; 0 if it is not a number. */
+/* Return an option's number, or 0 if the text is not a number. */
 static uint64_t number_of(int opt, const char *text)
 {
 	if (!text || opt == 'p')
@@ -350,15 +351,16 @@ int main(int argc, char **argv)
 	struct rlimit files;
 
 	sim_addresses_fix(argv);
-	clearenv(); /* MPIB_* and all other variables that the code reads */
+	/* removes MPIB_* and all other variables that the code reads */
+	clearenv();
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur =
 			files.rlim_max < 65536 ? files.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	sim_memory_stays();
-	/* Otherwise it is random, and so is the order in which freed memory is
-	 * reused. */
+	/* Otherwise the seed of jansson is random, and so is the order in which
+	 * freed memory is reused. */
 	json_object_seed(1);
 	get_results();
 	sim_pools_make();

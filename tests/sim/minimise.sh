@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# --minimise leaves nothing in a plan but what makes it fail: here, as --suspect
-# has it, one fault of a kind, of a seed that has several. And it says so of a seed
-# that does not fail.
+# Check that --minimise leaves only the cause of a failure in a plan. Here
+# --suspect makes one fault of a kind the cause, in a seed with several faults.
+# For a seed that does not fail, --minimise must say so.
 set -euo pipefail
 run=$(dirname "$0")/run
 out=$("$run" --seed 34 --messages 200 --minimise --suspect 'port down' 2>&1)
-small=${out#*the smallest that fails:}
+small=${out#*the smallest plan that fails:}
 fail() {
 	echo "$1: $small"
 	exit 1
@@ -16,7 +16,7 @@ grep -q '^  fault [0-9]*: port down' <<<"$small" || fail "the fault is gone"
 grep -q '^  line' <<<"$small" && fail "messages are left"
 grep -q 'FOUND: port down happened' <<<"$small" || fail "it does not fail"
 if out=$("$run" --seed 34 --messages 200 --minimise 2>&1); then
-	echo "a seed that does not fail was made smaller: $out"
+	echo "a seed that does not fail was minimised: $out"
 	exit 1
 fi
 [ "$out" = "seed 34 does not fail" ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The seeds of seeds.txt, each twice: none fails, and each is the same both times.
+# Run the seeds of seeds.txt twice each. None may fail, and both runs must be
+# equal.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 rc=0

@@ -4,8 +4,8 @@
 
 #include "sim_node.h"
 
-/* Mistakes in settings that an operator makes once and corrects at the next
- * start. Another program may also hold the port, at either address. */
+/* These are mistakes in settings. The operator makes one and corrects it at the
+ * next start. Another program may hold the port at either address, too. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",
@@ -31,7 +31,7 @@ static void draw_mistake(const struct sim_plan *plan, unsigned node)
 		mistaken[node] = mistakes[kind];
 	else if (kind == MISTAKES)
 		sim_visit_taken(node, 0, TAKEN_FOR);
-	/* In that case the proxy never has a second address. */
+	/* With this mistake the proxy never has a second address. */
 	else if (kind == MISTAKES + 1 && !sim_plan_has(plan, SIM_FAULT_NETWORK))
 		sim_visit_taken(node, 1, TAKEN_FOR);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the proxies' stats sockets, as mpibctl does. */
+/* This asks the proxies' stats sockets, as mpibctl does. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,7 +70,8 @@ struct order {
 	char text[64];
 };
 
-/* The answer does not matter: the proxy may refuse the operator, or not run. */
+/* The answer does not matter, since the proxy may refuse the operator or not
+ * run. */
 static void *tell(void *arg)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -78,8 +79,8 @@ static void *tell(void *arg)
 	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 	char answer[1024], dir[96];
 
-	/* The directory's name differs from run to run, so hide it. It has no
-	 * name until a killed proxy is started again. */
+	/* Hide the directory's name, because it differs between runs. The
+	 * directory has no name until a killed proxy is started again. */
 	if (mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) &&
 	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
 		     MPIB_ADMIN_SOCK) < (int)sizeof(un.sun_path) &&

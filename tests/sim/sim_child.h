@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that runs one seed, so that no state of the previous seed
+/* A process that runs one seed, so that no state of the previous seed
  * remains. */
 #ifndef SIM_CHILD_H
 #define SIM_CHILD_H
@@ -10,21 +10,21 @@
 
 struct sim_ask {
 	unsigned messages;
-	const char *suspect; /* a fault that counts as a failure; NULL: none */
+	const char *suspect; /* a fault that counts as a failure, or NULL */
 };
 
-/* sim_pools.c: make the WR pools that each process inherits. Called once. */
+/* sim_pools.c: make the WR pools that each process inherits. Call this once. */
 void sim_pools_make(void);
-/* Start a child; if smaller is not NULL, reduce its plan. quiet: the child
- * prints nothing and uses other memory addresses. */
+/* Start a child. If smaller is not NULL, reduce its plan. If quiet is set, the
+ * child prints nothing and uses other memory addresses. */
 pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 		      const struct sim_smaller *smaller,
 		      struct sim_result *result, bool quiet);
 /* Return the result of an ended process: its exit status, or 128 + the
  * signal. */
 int sim_child_status(int status);
-/* Return whether the child ended because a resource ran out, also if the kernel
- * killed it for lack of memory. */
+/* Return whether the child ended because a resource ran out, including a kill
+ * by the kernel for lack of memory. */
 bool sim_child_unrun(int status);
 
 #endif

@@ -162,7 +162,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-/* A signalfd's signals, or the end of a pidfd's process. */
+/* The signals of a signalfd, or the end of a pidfd's process. */
 struct word {
 	struct sim_file file;
 	struct sim_proc *proc;

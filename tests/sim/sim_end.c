@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a line from opening to closing; sim_line.c moves its messages. */
+/* One end of a line, from opening to closing. sim_line.c moves its messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* The line's requests have ended, so none may still hold a reference to
-	 * the region. */
+	/* The line's requests have completed, so none may still hold a
+	 * reference to the region. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -93,9 +93,9 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* The one loss that docs/recovery.md allows if ranks do not resume: a device
- * dies with bytes whose buffers had to be returned before their slot ended,
- * because the staging window or the send ops were used up. */
+/* docs/recovery.md allows only this loss if ranks do not resume. A device fails
+ * with acknowledged bytes whose buffers were released before their slot
+ * completed, because the staging window or the send ops were used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -126,7 +126,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	end_close(e);
 }
 
-/* Nothing is left to do at this end. */
+/* Return whether there is nothing left to do at this end. */
 static bool settled(struct sim_end *e)
 {
 	struct sim_line *l = e->line;
@@ -136,9 +136,9 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The sender has sent everything, and the receiver's connection
-	 * failed before all of it arrived; or both have reached the limit
-	 * of attempts. */
+	/* There are two cases. The sender has sent everything, and the
+	 * receiver's connection failed before all of it arrived. Or both ends
+	 * have reached the limit of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -190,7 +190,7 @@ static bool end_open(struct sim_end *e, struct sim_rng *r)
 	return true;
 }
 
-/* Call the report functions as a profiler would. */
+/* Call the report functions, as a profiler would. */
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 {
 	struct mpib_rail_report report[MPIB_RAILS];
@@ -230,8 +230,8 @@ static bool check_ready(struct sim_end *e)
 }
 
 /* Return whether the receiver must stop listening because the sender will not
- * connect again: the sender may see its last send complete after the receiver's
- * connection failed and the receiver listened again. */
+ * connect again. The sender may have seen its last send complete after the
+ * receiver's connection failed and the receiver listened again. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -272,14 +272,14 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* The close of a killed proxy's connection reaches the peer late and
+	/* The close of a killed proxy's connection reaches the peer late. It
 	 * then ends the peer's requests. In such plans both ends therefore
-	 * first receive everything, as real ranks do. */
+	 * receive everything before they close, as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;
-	/* A send may end before its receive, and a closed connection may lose
-	 * data in flight. */
+	/* A send may complete before its receive, and a closed connection may
+	 * lose data in flight. */
 	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
 	if (e->sends)

@@ -7,7 +7,8 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-#define LOOKS_EVERY (10 * SIM_S) /* time between checks for unused devices */
+/* time between two checks for unused devices */
+#define LOOKS_EVERY (10 * SIM_S)
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
@@ -23,7 +24,7 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* If no error is allowed, a proxy stops for less than its peers'
+/* If no error is allowed, a proxy is stopped for less than its peers'
  * peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
@@ -33,8 +34,8 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Sometimes longer than a peer may be silent. A node that has not reached the
- * peer before uses its second address only with a cluster key. */
+/* This is sometimes longer than a peer may be silent. A node that has not
+ * reached the peer before uses its second address only with a cluster key. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -44,7 +45,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* Sometimes longer than the grace. */
+	/* This is sometimes longer than the grace period. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -67,8 +68,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove the device after it has forgotten writes: otherwise nothing would
- * notice. */
+/* Remove the device after it has forgotten writes, because nothing would notice
+ * that otherwise. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -86,7 +87,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* Faults that concern no rank, peer or network: see sim_plan_more.c. */
+/* The faults that concern no rank, peer or network, see sim_plan_more.c. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -268,8 +269,8 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* Upgrade a proxy whose device works again, if ranks survive that or an error
- * is allowed. */
+/* Upgrade a proxy whose device works again. Do this only if ranks survive it or
+ * errors are allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))

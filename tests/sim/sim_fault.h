@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plays and ends the plan's faults at their times. */
+/* Start and end the plan's faults at their times. */
 #ifndef SIM_FAULT_H
 #define SIM_FAULT_H
 
 #include "sim_plan.h"
 
-/* Start the faults: the traffic begins now. */
+/* Begin to count the times of the faults, since the messages begin now. */
 void sim_faults_start(const struct sim_plan *plan);
-/* sim_operate.c: play an operator that drains or resumes a rail, or gives other
+/* sim_operate.c: play an operator who drains or resumes a rail or gives other
  * commands. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);

@@ -103,7 +103,7 @@ int sim_fd_real(int fd)
 	return fd;
 }
 
-/* A held file has no owner, so that no process's end closes it. */
+/* A held file has no owner, so no process's end closes it. */
 int sim_fd_hold(int fd)
 {
 	struct sim_file *f;
@@ -169,8 +169,8 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* If the task is killed meanwhile, this reference is
-		 * released. */
+		/* If the task is killed meanwhile, its end releases this
+		 * reference. */
 		t->holds = f;
 		sim_wait_file(f, until);
 		t->holds = NULL;
@@ -239,7 +239,8 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 
 ssize_t __wrap_write(int fd, const void *buf, size_t len)
 {
-	/* Only write() has a const buffer. file_write() does not change it. */
+	/* Only write() has a const buffer. file_write() does not change the
+	 * buffer. */
 	struct transfer t = { (void *)(uintptr_t)buf, len };
 	struct sim_file *f;
 
@@ -250,7 +251,7 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* The real code calls this on a simulated file only in mpib_eventfd_take(). */
+/* For a simulated file the real code calls this only in mpib_eventfd_take(). */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of the simulated kernel: their files, the processes that own
+ * Descriptors of the simulated kernel, with their files, the processes that own
  * them, and the tasks that wait for them. Their numbers are above those of the
- * real kernel, whose descriptors stay unchanged: memfds and the files of the
- * run directories are real.
+ * real kernel. Real descriptors stay unchanged: memfds and the files of the run
+ * directories are real.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -26,53 +26,60 @@ struct sim_watch {
 	struct sim_file *set, *file;
 	int fd;
 	struct epoll_event event;
-	bool changed; /* since the last epoll_wait() that reported it */
+	/* readiness changed since the last epoll_wait() that reported it */
+	bool changed;
 };
 
 struct sim_file_ops {
-	uint32_t (*ready)(struct sim_file *f); /* EPOLLIN... */
-	/* -EAGAIN: the caller waits, unless the file does not block. */
+	/* returns EPOLLIN and other bits */
+	uint32_t (*ready)(struct sim_file *f);
+	/* Returns -EAGAIN if the caller must wait, unless the file does not
+	 * block. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
 	ssize_t (*write)(struct sim_file *f, const void *buf, size_t len);
-	void (*close)(struct sim_file *f); /* the last descriptor was closed */
+	/* called when the last descriptor was closed */
+	void (*close)(struct sim_file *f);
 };
 
-/* An open file; the first member of each kind's struct. */
+/* An open file. It is the first member of the struct of each kind of file. */
 struct sim_file {
 	const struct sim_file_ops *ops;
 	unsigned refs;
 	bool nonblock;
-	unsigned waiters; /* tasks */
+	unsigned waiters; /* number of tasks that wait */
 	LIST_HEAD(, sim_watch) watchers;
 };
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size);
 void sim_file_hold(struct sim_file *f);
 void sim_file_put(struct sim_file *f);
-/* Call this when the file's readiness may have changed. */
+/* Call this if the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* Make a descriptor of the current process. It takes over a reference. */
+/* Make a descriptor of the current process. The descriptor takes over a
+ * reference. */
 int sim_fd_new(struct sim_file *f);
 /* Return NULL and set EBADF if fd is not a simulated descriptor. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
-/* Hold a descriptor in a message: the file, or a copy of a real descriptor. */
+/* Hold a descriptor in a message. For a simulated descriptor this is the file,
+ * otherwise a copy of the real descriptor. */
 int sim_fd_hold(int fd);
-/* Make the receiver's descriptor from what sim_fd_hold() returned. */
+/* Make the receiver's descriptor from the result of sim_fd_hold(). */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
-/* Close this real descriptor when the process ends. Returns fd. */
+/* Close this real descriptor when the process ends. Return fd. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* If the file blocks, wait until op() does not return -EAGAIN. */
+/* Call op() until it does not return -EAGAIN. If the file blocks, wait in
+ * between. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
 
 /* sim_epoll.c */
 void sim_watch_end(struct sim_watch *w);
 
-/* sim_event.c: an eventfd, as the HCA uses it. */
+/* sim_counter.c: an eventfd as the HCA uses it. */
 struct sim_file *sim_counter_new(bool semaphore);
 void sim_counter_add(struct sim_file *f, uint64_t n);
 

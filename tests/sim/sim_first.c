@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
- * until they wrap. Here the seed chooses the start of each kind, mostly just
- * before a wrap, when its owner is made. All counters of one kind have the same
- * start in a seed, so both ends of a connection agree.
+ * until they wrap. Here the seed chooses the start for each kind of counter
+ * when its owner is made. It is mostly just before a wrap. All counters of one
+ * kind have the same start in a seed, so both ends of a connection have the
+ * same values.
  */
 #include "sim_first.h"
 
@@ -16,28 +17,28 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-#define NEAR 1000 /* the most that a seed's connection may count */
+#define NEAR 1000 /* the most that a connection of a seed may count */
 
 static struct {
-	/* The client library's counters: generations of requests, control
-	 * messages, window sweeps; for each connection its waiting requests,
-	 * parts of a window and polls. */
+	/* The client library's counters are generations of requests, control
+	 * messages and window sweeps. For each connection they are waiting
+	 * requests, parts of a window, and polls. */
 	uint32_t gen, ask, sweep, part, idle;
-	/* Flushes of a connection, at the client and in the engine. */
+	/* The flushes of a connection, in the client and in the engine. */
 	uint32_t flush;
-	/* A connection's ranges, send ops and stripes in the engine; messages
-	 * at both ends. */
+	/* A connection's ranges, send ops and stripes in the engine, and its
+	 * messages at both ends. */
 	uint32_t range, op, share, msg;
-	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR
-	 * class. */
+	/* The WRs of a QP, the epochs of a rail at both ends, and the quanta of
+	 * a DRR class. */
 	uint32_t wr, epoch, grant;
-	uint32_t number; /* fragments, at both ends: 24 bits */
+	uint32_t number; /* fragments at both ends, with 24 bits */
 	uint32_t conn, mr; /* places in tables */
 	uint32_t id; /* a broker's listeners, lanes and connections */
 } first;
 
-/* A start just before a value at which code may go wrong: the wrap, or a change
- * of sign. */
+/* Draw a start just before a value at which code may go wrong: a wrap, or a
+ * change of sign. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -61,11 +62,12 @@ void sim_first_seed(const struct sim_plan *plan)
 	if (plan->seed < SIM_WRAPS_FROM)
 		return;
 	sim_rng_seed(&r, plan->seed, "first");
-	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
+	/* must be even, see struct mpib_index */
+	first.gen = draw(&r, 32) & ~1u;
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	/* the draw of a removed counter, so that the others keep their
-	 * values */
+	/* This draw belongs to a removed counter, and keeps the values of the
+	 * others. */
 	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
@@ -82,7 +84,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
-	/* Counters that start with the instance at a rank and its proxy. */
+	/* These counters start again with each instance, at a rank and at its
+	 * proxy. */
 	if (plan->resumes)
 		first.flush = first.msg = 0;
 }
@@ -121,7 +124,7 @@ void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 
 static uint64_t resumed;
 
-/* By resume.c. */
+/* resume.c calls this. */
 void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 			    uint32_t index)
 {
@@ -188,8 +191,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* The client counts from there too, although it does not know yet that the
- * connection is ready. */
+/* The client counts from this start, too, although it does not know yet that
+ * the connection is ready. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

@@ -10,11 +10,11 @@ struct mpib_conn;
 struct sim_plan;
 
 void sim_first_seed(const struct sim_plan *plan);
-/* Set the client library's counters for an attached client, or for a new
- * connection. */
+/* Set the client library's counters of an attached client. The second function
+ * does this for a new connection. */
 void sim_first_client(struct mpib_client *client);
 void sim_first_conn(struct mpib_conn *conn);
-/* The number of a connection's first receive. */
+/* Return the number of a connection's first receive. */
 uint32_t sim_first_msg(void);
 /* Return how many connections have continued in another instance. */
 uint64_t sim_first_resumed(void);

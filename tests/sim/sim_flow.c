@@ -8,14 +8,14 @@
 #include "sim_task.h"
 
 #define WINDOW (256u << 10)
-#define AGAIN (50 * SIM_MS) /* retransmission */
+#define AGAIN (50 * SIM_MS) /* delay of a retransmission */
 #define FLOWS 4096
 
 static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
 static uint64_t dead_until[SIM_NODES][SIM_NETS];
 static uint64_t slow_until, slow_ns, far_ns;
-static struct sim_flow *flows[FLOWS]; /* TCP's, for resets */
+static struct sim_flow *flows[FLOWS]; /* the TCP flows, for resets */
 
 void sim_net_seed(uint64_t seed, uint64_t far)
 {
@@ -58,7 +58,8 @@ void sim_net_port(unsigned node, unsigned net, uint64_t until)
 	dead_until[node][net] = until;
 }
 
-/* 10.100.0.1 is the first node's in the first network. */
+/* Addresses begin at 10.100.0.1, which is the first node's in the first
+ * network. */
 static bool is_dead(const struct sockaddr_in *addr)
 {
 	unsigned net = (ntohl(addr->sin_addr.s_addr) >> 16 & 0xff) - 100;
@@ -72,7 +73,7 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
-	/* Linux sends data for the local node over no port. */
+	/* Linux sends data for the local node through no port. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -174,7 +175,7 @@ static void flow_stop(struct sim_flow *f)
 	f->ended = f->eof = true;
 }
 
-/* Show a reset to both ends now. */
+/* Report a reset to both ends now. */
 static void sim_flow_reset(struct sim_sock *sock, int err)
 {
 	struct sim_sock *other = sock->out->reader;
@@ -202,7 +203,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* TCP_USER_TIMEOUT: this end gives up, and the other end does not notice. */
+/* Return whether TCP_USER_TIMEOUT has passed. This end then gives up, and the
+ * other end does not notice. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;
@@ -218,7 +220,8 @@ static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
 {
 	TAILQ_REMOVE(&f->flight, c, link);
 	if (!f->reader) {
-		/* That end no longer exists: the peer answers with a reset. */
+		/* That end no longer exists, so the peer answers with a
+		 * reset. */
 		f->bytes -= c->len;
 		if (!c->last)
 			sock_error(f->writer, ECONNRESET);

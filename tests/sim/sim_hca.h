@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated RDMA device: RC queue pairs on virtual time, with one port per
- * device, behind struct mpib_verbs. It does everything that the verbs
- * specification allows: messages of one QP arrive in order, those of two QPs in
- * any; a completion may be seen later than the peer's acknowledgement of the
- * same message; memory is read as late as a device may read it; a message that
- * fails may have been placed in part; a lost acknowledgement looks like a lost
+ * A simulated RDMA device with one port, behind struct mpib_verbs. It has RC
+ * queue pairs on virtual time. It does everything that the verbs specification
+ * allows. Messages of one QP arrive in order, and those of two QPs in any
+ * order. A completion may be seen later than the peer's acknowledgement of the
+ * same message. Memory is read as late as a device may read it. A message that
+ * fails may have been placed in part. A lost acknowledgement looks like a lost
  * message.
  */
 #ifndef SIM_HCA_H
@@ -29,20 +29,27 @@ TAILQ_HEAD(sim_posted_list, sim_posted);
 /* A device's current faults. Each may change at any time. */
 struct sim_device {
 	unsigned node, rail;
-	bool there; /* it can be opened */
-	bool down; /* PORT_ERR */
+	bool there; /* the device can be opened */
+	bool down; /* the port is in state PORT_ERR */
 	bool hole; /* the port is up, but no packet passes */
-	bool forgets; /* acknowledges WRITEs that it does not place */
-	bool dies; /* when it forgets a write and a QP is to go to ERR */
-	uint64_t lag_until, lag; /* messages take up to this much longer */
-	uint64_t delay; /* ns; current extra delay of each message */
-	uint64_t rate; /* bytes/s; 0: no limit */
-	uint64_t still_until; /* polls of its process do nothing before this */
-	struct sim_event tells; /* reports its loss to its contexts */
-	unsigned calls; /* the last of this many calls loses it; 0: none */
-	uint64_t told_late; /* delay of its event if a call lost it */
-	uint64_t forgotten; /* messages */
-	/* Its firmware answers no call of this process before this time. */
+	/* the device acknowledges WRITEs that it does not place */
+	bool forgets;
+	/* the device fails when a QP is moved to ERR after a forgotten write */
+	bool dies;
+	/* until lag_until, messages take up to lag longer */
+	uint64_t lag_until, lag;
+	uint64_t delay; /* current extra delay of each message in ns */
+	uint64_t rate; /* bytes per s; 0 means no limit */
+	/* before this time, polls of its process have no effect */
+	uint64_t still_until;
+	/* reports the loss of the device to its contexts */
+	struct sim_event tells;
+	/* the last of this many calls loses the device; 0 means none */
+	unsigned calls;
+	/* delay of the loss event if a call lost the device */
+	uint64_t told_late;
+	uint64_t forgotten; /* number of forgotten messages */
+	/* Before this time its firmware answers no call of this process. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
 	struct sim_posted_list posted; /* writes in flight to a GPU's memory */
@@ -56,18 +63,18 @@ struct sim_note {
 };
 
 struct sim_ctx {
-	struct verbs_context vctx; /* first */
+	struct verbs_context vctx; /* must be first */
 	struct ibv_device dev;
 	struct sim_device *device;
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device or the process is gone */
-	bool ended; /* with its process */
+	bool ended; /* it ended with its process */
 	bool told; /* the process got the event */
-	bool hung; /* dead because its firmware did not answer */
+	bool hung; /* the device is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
-	uint64_t turns; /* number of polls that moved it */
+	uint64_t turns; /* number of polls that moved the device */
 	unsigned pds, cqs, srqs, qps, mrs, channels;
 	LIST_HEAD(, sim_qp) all_qps;
 	struct sim_mr **mr;
@@ -83,7 +90,8 @@ struct sim_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
 	int access;
-	bool is_gpu; /* a GPU's memory, map_len bytes at map */
+	/* the region is a GPU's memory, with map_len bytes at map */
+	bool is_gpu;
 	void *map;
 	size_t map_len;
 };
@@ -91,14 +99,15 @@ struct sim_mr {
 struct sim_channel {
 	struct ibv_comp_channel ibv;
 	struct sim_file *file;
-	struct sim_cq *cq; /* the CQ that the engine put on the channel */
+	struct sim_cq *cq; /* the CQ that the engine attached to the channel */
 };
 
 struct sim_cqe {
 	struct ibv_wc wc;
-	struct sim_qp *qp; /* NULL: the CQ was destroyed with its entries */
-	uint64_t at; /* when a poll can return it */
-	uint32_t done; /* a send's: the send queue is free up to here */
+	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
+	uint64_t at; /* time from which a poll can return it */
+	/* for a send: the send queue is free up to this number */
+	uint32_t done;
 	bool sent, solicited;
 };
 
@@ -119,7 +128,8 @@ struct sim_rwqe {
 
 struct sim_rq {
 	struct sim_rwqe *ring;
-	struct ibv_sge *sge; /* most_sge of each receive; NULL: none had one */
+	/* most_sge for each receive; NULL while no receive had any */
+	struct ibv_sge *sge;
 	uint32_t room, most_sge, head, tail;
 };
 
@@ -139,7 +149,7 @@ struct sim_wqe {
 	struct ibv_sge sge[SIM_SGE];
 	uint8_t *copied; /* inline data */
 	enum ibv_wc_status status;
-	bool torn; /* placed in part */
+	bool torn; /* the message was placed in part */
 };
 
 struct sim_qp {
@@ -150,12 +160,13 @@ struct sim_qp {
 	struct ibv_qp_cap cap;
 	bool all_signaled, halted, ack_lost;
 	bool established;
-	struct sim_wqe *sq; /* NULL: nothing was posted yet */
-	uint32_t sq_made; /* entries of sq that were ever used */
+	struct sim_wqe *sq; /* NULL until the first post */
+	uint32_t sq_made; /* number of entries of sq that were ever used */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	uint32_t sent, taken; /* messages handled by the peer and by this end */
+	/* number of messages handled by the peer, and by this end */
+	uint32_t sent, taken;
 	uint64_t last_arrive, last_ack, stuck_since;
-	uint64_t stands_until; /* no byte arrives before this */
+	uint64_t stands_until; /* before this time no byte arrives */
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;
@@ -169,8 +180,8 @@ static inline bool sim_device_open(const struct sim_device *d)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* max_msg_sz of the devices: `most`, or two or four times that; 0: the most
- * that verbs allow. */
+/* Set the max_msg_sz of the devices. It is `most`, or two or four times that. 0
+ * means the maximum of verbs. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
 /* Set whether the devices can register a GPU's memory. */
@@ -181,22 +192,23 @@ void sim_hca_soft(bool on);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* Return true if the context's device stands still; then fn is called when it
- * moves. */
+/* Return whether the context's device is stalled. If it is, fn is called when
+ * the device continues. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
-/* Plug or pull the port's cable; lose or restore the device. */
+/* Plug or pull the port's cable. A second function loses or restores the
+ * device. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Lose the device; its event may come this much later. */
+/* Lose the device. Its event may come up to this much later. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
 /* Lose the device after this many calls to its firmware. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
-/* sim_hca_hang.c: let the device's firmware answer no call until then. */
+/* sim_hca_hang.c: let the device's firmware answer no call until that time. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
-/* A process has ended: destroy its contexts like the kernel. */
+/* A process has ended. Destroy its contexts, as the kernel does. */
 void sim_hca_proc_ended(struct sim_proc *proc);
-/* Return a random QP of the device that is in use; NULL: none is. */
+/* Return a random QP of the device that is in use, or NULL if none is. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
 /* Return the number of open contexts of a process, or of all. */
 unsigned sim_hca_open_contexts(const struct sim_proc *proc);
@@ -213,9 +225,10 @@ void sim_hca_forget_notes(struct sim_ctx *ctx, const void *element);
 
 void sim_ctx_die(struct sim_ctx *ctx);
 
-/* sim_hca_hang.c: wait for the firmware for a limited time. False: it hangs. */
+/* sim_hca_hang.c: wait for the firmware for a limited time. Return false if the
+ * firmware hangs. */
 bool sim_device_answers(struct sim_device *d);
-/* Calls that need an answer of the firmware. */
+/* These calls need an answer from the firmware. */
 int sim_asks_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		    int access, struct ibv_mr **mr);
 int sim_asks_dereg_mr(struct ibv_mr *mr);
@@ -232,16 +245,16 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Return the address of a range. NULL: no region of pd allows access to all of
- * it. */
+/* Return the address of a range. Return NULL if no region of pd allows access
+ * to all of it. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write to `at` for the peer; sim_mr_at() returned it for the remote key. */
+/* Write to `at` for the peer. sim_mr_at() returned `at` for the remote key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
-/* sim_hca_posted.c: start a write into a GPU's memory; let all writes in flight
- * arrive. */
+/* sim_hca_posted.c: start a write into a GPU's memory. The second function lets
+ * all writes in flight arrive. */
 void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
 		      size_t len);
 void sim_posted_push(struct sim_device *d);
@@ -273,7 +286,8 @@ int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge);
 void sim_rq_fini(struct sim_rq *rq);
-/* Return the next receive of qp without removing it; NULL: none. */
+/* Return the next receive of qp without removing it, or NULL if there is
+ * none. */
 struct sim_rwqe *sim_recv_next(struct sim_qp *qp);
 void sim_recv_taken(struct sim_qp *qp);
 
@@ -290,7 +304,7 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* Fail qp after the caller has returned: the CQ had no room for a
+/* Fail qp after the caller has returned, because the CQ had no room for a
  * completion. */
 void sim_qp_fatal(struct sim_qp *qp);
 
@@ -301,7 +315,7 @@ int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 
 /* sim_hca_wire.c */
 void sim_wire_start(struct sim_qp *qp);
-/* End one request. */
+/* Complete one request. */
 void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status);
 
 #endif

@@ -125,7 +125,7 @@ static void on_show(void *arg)
 {
 	struct sim_cq *q = arg;
 
-	/* Its channel's descriptor was closed with the others. */
+	/* The descriptor of its channel was closed with the others. */
 	if (sim_ctx(q->ibv.context)->ended)
 		return;
 	while (q->shown != q->made) {
@@ -198,8 +198,7 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* In the contract suite, which has no tasks, only this code advances the
- * time. */
+/* The conformance suite has no tasks, so only this code advances the time. */
 static void pass_time(void)
 {
 	if (sim_task_self())

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices whose firmware does not answer for a while, as the engine sees them
- * through runtime/verbs/hca: a call waits for at most 2 s; after that the
- * process has lost all its objects of the device until the firmware answers
- * again. Calls that destroy something succeed. The real HCA threads cannot be
- * used, because all proxies share one process here.
+ * through runtime/verbs/hca. A call waits for at most 2 s. After that the
+ * process has lost all its objects of the device, until the firmware answers
+ * again. Calls that destroy an object succeed. The real HCA threads cannot be
+ * used, because here all proxies share one process.
  */
 
 #include "sim_hca.h"
@@ -57,7 +57,7 @@ static void ask(struct ibv_context *c)
 {
 	struct sim_ctx *ctx = sim_ctx(c);
 
-	/* A dead device reports that by itself. */
+	/* A dead device reports its loss itself. */
 	if (!ctx->dead && ctx->device->calls && !--ctx->device->calls)
 		sim_device_lose(ctx->device, ctx->device->told_late);
 	if (!ctx->dead)

@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* The bits that distinguish a remote key from a local one. */
+/* These bits distinguish a remote key from a local key. */
 #define REMOTE 0x5a000000u
 
 static bool has_dmabuf;
@@ -41,7 +41,8 @@ int sim_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* Keys are reused late: their last bits count how often a place was used. */
+/* A key is reused as late as possible. Its last bits count how often its place
+ * was used. */
 static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 {
 	for (uint32_t i = 0; i < ctx->mr_room; i++) {
@@ -63,7 +64,8 @@ static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 	return place(ctx, mr);
 }
 
-/* Check that memory is mapped, and writable if access requires it. */
+/* Check that the memory is mapped, and that it is writable if access requires
+ * that. */
 static bool there(void *addr, size_t len, int access)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

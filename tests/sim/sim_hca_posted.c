@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into the memory of a GPU. They are posted writes: after their
+ * Writes into the memory of a GPU. They are posted writes. After their
  * completion they travel over PCIe, in the order of their device, until a read
  * through the same device flushes them.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport between two QPs. Each request arrives at the peer and is
- * handled there at one time, and is acknowledged at a later time. Requests of
- * one QP stay in order. If a path is closed, or no QP is at the other end, the
+ * handled there at one time. It is acknowledged at a later time. Requests of
+ * one QP stay in order. If a path is cut, or if no QP is at the other end, the
  * request is repeated until the QP's retries are used up.
  */
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static bool path_open(const struct sim_qp *qp)
 	       sim_device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
 }
 
-/* Return the QP at the other end, if it is reachable and connected to this
+/* Return the QP at the other end if it can be reached and is connected to this
  * one. */
 static struct sim_qp *reach(const struct sim_qp *qp)
 {
@@ -79,8 +79,8 @@ static uint64_t patience(const struct sim_qp *qp)
 	return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
 }
 
-/* Retry a request that got no answer. False: the retries are used up, and the
- * QP has failed. */
+/* Retry a request that got no answer. Return false if the retries are used up.
+ * The QP has then failed. */
 static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 {
 	uint64_t most = patience(qp), since;
@@ -98,8 +98,8 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* Copy between an SGE list and a run of bytes. False: an SGE is in no region
- * that allows the access. */
+/* Copy between an SGE list and a run of bytes. Return false if an SGE is in no
+ * region that allows the access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -245,7 +245,7 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 	return status;
 }
 
-/* Some packets of a write passed before the path closed. */
+/* Some packets of a write arrived before the path was cut. */
 static void tear(struct sim_qp *qp, struct sim_wqe *w)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -372,14 +372,14 @@ static void on_ack(void *arg)
 
 	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
 		return;
-	/* The local error, or the peer's refusal, which failed the peer's
-	 * QP. */
+	/* Either this is a local error, or the peer refused the request, which
+	 * failed the peer's QP. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);
 		return;
 	}
-	/* A lost acknowledgement is requested again; to send it, the peer must
-	 * still exist. */
+	/* A lost acknowledgement is requested again. The peer must still exist
+	 * to send it. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar: a program that speaks the peer protocol but is no proxy. It connects
- * to a proxy as a peer would and then breaks the protocol, or it answers at the
- * address of a damaged handle. It has its own address, so it cannot break a
- * node's link.
+ * A liar is a program that uses the peer protocol but is not a proxy. It
+ * connects to a proxy as a peer would and then breaks the protocol. Or it
+ * answers at the address of a damaged handle. It has its own address, so it
+ * cannot break a node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@
 #include "sim_wrap.h"
 
 #define PORT 24790
-#define FIRST 20 /* last byte of its address: no node has it */
+#define FIRST 20 /* the last byte of its address, which no node has */
 #define HOSTS 2
 #define CALLS 8
 #define WAITS_MS 400
 
 struct liar {
 	unsigned node;
-	uint32_t ip; /* his */
+	uint32_t ip; /* the liar's address */
 	struct sim_rng r;
 };
 
@@ -62,7 +62,7 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* Set one of the two valid values, which random bytes rarely are. */
+/* Set one of the two valid values. Random bytes rarely are one of them. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -126,7 +126,7 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	}
 }
 
-/* Send a random message of this type, or of a random one. */
+/* Send a random message of this type or of a random type. */
 static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 {
 	struct mpib_peer_msg m;
@@ -158,7 +158,8 @@ static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 	if (sim_chance(r, 2))
 		name_node(&m.node, me->ip);
 	n = mpib_peer_encode(&m, frame);
-	if (sim_chance(r, 3)) /* its type, its counts, a text's length */
+	/* change its type, its counts, or the length of a text */
+	if (sim_chance(r, 3))
 		frame[4 + sim_draw(r, n - 4)] = (uint8_t)sim_rng_next(r);
 	if (sim_chance(r, 16))
 		frame[sim_draw(r, 4)] ^= (uint8_t)sim_rng_next(r);
@@ -230,7 +231,8 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* Answer a proxy that connects to the liar, almost like a peer. */
+/* Answer a proxy that connects to the liar. The answer is almost that of a
+ * peer. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {
@@ -305,7 +307,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	if (sim_chance(&me->r, 3)) /* a node's, with a shard that it lacks */
+	/* change the shard number to one that the node lacks */
+	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))
 		h.shard = 7;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a line, whose content follows from their numbers. A buffer is
- * overwritten as soon as its request is complete and checked before it is
+ * The messages of a line. Their content follows from their numbers. A buffer is
+ * overwritten as soon as its request is complete. It is checked before it is
  * posted again.
  */
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 
 	if (at < len)
 		sim_fail("line %u message %llu: something was written at byte "
-			 "%zu after the buffer was handed back",
+			 "%zu after the buffer was released",
 			 e->line->number, (unsigned long long)number, at);
 }
 
@@ -76,7 +76,7 @@ static int tag_of(unsigned family, unsigned k)
 	return TAG + (int)(family * SIM_GROUP + k);
 }
 
-/* Return whether the time of the next message has not come. */
+/* Return whether it is too early for the next message. */
 static bool early(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -89,8 +89,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Set the arguments of the next receive; it may be tried often until it has
- * room. */
+/* Set the arguments of the next receive. The post may be tried often until it
+ * has room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -133,7 +133,7 @@ static bool post_receive(struct sim_end *e)
 	return true;
 }
 
-/* Print the message that the bytes belong to, if any. */
+/* Print the message to which the bytes belong, if there is one. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -201,8 +201,8 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* A receive has ended: check that each of its sends recorded this receive as
- * its match, whatever happens to the sender's proxy. */
+/* A receive has completed. Check that each of its sends recorded this receive
+ * as its match, no matter what happens to the sender's proxy. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -226,7 +226,7 @@ static void check_answers(const struct sim_end *e)
 				(uint32_t)(e->done - from->conn->base));
 		if (answer != wanted)
 			sim_fail("line %u message %llu: the receive is over, "
-				 "and its send does not say so: %016llx, not "
+				 "but its send does not say so: %016llx, not "
 				 "%016llx",
 				 e->line->number, (unsigned long long)e->done,
 				 (unsigned long long)answer,
@@ -264,7 +264,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Set the arguments of a send; it may be tried often until it has room. */
+/* Set the arguments of a send. The post may be tried often until it has
+ * room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -275,8 +276,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* Return the oldest message in the window without a send of this tag;
- * l->messages: none. */
+/* Return the oldest message in the window without a send of this tag. Return
+ * l->messages if there is none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -291,7 +292,7 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Post a send of a message in the window whose tag is due. */
+/* Post a send of a message in the window if it is the turn of its tag. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -318,7 +319,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
-		/* A send of another tag may have room. */
+		/* There may be room for a send of another tag. */
 		if (!e->req[at * l->group + k])
 			continue;
 		if (number >= e->posted)
@@ -330,9 +331,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* The send of the oldest message has ended: check that its receive has ended
- * too, whether or not its rank has tested it. If errors are allowed, sends may
- * complete early (wire). */
+/* The send of the oldest message has completed. Check that its receive has
+ * completed, too, whether or not its rank has tested it. If errors are allowed,
+ * sends may complete early (`wire`). */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;
@@ -344,7 +345,7 @@ static void check_received(const struct sim_end *e)
 		return;
 	if (to->posted <= e->done ||
 	    (!r->over && !mpib_completion_poll(r->completion, r->gen, &result)))
-		sim_fail("line %u message %llu: the send is over, and its "
+		sim_fail("line %u message %llu: the send is complete, but its "
 			 "receive is not",
 			 e->line->number, (unsigned long long)e->done);
 }

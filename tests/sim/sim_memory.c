@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as the real code sees it: allocations of a process that is short of
- * memory may fail, and mappings have the same addresses in each run. */
+/* Memory as the real code sees it. If a process is short of memory, its
+ * allocations may fail. Mappings have the same addresses in each run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -17,10 +17,11 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* Far from the addresses that the real kernel and AddressSanitizer use. */
+/* The addresses are far from those that the real kernel and AddressSanitizer
+ * use. */
 #define MAPS_FROM 0x200000000000
-/* Larger blocks get their own mappings: tables of which a seed uses a few
- * entries. */
+/* Larger blocks get their own mappings. They are tables of which a seed uses
+ * only a few entries. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
@@ -39,8 +40,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Use another size class each time, so that other objects reuse freed
- * memory. */
+/* Use another size class each time, so that freed memory is reused for other
+ * objects. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -53,7 +54,7 @@ static void *padded(size_t n, size_t size)
 	return calloc(1, len + calls++ % 5 * 64);
 }
 
-/* Called by the real code only, see CMakeLists.txt. */
+/* Only the real code calls this, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
 	if (sim_no_memory()) {
@@ -75,9 +76,9 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* A region's address determines in how many steps its pages are allocated
- * (client/filler.c). No address is used twice, and an unmapped page separates
- * two mappings. */
+/* The address of a region determines in how many steps its pages are allocated
+ * (client/filler.c). So no address is used twice, and an unmapped page
+ * separates two mappings. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *map;
@@ -135,8 +136,8 @@ int __wrap_mincore(void *at, size_t len, unsigned char *there)
 	return 0;
 }
 
-/* The memory of a simulated node: the real machine's size must not change a
- * quota. */
+/* Return the memory of a simulated node. The real machine's size must not
+ * change a quota. */
 uint64_t __wrap_mpib_memory_bound(void)
 {
 	return 32ull << 30;
@@ -146,7 +147,7 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	mallopt(M_TOP_PAD, 0); /* calloc() clears the old contents */
+	mallopt(M_TOP_PAD, 0); /* calloc() would clear the old contents */
 }
 
 /* Stacks of ended tasks, with their pages. */
@@ -170,8 +171,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* The task may have been killed inside a function; the next one starts
- * afresh. */
+/* The task may have been killed within a function, but the next one starts from
+ * the beginning. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)

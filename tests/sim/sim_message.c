@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending and receiving on sockets, with descriptors. */
+/* Sends and receives on sockets, with descriptors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,8 +172,8 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg)
 	if (s->state != SIM_SOCK_OPEN)
 		return s->state == SIM_SOCK_DIALS ? -EAGAIN : -ENOTCONN;
 	if (!TAILQ_FIRST(&s->in->arrived)) {
-		/* A receiver that waits calls again with the same space for
-		 * descriptors. */
+		/* A receiver that had to wait calls again with the same space
+		 * for descriptors. */
 		if (!s->in->eof)
 			return -EAGAIN;
 		msg->msg_controllen = 0;
@@ -246,7 +246,7 @@ int __wrap_shutdown(int fd, int how)
 	}
 	if (how != SHUT_WR) {
 		s->in->eof = true;
-		/* A Unix peer that sends now gets EPIPE. */
+		/* If the peer of a Unix socket sends now, it gets EPIPE. */
 		if (s->domain == AF_UNIX)
 			s->in->ended = true;
 	}

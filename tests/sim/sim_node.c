@@ -91,14 +91,14 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	/* A process has one file of events, and all proxies share one process
+	/* A process has one file of events, but all proxies share one process
 	 * here. */
 	p->cfg.events_file[0] = '\0';
 	if (!plan->resumes)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* A lack of descriptors or memory is not the plan's fault. */
+	/* A lack of descriptors or memory is not an error of the plan. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
@@ -118,10 +118,11 @@ static void *run_proxy(void *arg)
 		abort();
 	r->proxy = p;
 	while (start_proxy(r, p) < 0) {
-		/* A supervisor starts it again: the port may be down. */
+		/* A supervisor starts the proxy again, since the port may be
+		 * down. */
 		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
-		/* The end of its process frees a serving proxy. */
+		/* A serving proxy is freed when its process ends. */
 		if (p->serving)
 			__wrap__exit(EXIT_SUCCESS);
 		sim_wait(sim_now + 100 * SIM_MS);

@@ -56,7 +56,8 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* Return true for one setting in three, which then differs from its default. */
+/* Return true in one of three cases. The setting then differs from its
+ * default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -145,7 +146,8 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	p->key = sim_chance(r, 6);
 	if (p->key)
 		sim_plan_arg(p, "--peer-key-file=key");
-	/* Short retries: a failing rail costs less virtual time. */
+	/* Keep the retries short, so that a failing rail costs less virtual
+	 * time. */
 	sim_plan_arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
 
@@ -159,7 +161,7 @@ static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 	p->shards = 1 + sim_chance(r, 4);
 	for (unsigned i = 0; i < p->ranks; i++) {
 		p->rank_node[i] = i % p->nodes;
-		/* Connections join ranks of one user. */
+		/* Connections can only join ranks of the same user. */
 		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
 	}
 }
@@ -199,14 +201,14 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	}
 }
 
-/* Return whether the fault takes away a device or a port for a while. */
+/* Return whether the fault removes a device or a port for a while. */
 static bool takes_rail(enum sim_fault_kind kind)
 {
 	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
 	       kind == SIM_FAULT_FLAP;
 }
 
-/* Broken links and killed proxies are drawn more often. */
+/* Broken links and killed proxies appear more often in this list. */
 static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
 	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
@@ -218,7 +220,8 @@ static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_SHORT
 };
 #define DRAWN (sizeof(drawn) / sizeof(*drawn))
-#define DRAWN_SOFT (DRAWN - 8) /* where no error is allowed */
+/* number of kinds to draw if no error is allowed */
+#define DRAWN_SOFT (DRAWN - 8)
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 				     struct sim_rng *r)
@@ -288,7 +291,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* A rehearsed fault may take a device away. */
+	/* A rehearsed fault may remove a device. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }

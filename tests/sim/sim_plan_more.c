@@ -19,7 +19,7 @@ struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Some plans have an operator, in addition to other faults. */
+/* Some plans have an operator in addition to other faults. */
 static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -41,7 +41,7 @@ static void draw_late(struct sim_plan *p, struct sim_rng *r)
 			     1 + (unsigned)sim_draw(r, 5));
 }
 
-/* One rail fails again and again, so that its epochs wrap. */
+/* One rail fails repeatedly, so that its epochs wrap. */
 static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_QP, SIM_FAULT_QP,
@@ -68,7 +68,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A stranger that is not a rank; it must do no harm. */
+/* A stranger that is not a rank must do no harm. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,
@@ -88,7 +88,8 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Hang a device of one rail, the rail whose devices other faults take away. */
+/* Hang a device of one rail. It is the rail whose devices other faults
+ * remove. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -104,7 +105,7 @@ static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 		f->rail = p->seed % 2;
 }
 
-/* Spread the traffic so that it does not end before the faults. */
+/* Spread the messages over time, so that they do not end before the faults. */
 static void draw_span(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t end = SIM_MS;
@@ -124,7 +125,7 @@ static void draw_span(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Requests older than client.request_timeout. */
+/* Some requests become older than client.request_timeout. */
 static void draw_deadline(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--client-request-timeout=%u",
@@ -174,7 +175,7 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--policy-bdp=%u",
 			     (unsigned)sim_draw_wide(r, 1, 1 << 22));
-	/* Nodes of other islands have one rail in common. */
+	/* Nodes of different islands have one rail in common. */
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--island-prefix=%u",
 			     8 * (unsigned)sim_draw(r, p->hard ? 5 : 4));
@@ -189,7 +190,7 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--failover=no");
 }
 
-/* A setting of one node that the others do not have, so that they may not
+/* One node has a setting that the others do not have, so that they may not
  * agree. */
 static void draw_odd(struct sim_plan *p, struct sim_rng *r)
 {
@@ -225,11 +226,12 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	if (sim_chance(&r, 5)) /* the draw of a removed setting */
+	if (sim_chance(&r, 5)) /* this draw belongs to a removed setting */
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* New objects meet a lost device before its event has arrived. */
+	/* New objects are made on a lost device before its event has
+	 * arrived. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -237,8 +239,8 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
-/* Lose a port of a node whose peer links use the other port's network: if no
- * error is allowed, both are never lost at the same time. */
+/* A node loses a port. Its peer links use the other port's network, because
+ * both are never lost at the same time if no error is allowed. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -258,8 +260,8 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Rails of two nodes fail. Meanwhile their peer link breaks, and its messages
- * are late. */
+/* Rails of two nodes fail. Meanwhile the peer link of these nodes breaks, and
+ * its messages are late. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {
@@ -301,7 +303,7 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* connections of a line that opens and closes them all the time */
+/* number of connections of a line that opens and closes them all the time */
 #define OPENS 8
 
 /* A proxy is stopped while its peers do not answer and connections are made. */
@@ -335,7 +337,7 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Lose a device while its objects are being made, such as lanes at the
+/* A device is lost while its objects are being made, such as lanes at the
  * start. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
@@ -356,7 +358,7 @@ static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
-/* Draws that seeds before SIM_NEW_FROM do not have. */
+/* Make the draws that seeds before SIM_NEW_FROM do not have. */
 static void draw_new(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -368,7 +370,7 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	sim_chance(&r, 4); /* the draw of a removed setting */
+	sim_chance(&r, 4); /* this draw belongs to a removed setting */
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;
 		p->listens = 8000;

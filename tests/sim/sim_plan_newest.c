@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Operators that rehearse faults. Rails that stop are always the same rail,
- * like devices that are lost: see sim_plan.c. */
+/* Some operators rehearse faults. Only one rail ever stops, and it is the same
+ * rail whose devices are lost, see sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -25,7 +25,8 @@ static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Break a link of the node. NULL: the plan has no room for more faults. */
+/* Break a link of the node. Return NULL if the plan has no room for more
+ * faults. */
 static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
 				    uint64_t at)
 {
@@ -49,7 +50,7 @@ static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Links that break again and again. */
+/* Links that break repeatedly. */
 static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -60,7 +61,7 @@ static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A node's proxy is stopped, and one of its links breaks a moment later. */
+/* A node's proxy is stopped. One of its links breaks a moment later. */
 static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -78,7 +79,7 @@ static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Draws that seeds before SIM_LATEST_FROM do not have. */
+/* Make the draws that seeds before SIM_LATEST_FROM do not have. */
 static void draw_latest(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -94,9 +95,9 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* Draws that seeds before SIM_REHEARSED_FROM do not have: operators play
- * faults. All are refused except killed QPs. The operators that drain rails
- * play them. */
+/* Make the draws that seeds before SIM_REHEARSED_FROM do not have: operators
+ * inject faults. All faults except killed QPs are refused. The operators who
+ * drain rails inject them. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -111,8 +112,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* Draws that seeds before SIM_PATIENT_FROM do not have: if nothing happens for
- * long, all tasks poll less and less often. */
+/* Make the draws that seeds before SIM_PATIENT_FROM do not have: if nothing
+ * happens for long, all tasks poll less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -125,8 +126,8 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Path isolation. A lane to another island has only SOUT, so SOUT's failure
- * causes an error. If no error is allowed, all nodes are in one island. */
+/* Draw path isolation. A lane to another island has only SOUT, so a failure of
+ * SOUT causes an error. If no error is allowed, all nodes are in one island. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--mode=vanilla");
@@ -137,8 +138,8 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 		p->odd = "--mode=adaptive";
 }
 
-/* Node 0 has another split mode or another kind of lanes: the end that sends,
- * or that opens the lane, decides these. */
+/* Node 0 has another split mode or another kind of lanes. The sending end
+ * decides the mode, and the end that opens a lane decides its kind. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -146,14 +147,14 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* With islands, the other nodes would see it as vanilla and refuse such
-	 * a lane. */
+	/* With islands, the other nodes would see its mode as vanilla and
+	 * refuse such a lane. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
 }
 
-/* Draws that seeds before SIM_MODES_FROM do not have. */
+/* Make the draws that seeds before SIM_MODES_FROM do not have. */
 static void draw_modes(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -170,15 +171,15 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* As long as a device retries by default. */
+	/* This is as long as a device retries by default. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");
 	}
 }
 
-/* Draws that seeds before SIM_FAR_FROM do not have: a peer link may be slower
- * than an end of a lane connects its QPs. */
+/* Make the draws that seeds before SIM_FAR_FROM do not have: a peer link may be
+ * slower than the time in which an end of a lane connects its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -188,9 +189,9 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
-/* Draws that seeds before SIM_SMALL_FROM do not have: devices with a small
- * maximum message size. With a device that forgets acknowledged writes, a slot
- * must not need more send ops than a connection has: see docs/recovery.md. */
+/* Make the draws that seeds before SIM_SMALL_FROM do not have: devices with a
+ * small maximum message size. If a device forgets acknowledged writes, a slot
+ * must not need more send ops than a connection has, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -202,8 +203,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* Draws that seeds before SIM_STARVED_FROM do not have: half of the plans
- * without other rail faults have proxies that hardly get CPU time. */
+/* Make the draws that seeds before SIM_STARVED_FROM do not have: in half of the
+ * plans without other rail faults, proxies hardly get CPU time. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -227,9 +228,9 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* Draws that seeds before SIM_RELINK_FROM do not have: peer links break without
- * an error at any rank, most often soon after another fault, and again while
- * both ends list their state. */
+/* Make the draws that seeds before SIM_RELINK_FROM do not have: peer links
+ * break without an error at any rank. They break most often soon after another
+ * fault, and again while both ends list their state. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -262,8 +263,8 @@ static void draw_relinks(struct sim_plan *p)
 	}
 }
 
-/* Draws that seeds before SIM_TAGS_FROM do not have: up to 64 tags, and
- * receives and sends as far ahead as NCCL allows. */
+/* Make the draws that seeds before SIM_TAGS_FROM do not have: up to 64 tags,
+ * and receives and sends posted as early as NCCL allows. */
 static void draw_tags(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -285,9 +286,9 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
-/* Kill a node's proxy, and often the next one, too, while ranks resume: they
- * retry every 10 to 250 ms. Return when the last one starts; 0: the plan has no
- * room for more faults. */
+/* Kill a node's proxy while ranks resume, and often the next proxy, too. Ranks
+ * retry every 10 to 250 ms. Return when the last one starts, or 0 if the plan
+ * has no room for more faults. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -310,9 +311,9 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 	return at;
 }
 
-/* Draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive their
- * proxies, any of which may be killed at any time. Traffic continues until the
- * last fault ends. */
+/* Make the draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive
+ * their proxies. Any proxy may be killed at any time. Messages continue until
+ * the last fault ends. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -337,7 +338,7 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-/* Return whether an operator may play that a device is gone. */
+/* Return whether an operator may inject the loss of a device. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
@@ -365,8 +366,8 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 }
 
 /* A proxy that starts while a port is down lacks that rail until its successor
- * starts, and no successor starts here. If that and failed devices affect both
- * rails, no rail is left at one node or between two. */
+ * starts. In these plans no successor starts. If that and failed devices affect
+ * both rails, no rail is left at a node or between two nodes. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -380,15 +381,15 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Return whether seeds of these numbers have a draw; those from SIM_ALL_FROM on
- * have all. */
+/* Return whether seeds with these numbers have a draw. Seeds from SIM_ALL_FROM
+ * on have all draws. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* Draws that seeds before SIM_NEWEST_FROM do not have. */
+/* Make the draws that seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * WR pools are made before the processes of the seeds start. A seed writes to a
- * few of a pool's 184 pages; all seeds share the other pages.
+ * few of a pool's 184 pages. All seeds share the other pages.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -10,14 +10,14 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define POOLS 24 /* enough for most seeds; others allocate more */
+#define POOLS 24 /* enough for most seeds; the others allocate more */
 
 static struct mpib_wr_pool made[POOLS];
 static unsigned used = POOLS;
 
 void sim_pools_make(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer finds users of a freed pool */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer detects uses of a freed pool */
 	for (used = 0; used < POOLS; used++) {
 		if (__real_mpib_wr_pool_init(&made[used]) < 0)
 			sim_lacks("memory");
@@ -26,7 +26,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* This allocation may fail, whichever task makes it. */
+/* This allocation may fail, no matter which task makes it. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)
@@ -37,7 +37,8 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* A pool made in advance is used once: a write copies its page first. */
+/* A pool that was made in advance is used only once. A write copies its page
+ * first. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes as the real code sees them: their ids, signals and ends, and the
- * real descriptors that are closed when they end. */
+/* Processes as the real code sees them: their ids, signals and ends. Real
+ * descriptors are closed when their process ends. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
 	struct sim_proc *p = sim_proc_find(pid);
 
-	(void)options; /* always WNOHANG */
+	(void)options; /* the options are always WNOHANG */
 	if (!p || p->reaped) {
 		errno = ECHILD;
 		return -1;
@@ -123,7 +123,7 @@ void __wrap__exit(int status)
 	__builtin_trap();
 }
 
-/* Signals arrive through a signalfd only. */
+/* Signals arrive only through a signalfd. */
 int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	(void)how;
@@ -154,7 +154,7 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
-/* Return the real descriptor, for files and memory of the real kernel. */
+/* Return the real descriptor for files and memory of the real kernel. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
@@ -250,14 +250,14 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 			   : real_fd(__real_memfd_create(name, flags), name);
 }
 
-/* Hide the real machine's layout from the nodes. */
+/* Hide the real machine's topology from the nodes. */
 int __wrap_hwloc_topology_load(void *topology)
 {
 	(void)topology;
 	return -1;
 }
 
-/* Hide its interfaces and groups too, which are also slow to query. */
+/* Hide its interfaces and groups as well. Queries for these are slow, too. */
 int __wrap_getifaddrs(struct ifaddrs **all)
 {
 	*all = NULL;

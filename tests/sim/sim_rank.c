@@ -10,11 +10,11 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* The pause of a rank between polls. After polls without result the plan makes
- * it longer, so that a hang is found sooner. */
+/* The pause of a rank between two polls. After polls without a result the plan
+ * makes it longer, so that a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* Failed attempts after which a rank waits longer for its proxy, for example
- * until a device is opened again, which may take half a minute. */
+/* After this many failed attempts a rank waits longer for its proxy, for
+ * example until a device is opened again, which may take half a minute. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;
@@ -85,7 +85,7 @@ static bool rank_attach(struct sim_rank *rank)
 	return false;
 }
 
-/* The proxy has ended, so all connections have ended too. */
+/* The proxy has ended, so all connections have ended, too. */
 static void rank_lost(struct sim_rank *rank)
 {
 	for (unsigned i = 0; i < rank->ends; i++) {
@@ -149,7 +149,8 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 		sim_yield();
 }
 
-/* Return whether the rank waits for a proxy. False: it may never attach. */
+/* Return whether the rank waits for a proxy. Return false if the rank may never
+ * attach. */
 static bool rank_waits(struct sim_rank *rank)
 {
 	rank->refused++;

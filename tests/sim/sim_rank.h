@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks: processes that use the real client library, as the plugin does.
- * Each serves its ends of the plan's lines and checks every byte.
+ * The ranks are processes that use the real client library, as the plugin does.
+ * Each rank serves its ends of the plan's lines and checks every byte.
  */
 #ifndef SIM_RANK_H
 #define SIM_RANK_H
@@ -12,20 +12,22 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
-#define SIM_TRIES 3 /* connections of a line that may fail */
-#define SIM_REFUSALS 50 /* attempts that quotas may refuse */
+#define SIM_TRIES 3 /* most connections of a line that may fail */
+#define SIM_REFUSALS 50 /* most attempts that quotas may refuse */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
-/* State shared by both ends of a line. Real ranks also exchange it outside
- * mpib. */
+/* State that both ends of a line share. Real ranks also exchange such state
+ * outside mpib. */
 struct sim_line {
 	const struct sim_line_plan *plan;
 	const struct sim_end *receives, *sends;
 	unsigned number;
 	struct mpib_handle handle;
-	unsigned offered; /* connections that the receiver has listened for */
-	unsigned tried; /* the last of them that the sender used */
-	unsigned sent, received; /* connections that carried all messages */
+	/* number of connections for which the receiver has listened */
+	unsigned offered;
+	unsigned tried; /* number of the last of these that the sender used */
+	/* connections over which all messages were sent; received */
+	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
 };
@@ -35,25 +37,26 @@ struct sim_end {
 	struct sim_line *line;
 	struct sim_rank *rank;
 	bool sends, open, ready, over;
-	unsigned life; /* which connection */
+	unsigned life; /* number of the connection */
 	uint64_t again; /* earliest time of the next attempt after a failure */
-	unsigned refused; /* number of refusals before it was ready */
-	uint64_t accept_at; /* time of a listener's accept */
+	/* how often the connection was refused before it was ready */
+	unsigned refused;
+	uint64_t accept_at; /* time at which a listener calls accept */
 	struct mpib_listener *listener;
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
-	/* The oldest receive has ended; its flush is in progress if the buffer
-	 * is in GPU memory. */
+	/* `arrived`: the oldest receive has completed. `flushing`: its flush is
+	 * in progress, which happens with GPU memory. */
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
-	/* Messages posted and completed; for a sender's group, sends posted of
-	 * each message. */
+	/* The number of messages posted and completed. For a group of the
+	 * sender, the number of sends posted of each message. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* Per message, one bit for each filled send buffer; number of messages
-	 * with a receive buffer. */
+	/* For each message, one bit per filled send buffer. Then the number of
+	 * messages with a receive buffer. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];
@@ -67,7 +70,7 @@ struct sim_rank {
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
 	unsigned refused; /* number of failed attaches */
-	void *spare; /* not of a line, see rank_churn() */
+	void *spare; /* memory of no line, see rank_churn() */
 	struct mpib_region *spare_region;
 };
 
@@ -77,11 +80,12 @@ struct sim_rank *sim_rank(unsigned number);
 /* Kill the rank and end its lines. */
 void sim_rank_kill(unsigned number);
 uint64_t sim_rank_messages(void);
-uint64_t sim_rank_bytes(void); /* received */
+/* Return the number of bytes received by all ranks. */
+uint64_t sim_rank_bytes(void);
 uint64_t sim_rank_failures(void);
 /* Print the state of each line to stderr. */
 void sim_ranks_print(void);
-/* Return whether quotas may refuse a request for ever. */
+/* Return whether quotas may refuse a request forever. */
 bool sim_ranks_meet_quotas(void);
 /* Return whether connections may fail. */
 bool sim_ranks_may_fail(void);
@@ -97,20 +101,20 @@ bool sim_ranks_meet(enum sim_fault_kind kind);
 bool sim_ranks_resume(void);
 
 /* sim_line.c: return true if a message or a part of it was posted or has
- * ended. */
+ * completed. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 
-/* sim_end.c: run one step of an end; true: something happened. */
+/* sim_end.c: run one step of an end. Return true if something happened. */
 bool sim_end_step(struct sim_end *e, struct sim_rng *r);
 /* Handle the failure of the end's connection or client. */
 void sim_end_fail(struct sim_end *e, const char *what, int rc);
 
 /* sim_bytes.c */
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
-/* Return the first wrong byte; len: none. */
+/* Return the first wrong byte, or len if there is none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
-/* Return the first byte that differs from `than`; len: none. */
+/* Return the first byte that differs from `than`, or len if there is none. */
 size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);
 

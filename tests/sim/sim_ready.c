@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that can run, and the wake-up times of the others. Waiting tasks
- * cost a scheduler step nothing: a crowd of strangers has a thousand. */
+/* The tasks that can run, and the times at which the others wake. Waiting tasks
+ * must cost a scheduler step nothing, since a crowd of strangers has a
+ * thousand. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #define BUCKETS 256
 
 static struct sim_heap sleepers;
-/* Waiting tasks, by the address of the object that they wait for. */
+/* Waiting tasks by the address of the object for which they wait. */
 static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults that an operator plays act on the simulated devices as on software
- * ones. On a real rail the engine plays only killed QPs. */
+/* The faults that an operator injects act on the simulated devices as on
+ * software HCAs. On a real rail the engine injects only killed QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -14,13 +14,13 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 
 static const struct sim_plan *plan;
 static unsigned played;
-/* A fault that a process plays; it ends with the process. */
+/* A fault that a process injects. It ends with the process. */
 static struct playing {
 	const struct sim_proc *proc;
 	enum mpib_fault_kind kind;
 } playing[SIM_PLAN_NODES][SIM_RAILS];
 
-/* Set the fault's value while it is played; 0 ends it. */
+/* Set the value of the fault while it is injected. 0 ends the fault. */
 static void play(struct sim_device *d, enum mpib_fault_kind kind,
 		 uint64_t value, bool on)
 {

@@ -8,16 +8,18 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, failed;
-	/* half of the seeds start at each; also 0: all start at from */
+	/* half of the seeds start at each number; if `also` is 0, all start at
+	 * `from` */
 	uint64_t from, also;
-	uint64_t unrun; /* runs for which the machine lacked a resource */
-	/* most failed connections of a seed, and that seed */
+	/* number of runs for which the machine lacked a resource */
+	uint64_t unrun;
+	/* most failed connections of a seed, and the number of that seed */
 	uint64_t most_failures, most_in;
 };
 
 void sim_total_add(struct sim_total *total, const struct sim_result *one,
 		   uint64_t seed);
-/* Print to stdout; seconds is the time that the run took. */
+/* Print to stdout. seconds is the time that the run took. */
 void sim_report(const struct sim_total *total, double took);
 
 #endif

@@ -18,12 +18,12 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Virtual time since the last fault. */
+/* Limit of the virtual time since the last fault. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* The last write of a connection may be lost, and a device retries it
- * after 4.3 s by default; a close waits for a silent peer for
- * peer.silence, at most 10 s. */
+/* The last write of a connection may be lost. A device retries it after 4.3 s
+ * by default. A close waits for a silent peer for peer.silence, which is at
+ * most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -73,7 +73,7 @@ static void until(bool (*over)(void), uint64_t ns, const char *what)
 {
 	limit = sim_now + ns;
 	if (!sim_run(over))
-		sim_fail("%s: nothing can run any more", what);
+		sim_fail("%s: no task can run any more", what);
 	if (sim_now <= limit || over == rested)
 		return;
 	fprintf(stderr, "%s: not within %llu s of virtual time\n", what,
@@ -136,7 +136,7 @@ static void make_dir(char *dir, size_t size)
 
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(dir, size, "%s/mpib-sim-XXXXXX", where[i]);
-		/* Its name differs from run to run, so hide it. */
+		/* Hide its name, because it differs between runs. */
 		if (mkdtemp(dir) && chdir(dir) == 0)
 			return;
 	}
@@ -175,9 +175,9 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* Do not compare if a proxy was killed, because its counters are lost,
-	 * or if a device died with data (may_lose() in sim_end.c): ranks that
-	 * resume send that data again. */
+	/* Do not compare if a proxy was killed, because its counters are lost.
+	 * Do not compare if a device failed with data (may_lose() in
+	 * sim_end.c), because ranks that resume send that data again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||
@@ -186,7 +186,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	sim_nodes_stop();
 	until(stopped, STOPS_WITHIN, "the stop");
 	if (sim_hca_open_contexts(NULL))
-		sim_fail("%u contexts are open, and no proxy is left",
+		sim_fail("%u contexts are still open after all proxies ended",
 			 sim_hca_open_contexts(NULL));
 	result->hash = sim_trace_hash();
 	result->virtual_ns = sim_now - 1000 * SIM_S;

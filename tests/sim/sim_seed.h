@@ -5,12 +5,14 @@
 
 #include "sim_plan.h"
 
-/* The result of a seed; a child process writes it for its parent. */
+/* The result of a seed. A child process writes it for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
-	uint64_t resumed; /* connections that continued in another instance */
+	/* number of connections that continued in another instance */
+	uint64_t resumed;
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
-	char dir[32]; /* directory of the seed's files; "": removed */
+	/* directory of the seed's files, or "" after it was removed */
+	char dir[32];
 };
 
 /* Run the plan. A finding ends this process, see sim_fail(). */

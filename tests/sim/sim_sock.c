@@ -155,7 +155,7 @@ static struct sim_sock *listener_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/* A Unix socket has a file, which the real kernel keeps. */
+/* The file of a Unix socket is in the real kernel. */
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct sim_sock *s = sim_sock_of(fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated kernel: Unix sockets, which carry descriptors and
- * deliver immediately, and TCP sockets between nodes. TCP data takes time,
- * waits while the path between two nodes is cut, and is lost by a reset.
+ * Sockets of the simulated kernel. Unix sockets carry descriptors and deliver
+ * immediately. TCP sockets connect nodes. TCP data takes time, waits while the
+ * path between two nodes is cut, and is lost in a reset.
  */
 #ifndef SIM_SOCK_H
 #define SIM_SOCK_H
@@ -14,30 +14,30 @@
 #include "sim_world.h"
 
 #define SIM_NODES 8
-#define SIM_NETS 2 /* each node has one address per network */
+#define SIM_NETS 2 /* each node has one address in each network */
 #define SIM_CHUNK_FDS 256
 
 /* The data of one send call. */
 struct sim_chunk {
 	TAILQ_ENTRY(sim_chunk) link;
 	uint8_t *bytes;
-	size_t len, at; /* bytes before `at` were read */
+	size_t len, at; /* bytes before `at` were read already */
 	int *held; /* descriptors */
 	unsigned helds;
 	uint64_t sent;
-	bool last; /* FIN: no bytes */
+	bool last; /* this is a FIN without bytes */
 };
 TAILQ_HEAD(sim_chunks, sim_chunk);
 
 /* One direction of a connection. */
 struct sim_flow {
-	struct sim_sock *writer, *reader; /* NULL: closed */
+	struct sim_sock *writer, *reader; /* NULL after it was closed */
 	struct sim_chunks flight, arrived;
-	size_t bytes; /* of both */
-	bool ended; /* the writer has shut it down */
-	bool eof; /* and the reader got EOF */
+	size_t bytes; /* bytes in flight and arrived */
+	bool ended; /* the writer has shut down this direction */
+	bool eof; /* the reader got EOF, too */
 	bool inet;
-	/* its place in the list of TCP flows; NULL: none */
+	/* its place in the list of TCP flows, or NULL */
 	struct sim_flow **place;
 	struct sockaddr_in from, to;
 	struct sim_event event;
@@ -57,10 +57,11 @@ struct sim_sock {
 	struct sockaddr_in addr, peer_addr;
 	char path[108];
 	struct sim_flow *in, *out;
-	int err; /* reported by the next call and by SO_ERROR */
+	int err; /* error for the next call and for SO_ERROR */
 	struct ucred peer;
-	uint64_t read_limit, write_limit, user_timeout; /* ns, 0: none */
-	/* A listener's backlog; a connection's link in it. */
+	/* in ns; 0 means none */
+	uint64_t read_limit, write_limit, user_timeout;
+	/* A listener's backlog, and a connection's link in it. */
 	TAILQ_HEAD(, sim_sock) backlog;
 	TAILQ_ENTRY(sim_sock) queued;
 	LIST_ENTRY(sim_sock) listening;
@@ -74,21 +75,21 @@ bool sim_flow_room(const struct sim_flow *f);
 void sim_flow_send(struct sim_flow *f, struct sim_chunk *c);
 struct sim_chunk *sim_chunk_new(const void *bytes, size_t len);
 void sim_chunk_free(struct sim_chunk *c);
-/* End sock's side of both directions. */
+/* End both directions at sock's end. */
 void sim_flows_leave(struct sim_sock *sock);
 
-/* Set the seed; far is the additional latency of each chunk in ns. */
+/* Set the seed. far is the additional latency of each chunk in ns. */
 void sim_net_seed(uint64_t seed, uint64_t far);
-/* Cut the path between two nodes, for the plan of faults. */
+/* Cut the path between two nodes, as a fault of the plan. */
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
 /* Drop the data that a sends to b. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);
 /* Drop all data at the node's port of that network. */
 void sim_net_port(unsigned node, unsigned net, uint64_t until);
 bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
-/* Reset every link between the two nodes; return how many. */
+/* Reset every link between the two nodes. Return the number of links. */
 unsigned sim_net_reset(unsigned a, unsigned b);
-/* Delay each chunk by up to this much until that time. */
+/* Until that time, delay each chunk by up to this much. */
 void sim_net_slow(uint64_t until, uint64_t ns);
 uint64_t sim_net_latency(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A node's proxies get CPU time only for moments. Their devices are software
- * HCAs, which make progress only in these moments, or not even then if another
- * thread runs. Such a rail is not dead.
+ * HCAs, which make progress only in these moments, or not at all if another
+ * thread runs then. Such a rail is not dead.
  */
 #include "engine/lane/lane.h"
 #include "sim_fault.h"
@@ -56,7 +56,7 @@ void sim_starve(const struct sim_plan *p, unsigned node, uint64_t ns)
 		on_slice((void *)(uintptr_t)node);
 }
 
-/* Return whether no other fault in the plan stops a rail. */
+/* Return whether no other fault of the plan stops a rail. */
 static bool rails_are_well(void)
 {
 	for (unsigned i = 0; i < plan->faults; i++) {
@@ -81,7 +81,7 @@ static bool rails_are_well(void)
 void __real_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 
-/* The first step of a fence. */
+/* This is the first step of a fence. */
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail)
 {
 	if (lane->ctl.rail[rail].cause == MPIB_CAUSE_STUCK && plan &&

@@ -30,7 +30,7 @@ static uint64_t steps, made;
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* the run ended because no task can run */
-/* The task of the next step, if known. */
+/* The task of the next step, if it is known. */
 static struct sim_task *chosen;
 static bool is_chosen;
 #ifdef __SANITIZE_ADDRESS__
@@ -64,9 +64,9 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* swapcontext() also sets the kernel's signal mask, which is the same
- * everywhere. With AddressSanitizer it clears the shadow of the whole stack,
- * which is slow, and a longjmp() looks like the end of frames. */
+/* swapcontext() also sets the kernel's signal mask, which is the same in all
+ * tasks. With AddressSanitizer it clears the shadow memory of the whole stack,
+ * which is slow. A longjmp() looks like the end of frames to the sanitizer. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -136,8 +136,8 @@ void sim_wait_for(const void *what, uint64_t until)
 	struct sim_task *t = self;
 
 	if (!t)
-		abort(); /* the scheduler never waits */
-	/* A task that waits only for a time has most likely polled without
+		abort(); /* the scheduler itself never waits */
+	/* A task that waits only for a time has most likely polled without a
 	 * result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
@@ -209,7 +209,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		sim_stack_free(t->stack);
 		t->stack = NULL;
-		/* A thread that may still be joined is not freed. */
+		/* A thread that may still be joined must not be freed. */
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);
@@ -218,7 +218,7 @@ static void reap(void)
 	}
 }
 
-/* Return the time at which the first waiting task can run. */
+/* Return the earliest time at which a waiting task can run. */
 static uint64_t next_due(void)
 {
 	uint64_t event = sim_events_next(), task = sim_ready_next();
@@ -242,17 +242,18 @@ static bool leaps(void)
 	return sim_pace.leap_most || sim_pace.leap_far;
 }
 
-/* Return whether the task only polls, and has polled since the last event. */
+/* Return whether the task only polls and has polled since the last event. */
 static bool only_looks(const struct sim_task *t)
 {
 	return t->yielded && (!leaps() || t->looked == happened);
 }
 
-/* Return a random task that can run; *busy: at least one does not only poll.
- * NULL: none. */
+/* Return a random task that can run. Set *busy if at least one task does more
+ * than poll. Return NULL if there is none. */
 static struct sim_task *choose(bool *busy)
 {
-	static struct sim_task *ready[TASKS_MAX]; /* not of each stack */
+	/* this array is not on each stack */
+	static struct sim_task *ready[TASKS_MAX];
 	unsigned n = 0;
 
 	*busy = false;
@@ -268,13 +269,13 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* Handle a state in which all tasks only poll. False: it is time for the next
- * planned event. */
+/* All tasks only poll. Let the time jump. Return false if it is time for the
+ * next planned event. */
 static bool time_flies(void)
 {
-	static uint64_t looked; /* when all tasks had polled */
-	/* The count of events at the last leap, and the length of the next
-	 * one. */
+	static uint64_t looked; /* the time when all tasks had polled */
+	/* The count of events at the last jump, and the length of the next
+	 * jump. */
 	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
 
@@ -301,8 +302,8 @@ static bool time_flies(void)
 	return true;
 }
 
-/* Return the task of the next step; NULL: over() returned true, or nothing can
- * ever run again. */
+/* Return the task of the next step. Return NULL if over() returned true or if
+ * nothing can ever run again. */
 static struct sim_task *choose_next(void)
 {
 	while (!is_over()) {
@@ -328,7 +329,7 @@ static struct sim_task *choose_next(void)
 	return NULL;
 }
 
-/* t goes on. */
+/* Let t continue. */
 static void take(struct sim_task *t)
 {
 	self = t;
@@ -347,7 +348,7 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* Choose the next task without a switch to the scheduler: mostly it is this
+/* Choose the next task without a switch to the scheduler. Mostly it is this
  * task, which then continues. */
 static void to_scheduler(void)
 {

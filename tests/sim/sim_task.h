@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their threads, as coroutines of one kernel thread. A thread of
+ * Processes and their threads as coroutines of one kernel thread. A thread of
  * the real code runs until it would block, or until a system call at which the
- * seed switches to another thread. Thus every order of two threads' actions
- * occurs in some seed, and each run of that seed has the same order.
+ * seed switches to another thread. So every order of two threads' actions
+ * occurs in some seed, and each run of a seed has the same order.
  */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
@@ -24,37 +24,41 @@ struct sim_proc {
 	uid_t uid;
 	char name[16];
 	unsigned node;
-	struct sim_task_list tasks; /* its threads that have not ended */
-	bool over; /* none of its threads runs any more */
+	/* threads of the process that have not ended */
+	struct sim_task_list tasks;
+	bool over; /* no thread of the process runs any more */
 	bool reaped;
 	int status; /* as waitpid(2) returns it */
-	uint64_t stopped_until; /* until then as after SIGSTOP */
-	bool is_short; /* has too few descriptors and device memory */
+	/* until then the process is stopped, as after SIGSTOP */
+	uint64_t stopped_until;
+	/* the process has too few descriptors and too little device memory */
+	bool is_short;
 	uint64_t signals; /* pending signals, one bit each */
-	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
+	struct sim_file *signal_file, *end_file; /* its signalfd and pidfd */
 };
 
 /* The saved context of a task. */
 struct sim_place {
-	ucontext_t context; /* at first */
+	ucontext_t context; /* used at first */
 	void *at[5]; /* context of __builtin_setjmp() after the first switch */
 	bool jumps;
 };
 
 struct sim_task {
-	/* in its process's list, or among the ended ones */
+	/* link in its process's list, or in that of the ended tasks */
 	TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
-	unsigned locks; /* mutexes held: no other task may run meanwhile */
+	/* number of mutexes held; meanwhile no other task may run */
+	unsigned locks;
 	uint64_t until; /* deadline of a waiting task */
 	struct sim_event due; /* fires at that deadline */
 	uint64_t number; /* number of tasks made before it */
-	LIST_ENTRY(sim_task) waiting; /* keyed by waits, unless that is NULL */
-	const void *waits; /* file or condition; its change wakes the task */
-	uint64_t looked; /* count of events when it last ran */
+	LIST_ENTRY(sim_task) waiting; /* keyed by waits if that is not NULL */
+	const void *waits; /* file or condition whose change wakes the task */
+	uint64_t looked; /* count of events when the task last ran */
 	int err; /* errno */
-	char text[320]; /* for mpib_strerror() */
+	char text[320]; /* text of mpib_strerror() */
 	struct sim_place place;
 	void *stack;
 	size_t stack_size;
@@ -62,79 +66,83 @@ struct sim_task {
 	void *arg, *result;
 	char name[16];
 	struct sim_file *holds; /* file of the current system call */
-	void *fiber; /* for AddressSanitizer */
+	void *fiber; /* used by AddressSanitizer */
 };
 
 /* A plan's settings of the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* most ns that a step takes */
-	/* a system call in this many switches tasks; 0: none */
+	/* one system call in this many switches tasks; 0 means none */
 	unsigned preempt;
-	/* If all running tasks only poll, and have polled since the last event,
-	 * time jumps to the next event, but at most this far; 0: at most a
+	/* If all running tasks only poll and have polled since the last event,
+	 * time jumps to the next event, but at most this far. 0 means at most a
 	 * step. */
 	uint64_t leap_most;
-	/* The jump doubles while no event happens, up to this; 0: it stays the
-	 * same. If leap_most is 0 too, each poll takes a step's time. */
+	/* The jump doubles up to this length while no event happens. 0 means
+	 * that it stays the same. If leap_most is 0, too, each poll takes the
+	 * time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
 
 void sim_tasks_seed(uint64_t seed);
 void sim_threads_seed(uint64_t seed); /* sim_thread.c */
-/* Called when a process has ended; NULL: not called. */
+/* This is called when a process has ended, if it is not NULL. */
 extern void (*sim_proc_ended)(struct sim_proc *proc);
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg);
-/* Return the current task; NULL: the scheduler. */
+/* Return the current task, or NULL for the scheduler. */
 struct sim_task *sim_task_self(void);
 struct sim_proc *sim_proc_self(void);
 struct sim_proc *sim_proc_find(pid_t pid);
 const char *sim_task_name(void);
 
-/* End a process now: its threads no longer run, its descriptors are closed. If
- * the caller is one of its threads, the call does not return. */
+/* End a process now. Its threads no longer run, and its descriptors are closed.
+ * If the caller is one of its threads, the call does not return. */
 void sim_proc_end(struct sim_proc *proc, int status);
 void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
 
-/* sim_ready.c: tasks that can run, unless their process is stopped, in the
+/* sim_ready.c: tasks that can run because their process is not stopped, in the
  * order in which they were made. */
 extern struct sim_ready {
 	struct sim_task **task;
 	size_t n;
 } sim_ready;
-void sim_ready_add(struct sim_task *t); /* no effect if it has ended */
+/* has no effect if the task has ended */
+void sim_ready_add(struct sim_task *t);
 void sim_ready_drop(struct sim_task *t);
 /* Do not run the task before that time. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
-/* Let the task wait for the object at this address; NULL: for none. */
+/* Let the task wait for the object at this address. NULL means no object. */
 void sim_ready_waits(struct sim_task *t, const void *what);
-/* wake the object's waiters; return how many */
+/* Wake the tasks that wait for the object. Return their number. */
 unsigned sim_ready_for(const void *what);
-void sim_ready_look(void); /* wake tasks whose time has come */
-uint64_t sim_ready_next(void); /* when the next task can run; SIM_NEVER: none */
+void sim_ready_look(void); /* wakes tasks whose time has come */
+/* returns when the next task can run, or SIM_NEVER */
+uint64_t sim_ready_next(void);
 /* Update the tasks of a process that is stopped until another time. */
 void sim_tasks_stopped(const struct sim_proc *proc);
 
-/* Return true once in this many calls. */
+/* Return true in one of this many calls. */
 bool sim_by_chance(unsigned of);
-/* Return true if this call must fail with EMFILE, because the current process
- * is short of descriptors. */
+/* Return true if this call must fail with EMFILE because the current process is
+ * short of descriptors. */
 bool sim_short(void);
-/* Set whether a process short of descriptors is also short of memory. */
+/* Set whether a process that is short of descriptors is short of memory,
+ * too. */
 void sim_short_of_memory(bool on);
 /* Return true if an allocation of the current process must fail now. */
 bool sim_no_memory(void);
-/* Make addresses the same in each run, in case a decision depends on them. This
- * executes the program again if necessary. */
+/* Make all addresses the same in each run, in case a decision depends on an
+ * address. If necessary, this executes the program again. */
 void sim_addresses_fix(char **argv);
-/* Use other addresses from now on, and reuse freed memory for other objects. */
+/* From now on use other addresses, and reuse freed memory for other objects. */
 void sim_addresses_move(void);
-/* Reuse the memory that a seed's processes free. Called once. */
+/* Reuse the memory that the processes of a seed free. Call this once. */
 void sim_memory_stays(void);
-/* Allocate this many bytes. NULL may be freed. */
+/* Allocate this many bytes. The second function accepts NULL. */
 #ifdef __SANITIZE_ADDRESS__
 #define SIM_STACK (1u << 20)
 #else
@@ -145,24 +153,28 @@ void sim_stack_free(void *stack);
 /* Shift the time of day. Monotonic time does not change. */
 void sim_clock_jump(int64_t ns);
 
-/* Wait in a task until it is woken or the time has come. */
+/* Wait in a task until it is woken or until that time. */
 void sim_wait(uint64_t until);
 void sim_wait_file(struct sim_file *file, uint64_t until);
 /* Wake the tasks that wait for this. */
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);
-/* Let others run; the task stays runnable. Does nothing in the scheduler. */
-/* the task did something that others may need to notice */
+/* Let other tasks run. The task can still run. This has no effect in the
+ * scheduler. */
+/* sim_yield() means that the task did something that others may have to
+ * notice. */
 void sim_yield(void);
-void sim_look_again(void); /* the task only polled */
-/* Yield by chance. Each system call of the simulated kernel calls this. */
+/* sim_look_again() means that the task only polled. */
+void sim_look_again(void);
+/* Yield at random. Each system call of the simulated kernel calls this. */
 void sim_point(void);
 
-/* Run tasks until over() returns true. False: nothing can ever run again. */
+/* Run tasks until over() returns true. Return false if nothing can ever run
+ * again. */
 bool sim_run(bool (*over)(void));
 uint64_t sim_steps(void);
 
-/* The original functions of the wrapped ones. */
+/* The original functions behind the wrapped ones. */
 void __real__exit(int status) __attribute__((noreturn));
 
 #endif

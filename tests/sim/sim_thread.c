@@ -44,7 +44,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 		sim_wait(sim_now + SIM_US);
 	if (result)
 		*result = t->result;
-	t->detached = true; /* it may go */
+	t->detached = true; /* the task may be freed */
 	return 0;
 }
 
@@ -58,7 +58,7 @@ void __wrap_mpib_thread_join(pthread_t thread)
 	__wrap_pthread_join(thread, NULL);
 }
 
-/* A process and its threads have one table of descriptors. */
+/* A process and its threads have the same table of descriptors. */
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
 {
 	int kept = __wrap_fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -80,7 +80,7 @@ void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept)
 		__wrap_close((int)kept - 1);
 }
 
-/* Each thread has its own text. */
+/* Each thread has its own error text. */
 int __wrap_mpib_fail(int rc, const char *fmt, ...)
 {
 	struct sim_task *t = sim_task_self();
@@ -173,7 +173,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
-	/* no thread uses CPU time here */
+	/* here no thread uses CPU time */
 	if (clock == CLOCK_THREAD_CPUTIME_ID) {
 		*ts = (struct timespec){ 0 };
 		return 0;

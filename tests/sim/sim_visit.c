@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visitors of a proxy that are neither rank nor peer: strangers at its peer
- * port, and tools at its stats socket. The answers do not matter. */
+/* Visitors of a proxy that are neither rank nor peer. Strangers connect to its
+ * peer port, and tools to its stats socket. The answers do not matter. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ struct visit {
 	uint64_t chance;
 };
 
-/* Read until the other end has closed, or for this long. */
+/* Read until the other end has closed, but at most for this long. */
 static void listen_to(int fd, unsigned ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -49,7 +49,7 @@ static void address(struct sockaddr_in *to, unsigned node, uint16_t port)
 	to->sin_addr.s_addr = htonl(10u << 24 | 100u << 16 | (node + 1));
 }
 
-/* A valid HELLO with random changes. */
+/* Make a valid HELLO with random changes. */
 static size_t hello(const struct visit *v, uint8_t *frame)
 {
 	struct mpib_peer_msg m = {
@@ -76,7 +76,8 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		m.version = m.version_min = MPIB_PEER_VERSION + 1;
 		break;
 	case 3:
-		addr[15] = (uint8_t)(v->node + 1); /* the proxy's */
+		/* the address of the proxy */
+		addr[15] = (uint8_t)(v->node + 1);
 		break;
 	case 4:
 		m.node.port = 0;
@@ -85,12 +86,12 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		memset(m.challenge, 0x55, sizeof(m.challenge));
 		break;
 	case 6:
-		addr[13] = 7; /* in no network of the proxy */
+		addr[13] = 7; /* in none of the proxy's networks */
 		break;
 	default: /* the READY never comes */
 		break;
 	}
-	/* No proxy serves there, so none adds the visitor as a peer. */
+	/* No proxy serves at port 0, so none adds the visitor as a peer. */
 	if (m.node.port)
 		m.node.port = PORT + 1;
 	memcpy(&m.node.addr, addr, sizeof(addr));
@@ -102,15 +103,15 @@ static size_t words(const struct visit *v, uint8_t *frame)
 	size_t n;
 
 	switch (v->chance & 3) {
-	case 0: /* whatever it is */
+	case 0: /* any message */
 		for (n = 0; n < 64; n++)
 			frame[n] = (uint8_t)(v->chance >> n % 48);
 		return n;
 	case 1:
-		return 0; /* he says nothing */
+		return 0; /* the visitor sends nothing */
 	case 2:
 		n = hello(v, frame);
-		return n / 2; /* and nothing more */
+		return n / 2; /* it sends no more than this */
 	default:
 		return hello(v, frame);
 	}
@@ -175,7 +176,8 @@ static void *tool(void *arg)
 		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
 		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* Ask for the cluster as often as for all others together. */
+		/* Ask for the cluster as often as for all other nouns
+		 * together. */
 		if (v->chance >> (32 + i) & 1)
 			text = "cluster\n";
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",

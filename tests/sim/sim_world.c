@@ -96,7 +96,7 @@ void sim_trace_dump(unsigned lines)
 	uint64_t first = traced > LINES ? traced - LINES : 0;
 
 	if (sim_verbose)
-		return; /* it has been printed already */
+		return; /* the trace has been printed already */
 	if (traced - first > lines)
 		first = traced - lines;
 	fprintf(stderr, "  the last %llu of %llu lines, us of virtual time:\n",
@@ -113,7 +113,7 @@ uint64_t sim_trace_hash(void)
 
 void sim_lacks(const char *what)
 {
-	fprintf(stderr, "the machine has none: %s: %s\n", what,
+	fprintf(stderr, "the machine lacks a resource: %s: %s\n", what,
 		strerror(errno));
 	fflush(NULL);
 	__real__exit(SIM_LACKS);

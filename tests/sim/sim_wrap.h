@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system calls that the simulated kernel answers, by the linker's --wrap
- * (wrapped.txt): the real code calls __wrap_, and __real_ is the original.
+ * (wrapped.txt). The real code calls __wrap_, and __real_ is the original.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H
@@ -29,7 +29,7 @@ struct mpib_agent_word;
 struct mpib_wr_pool;
 struct mpib_verbs;
 
-/* The implementation of send and recv; they return -errno: sim_message.c. */
+/* These implement send and recv and return -errno: sim_message.c. */
 ssize_t sim_sock_put(struct sim_sock *s, struct msghdr *msg);
 ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg);
 int sim_pidfd(pid_t pid);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A soak continues where its file ends, adds up all of it, and names the seeds that
-# failed; here --suspect makes them fail. An interrupted stretch adds nothing.
+# Check that a soak continues where its file ends, adds up all of it, and names
+# the seeds that failed. --suspect makes them fail here. An interrupted stretch
+# must add nothing.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh
@@ -9,10 +10,10 @@ file=$dir/soak
 
 out=$(./soak "$file" --from 1795700000034 --seeds 2 --messages 20) || fail "soak: $out"
 has '^2 seeds from 1795700000034 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
-# From is of a new file.
+# --from needs a new file.
 if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
 	2>"$dir/said"); then
-	fail "those that failed do not show: $out"
+	fail "the failed seeds are not listed: $out"
 fi
 lost=$(grep -c '^# seed 179570000003[678] failed$' "$file") || true
 [ "$lost" -gt 0 ] || fail "no seed is named: $(cat "$file")"
@@ -22,12 +23,12 @@ awk '!/^#/ { if (NF != 7 || $3 < 1 || $4 < 1 || $7 <= 0) exit 1; firsts = firsts
 	END { if (firsts != " 1795700000034 1795700000036") exit 1 }' "$file" || fail "lines: $(cat "$file")"
 was=$(cat "$file")
 if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
-	fail "an option that is none is taken"
+	fail "an unknown option is accepted"
 fi
 [ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
-# A seed that is none is no other seed.
+# A text that is not a number must not become the number of another seed.
 rc=0
 ./run --from 1.7957e+12 --seeds 1 --messages 20 2>"$dir/said" >/dev/null || rc=$?
 { [ $rc -eq 2 ] && has '"1.7957e+12" is not 0' <"$dir/said"; } ||
-	fail "what is no number: $rc, $(cat "$dir/said")"
+	fail "a text that is not a number: $rc, $(cat "$dir/said")"
 exit "$failed"
