@@ -28,7 +28,7 @@ BEGIN {
 	}
 }
 
-# The room of arrows.txt to which a file or folder belongs.
+# Return the room of arrows.txt to which a file or folder belongs.
 function line_of(path) {
 	while (path != "" && !(path in order))
 		if (!sub(/\/[^\/]*$/, "", path))
@@ -36,13 +36,15 @@ function line_of(path) {
 	return path
 }
 
-# Headers of the C library and the kernel, which every room may include.
+# Return whether this is a header of the C library or the kernel. Every room may
+# include these.
 function is_libc(header) {
 	return header ~ /^(sys|linux|arpa|netinet|net|asm)\// ||
 		header ~ /^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|fnmatch|ftw|getopt|glob|grp|ifaddrs|inttypes|langinfo|limits|link|locale|malloc|math|netdb|poll|pthread|pwd|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|unistd|wchar)\.h$/
 }
 
-# Whether a room may include a package's header; a name may end with a star.
+# Return whether a room may include a package's header. A name may end with a
+# star.
 function is_package(room, header,   i, name) {
 	for (i = 1; i <= packages[room]; i++) {
 		name = package[room, i]

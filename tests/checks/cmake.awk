@@ -1,4 +1,4 @@
-# Reads the CMake files of include, runtime and plugin, and prints where one
+# Reads the CMake files of include, runtime and plugin. Prints where a file
 # names a room above its own, whose sources it would use.
 FNR == 1 {
 	root = FILENAME

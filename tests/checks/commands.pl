@@ -1,7 +1,9 @@
-# Reads Markdown and scdoc files and prints commands, options and tests in them that there
-# are none of.
+# Reads Markdown and scdoc files. Prints their commands, options and tests that
+# do not exist.
 #
-#   commands.pl BUILD TARGETS TESTS LABELS FILE...   a name a line each
+#   commands.pl BUILD TARGETS TESTS LABELS FILE...
+#
+# TARGETS, TESTS and LABELS are files with one name per line.
 use strict;
 use warnings;
 
@@ -10,7 +12,8 @@ my %in = map { $_ => 'proxy' } qw(mpib-proxy mpibctl mpib-top mpib-agent);
 $in{'mpib-perf'} = 'bench';
 my $program = join '|', map { quotemeta } sort keys %in;
 my $script = qr{(?:bench|tests|build/(?:bench|proxy|tests))/[\w./-]*\w};
-# What runs when it is started, whatever it is told.
+# These programs run when they are started, with any arguments, so they have no
+# --help.
 my $mute = qr{^build/(?:tests|fuzz)|^build/bench/(?!mpib-perf)};
 my %target = map { ("$build/$_" => 1) } lines($targets);
 my @test = lines($tests);
@@ -44,7 +47,8 @@ sub ask {
 	return scalar(<$in>) // '';
 }
 
-# Whether it takes the option; then, whether the next word is its value.
+# Return whether the program accepts the option, and whether the next word is
+# its value.
 sub option {
 	my ($help, $option) = @_;
 
@@ -98,7 +102,7 @@ sub command {
 	noun_and_verb($path, @plain) if $name eq 'mpibctl';
 }
 
-# One line of a shell, or what is in backticks.
+# Check one line of a shell, or text in backticks.
 sub shell {
 	my ($line) = @_;
 
@@ -111,7 +115,7 @@ sub shell {
 	}
 }
 
-# Each alternative of a pattern as one pattern.
+# Return each alternative of a pattern as a pattern.
 sub alternatives {
 	my ($re) = @_;
 
@@ -148,7 +152,7 @@ sub test_name {
 	bad("no test is called $name") unless grep { /^$re/ } @test;
 }
 
-# A test's program without its folder.
+# Return the program of a test, without its folder.
 sub program_name {
 	my ($name) = @_;
 

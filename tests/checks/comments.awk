@@ -1,6 +1,7 @@
-# Prints the names of C files in comments that are not files of the tree. -v
-# tree=FILE lists all files of the tree. Headers of the system are written <NAME>,
-# or begin with linux/, sys/ or, for the kernel's own sources, fs/.
+# Prints the names of C files in comments that do not exist in the tree. -v
+# tree=FILE lists all files of the tree. Headers of the system are written as
+# <NAME>. They may also begin with linux/ or sys/, or with fs/ for the kernel's
+# own sources.
 BEGIN {
 	while ((getline line < tree) > 0) {
 		sub(/.*\//, "", line)
@@ -8,7 +9,8 @@ BEGIN {
 	}
 }
 
-# The comments of a line; open: one goes on to the next line.
+# Return the comments of a line. `open` means that a comment continues on the
+# next line.
 function comments(line,   text, at) {
 	text = ""
 	while (line != "") {

@@ -1,5 +1,6 @@
-# Sourced by the checks of this folder. They read the tree in CHECK_TOP, or
-# their own tree, print one line per finding, and fail if there is a finding.
+# Sourced by the checks in this folder. They read the tree in CHECK_TOP or,
+# without it, their own tree. They print one line per finding and fail if there
+# is one.
 # shellcheck shell=bash
 set -uo pipefail
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,20 +9,21 @@ start=$PWD
 cd "$top" || exit 1
 jobs=$(nproc) build=
 
-# need COMMAND PACKAGE: without COMMAND, the check ends as skipped.
+# need COMMAND PACKAGE: if COMMAND is missing, end the check as skipped.
 need() {
 	command -v "$1" >/dev/null && return
 	echo "SKIP: no $1 (apt-get install $2)"
 	exit 77
 }
 
-# build_at DIR: set $build; DIR may be relative to where the check was called.
+# build_at DIR: set $build. DIR may be relative to the folder in which the check
+# was called.
 build_at() {
 	build=$(cd "$start" && CDPATH='' cd "${1:?which build}" && pwd) || exit 1
 }
 
-# files GLOB...: print the files of the tree whose last component matches,
-# sorted, without files made by a build.
+# files GLOB...: print the files of the tree whose last component matches, in
+# sorted order. Files made by a build are not listed.
 files() {
 	local names=() glob
 	if [ -e .git ] && git ls-files >/dev/null 2>&1; then
@@ -37,7 +39,8 @@ files() {
 	done
 }
 
-# Print the scripts for bash and sh, known by their first line or by ".sh".
+# Print the scripts for bash and sh. They have such a first line, or a name that
+# ends with ".sh".
 scripts() {
 	files '*' | xargs -d '\n' awk 'FNR == 1 {
 		if (/^#!.*[\/ ](ba|da)?sh( |$)/)
@@ -47,7 +50,7 @@ scripts() {
 	files '*.sh'
 }
 
-# verdict FILE: print the findings, a line each, and end the check.
+# verdict FILE: print the findings, one per line, and end the check.
 verdict() {
 	local n
 	n=$(wc -l <"$1")

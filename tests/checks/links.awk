@@ -1,4 +1,4 @@
-# Reads Markdown files and prints links and file names that lead nowhere. -v
+# Reads Markdown files. Prints links and file names that lead nowhere. -v
 # tree=FILE lists all files of the tree.
 BEGIN {
 	while ((getline line < tree) > 0) {
@@ -16,7 +16,7 @@ BEGIN {
 	}
 }
 
-# The anchor that GitHub makes from a heading.
+# Return the anchor that GitHub makes from a heading.
 function anchor(text) {
 	text = tolower(text)
 	gsub(/[^a-z0-9_ -]/, "", text)
@@ -79,7 +79,7 @@ function check_link(target,   file, name) {
 	}
 }
 
-# Matches a name with the shell's stars and braces.
+# Match a name with the shell's stars and braces.
 function matches(name,   i, head, rest, alt, n, part, ok, path) {
 	if (match(name, /\{[^{}]*\}/)) {
 		head = substr(name, 1, RSTART - 1)

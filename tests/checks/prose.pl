@@ -1,10 +1,10 @@
 #!/usr/bin/env perl
-# prose.pl find: of each file named on stdin, print "FILE:LINE: PHRASE: SENTENCE"
-# for each phrase of the list below.
-# prose.pl draw N SEED: print N sentences at random of these files.
+# prose.pl find: for each file named on stdin, print "FILE:LINE: PHRASE:
+# SENTENCE" for each phrase of the list below. prose.pl draw N SEED: print N
+# random sentences of these files.
 #
-# Text is: Markdown and manual pages without code blocks and tables' code, comments
-# of C and scripts, and strings of C that have at least three words.
+# Text means Markdown and manual pages without code blocks, comments of C and
+# scripts, and strings of C with at least three words.
 use strict;
 use warnings;
 
@@ -29,7 +29,7 @@ my @phrases = (
 	qr/\bpatience\b/i,
 );
 
-# The text of a file as [line, paragraph]s.
+# Return the text of a file as a list of [line, paragraph].
 sub paragraphs {
 	my ($file) = @_;
 	my (@found, $code, $open);

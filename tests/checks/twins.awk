@@ -1,6 +1,6 @@
-# Reads lines "FILE FIRST LAST FILE FIRST LAST" and prints the pairs that have
-# most lines in common, apart from blanks. -v known=FILE lists pairs of files
-# that may be alike.
+# Reads lines "FILE FIRST LAST FILE FIRST LAST". Prints the pairs that have most
+# of their lines in common, apart from blanks. -v known=FILE lists pairs of
+# files that may be similar.
 BEGIN {
 	while ((getline line < known) > 0) {
 		if (line ~ /^#|^$/)
@@ -21,8 +21,9 @@ function load(file,   n, text) {
 	lines[file] = n
 }
 
-# The number of lines that both runs have, without lines shorter than 4
-# characters, such as a brace. Sets told to the number of such lines of run a.
+# Return the number of lines that both runs have. Lines of fewer than 4
+# characters, such as a brace, do not count. Set told to the number of such
+# lines in run a.
 function common(a, a1, a2, b, b1, b2,   i, left, same) {
 	for (i = b1; i <= b2; i++)
 		left[source[b, i]]++

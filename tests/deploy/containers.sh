@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# containers.sh BUILD SOURCE: the objects of kubernetes.yaml, run by podman. Two
-# proxies run in containers of the image that the Containerfile makes, with only
-# the privileges of the DaemonSet. Ranks run in containers of another
-# distribution with their own pid, mount, user and network namespaces and no
-# privileges. Every byte is right, and a pod cannot do what it must not.
+# containers.sh BUILD SOURCE: run the objects of kubernetes.yaml with podman.
+# Two proxies run in containers with the image that the Containerfile makes.
+# They have only the privileges of the DaemonSet. Ranks run in containers of
+# another distribution. They have their own pid, mount, user and network
+# namespaces and no privileges. Every byte must be correct, and a pod must not
+# be able to do what is forbidden.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")
@@ -37,7 +38,7 @@ pod build --network=host "${limits[@]}" --tag localhost/mpib-proxy \
 	exit 1
 }
 
-# The cluster: a folder for the files of each node, with secrets in each.
+# Set up the cluster: a folder for the files of each node, with its secrets.
 command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes \
 	-subj /CN=node -days 2 -keyout "$dir/tls.key" -out "$dir/tls.crt" 2>/dev/null
 head -c 32 /dev/urandom | base64 >"$dir/key"
@@ -78,14 +79,14 @@ pid=$(pod inspect --format '{{.State.Pid}}' proxy0)
 awk '/^Cap(Inh|Prm|Eff|Amb)/ && $2 !~ /^0*4200$/ && $2 !~ /^0*$/ { bad = 1; print }
 	END { exit bad }' "/proc/$pid/status" || fail "the proxy has more than IPC_LOCK and LINUX_IMMUTABLE"
 
-# rank RANK NODE ARGUMENT...: start one of 4 ranks, in its own container, whose
-# root has no rights outside. The group of the sockets is the same inside, as
-# with an id-mapped mount, which this runc does not have.
+# rank RANK NODE ARGUMENT...: start one of 4 ranks in its own container, whose
+# root has no rights outside. Inside, the sockets have the same group, as with
+# an id-mapped mount, which this runc does not support.
 rank() {
 	local rank=$1 node=$2
 	shift 2
 	arguments Pod "$node"
-	# The other ranks share the network namespace of the first, which has
+	# The other ranks share the first rank's network namespace, which has
 	# only loopback.
 	pod run --rm --name "rank$rank" "${limits[@]}" "${args[@]}" \
 		--uidmap=0:200000:65536 --gidmap=0:0:65536 \
@@ -117,25 +118,25 @@ for node in 0 1; do
 done
 pod exec proxy0 mpibctl -s /run/mpib jobs | tail -n 1
 
-# A rank of another group gets an error about a proxy that it may not use. No
-# rank may write to the directory of the sockets, or administrate.
+# A rank of another group gets an error, since it may not use the proxy. No rank
+# may write to the directory of the sockets or use the admin socket.
 arguments Pod 0
 pod run --rm "${limits[@]}" --network=none \
 	"${args[@]/#--group-add=*/--env=NOTHING=}" \
 	--volume="$build/bench/mpib-perf:/usr/bin/mpib-perf:ro" \
 	--volume="$build/plugin/libnccl-net-mpib.so:/usr/lib/libnccl-net-mpib.so:ro" \
 	localhost/training:latest mpib-perf --nodes /run/mpib >"$dir/log" 2>&1 &&
-	fail "a user outside the group may attach"
+	fail "a user outside the group can attach"
 grep -q 'mpib' "$dir/log" || fail "an outsider's message is: $(<"$dir/log")"
 pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	localhost/training:latest sh -c 'touch /run/mpib/x || rm /run/mpib/proxy.sock' \
 	>"$dir/log" 2>&1 && fail "a pod may change the run directory"
-# Even root in the container is no administrator.
+# Even root in the container is not an administrator.
 pod run --rm "${limits[@]}" --network=none "${args[@]}" --user 0:947 \
 	--entrypoint=mpibctl localhost/mpib-proxy rails drain SUP >"$dir/log" 2>&1 &&
-	fail "a pod may drain a rail"
+	fail "a pod can drain a rail"
 pod exec proxy0 mpibctl -s /run/mpib rails drain SUP >"$dir/log" ||
-	fail "the proxy's own pod may not administrate: $(<"$dir/log")"
+	fail "the proxy's own pod cannot use the admin socket: $(<"$dir/log")"
 pod exec proxy0 mpibctl -s /run/mpib rails resume SUP >"$dir/log"
 pod stop --time 5 proxy0 proxy1 >/dev/null 2>&1 || fail "the proxies do not stop"
 [ -S "$dir/n0/run/mpib/proxy.sock" ] && fail "a proxy leaves its socket"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# helm.sh BUILD SOURCE: the chart makes the objects of the examples: with its
-# default values the DaemonSet of kubernetes.yaml, on request the PodMonitor and
-# the alerts. If helm is not installed, the libraries that helm uses render it,
-# Go's templates with sprig's functions, which Debian has.
+# helm.sh BUILD SOURCE: check that the chart makes the objects of the examples.
+# With its default values it makes the DaemonSet of kubernetes.yaml. On request
+# it makes the PodMonitor and the alerts. If helm is not installed, the
+# libraries that helm uses render the chart: Go's templates with sprig's
+# functions, both from Debian.
 set -uo pipefail
 source=$2
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
@@ -10,7 +11,7 @@ chart=$source/proxy/packaging/helm/mpib-proxy
 . "$here/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 skip() {
-	echo "SKIPPED: the Helm chart, as $*"
+	echo "SKIPPED: the Helm chart: $*"
 	exit 77
 }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# https.sh BUILD SOURCE: metrics over TLS, for readers with the token: by curl,
-# and by a Prometheus with the shipped scrape_config and alerts, up to the alert
-# of a killed proxy.
+# https.sh BUILD SOURCE: read metrics over TLS with the token. curl reads them,
+# and a Prometheus with the shipped scrape_config and alerts, until the alert of
+# a killed proxy.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/lines.sh"
 for tool in curl openssl; do
 	command -v "$tool" >/dev/null && continue
-	echo "SKIPPED: HTTPS, as there is no $tool (apt-get install $tool)"
+	echo "SKIPPED: HTTPS: there is no $tool (apt-get install $tool)"
 	exit 77
 done
 . "$(dirname "$0")/../support/nodes.sh"
@@ -31,15 +31,16 @@ echo "no certificate" >"$dir/bad"
 refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
 
-# 0.0.0.0 would be on all of this machine's networks: use an address of the
-# test. If TLS makes a system call that the filter does not allow, the proxy
-# ends.
+# 0.0.0.0 would listen on all of this machine's networks, so use an address of
+# the test. If TLS made a system call that the filter does not allow, the proxy
+# would end.
 pair_start --metrics-listen "$net.1:9495" --metrics-cert "$dir/cert" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token" \
 	--metrics-hosts node0 --seccomp kill
 at=$(sed -n 's/^ready .* https //p' "$dir/out0")
 token=$(<"$dir/token")
-# ask STATUS ARGUMENT...: curl gets this status; the answer is in $dir/answer.
+# ask STATUS ARGUMENT...: check that curl gets this status. The answer is in
+# $dir/answer.
 ask() {
 	local status
 	status=$(curl -s --cacert "$dir/cert" -o "$dir/answer" \
@@ -58,7 +59,7 @@ ask 200 "${bearer[@]}" --resolve "node0:${at#*:}:$net.1" \
 ask 403 "${bearer[@]}" -H 'Host: evil.example' "https://$at/metrics"
 ask 000 "http://$at/metrics" # no answer without TLS
 if ! command -v prometheus >/dev/null; then
-	echo "SKIPPED: Prometheus, which is not installed (package prometheus)"
+	echo "SKIPPED: Prometheus is not installed (package prometheus)"
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Sourced by tests that run containers: podman with its own store below $dir,
-# and base images made by debootstrap from the archive that apt uses. Without
-# podman it ends the test with 77 and a line with the reason.
+# Sourced by tests that run containers. They use podman with its own store below
+# $dir, and base images that debootstrap makes from the archive that apt uses.
+# Without podman, end the test with status 77 and a line with the reason.
 
 for tool in podman runc debootstrap python3; do
 	command -v "$tool" >/dev/null && continue
-	echo "SKIPPED: containers, as there is no $tool (apt-get install $tool)"
+	echo "SKIPPED: containers: there is no $tool (apt-get install $tool)"
 	exit 77
 done
 if [ "$(id -u)" -ne 0 ] || ! python3 -c 'import yaml' 2>/dev/null; then
-	echo "SKIPPED: containers, which need root and python3-yaml"
+	echo "SKIPPED: containers need root and python3-yaml"
 	exit 77
 fi
 
@@ -27,8 +27,8 @@ pod_end() {
 		xargs -r umount -l
 }
 
-# image SUITE NAME PACKAGES: make a base image, whose files are kept in the
-# build folder for the next run.
+# image SUITE NAME PACKAGES: make a base image. Its files are kept in the build
+# folder for the next run.
 image() {
 	local kept=$build/images/$1.tar at
 	at=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |
@@ -39,19 +39,19 @@ image() {
 			"$dir/$1" "$at" >"$dir/log" 2>&1 &&
 			tar -C "$dir/$1" -cf "$kept.new" . && mv "$kept.new" "$kept" || {
 			tail -n 3 "$dir/log"
-			echo "SKIPPED: containers, as debootstrap cannot make $1"
+			echo "SKIPPED: containers: debootstrap cannot make $1"
 			exit 77
 		}
 		rm -rf "${dir:?}/$1"
 	fi
 	pod import "$kept" "$2" >"$dir/log" 2>&1 || {
 		cat "$dir/log"
-		echo "SKIPPED: containers, as podman cannot import an image here"
+		echo "SKIPPED: containers: podman cannot import an image here"
 		exit 77
 	}
 	pod run --rm --network=none "${limits[@]}" "$2" true >"$dir/log" 2>&1 || {
 		cat "$dir/log"
-		echo "SKIPPED: containers, as podman cannot run a container here"
+		echo "SKIPPED: containers: podman cannot run a container here"
 		exit 77
 	}
 }

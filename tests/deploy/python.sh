@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# python.sh BUILD SOURCE: the Python module returns the same as mpibctl, follows
-# events as they happen, and the example plots a running job.
+# python.sh BUILD SOURCE: check that the Python module returns the same as
+# mpibctl and follows events as they happen, and that the example plots a
+# running job.
 set -uo pipefail
 build=$1 source=$2
 if ! command -v python3 >/dev/null; then
-	echo "SKIPPED: the Python module, as there is no python3"
+	echo "SKIPPED: the Python module: there is no python3"
 	exit 77
 fi
 . "$(dirname "$0")/../support/nodes.sh"
@@ -30,7 +31,7 @@ with mpib.Stats() as stats:
         assert "nothing" in str(error), error
     else:
         raise AssertionError("any command is answered")
-    # Each later event comes once.
+    # Each later event is received once.
     seen = []
     following = stats.follow(stats.ask("events")["last"])
     subprocess.check_call([sys.argv[1], "rails", "resume", "SUP"])
@@ -42,8 +43,9 @@ with mpib.Stats() as stats:
             raise AssertionError("no resume is told")
     assert seen == sorted(set(seen)), seen
 END
-# The follower survives a proxy without room, one that dies within an answer and
-# one whose numbers restart. A proxy with another protocol ends it.
+# The follower survives a proxy without room, one that dies in the middle of an
+# answer, and one whose numbers restart. A proxy with another protocol ends the
+# follower.
 mkdir "$dir/played"
 python3 - "$dir/played" >"$dir/log" 2>&1 <<'END' || fail "$(<"$dir/log")"
 import json, os, socket, sys, threading

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# slurm.sh BUILD SOURCE: a private slurmctld and slurmd, from this machine's
-# packages, run slurm-job.sh with slurm-prolog. The prolog starts the proxy, the
-# job's ranks find each other by the variables of srun, and every byte is right.
-# A failing srun fails the job. A wrong rail drains the node. Everything runs in
-# separate network, mount and pid namespaces, and ends with them.
+# slurm.sh BUILD SOURCE: a private slurmctld and slurmd from this machine's
+# packages run slurm-job.sh with slurm-prolog. The prolog starts the proxy. The
+# job's ranks find each other by the variables of srun, and every byte must be
+# correct. If srun fails, the job fails. A wrong rail drains the node.
+# Everything runs in separate network, mount and pid namespaces, and ends with
+# them.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
 for tool in slurmctld slurmd munged sbatch; do
 	command -v "$tool" >/dev/null && continue
-	echo "SKIPPED: Slurm, as there is no $tool (apt-get install slurm-wlm)"
+	echo "SKIPPED: Slurm: there is no $tool (apt-get install slurm-wlm)"
 	exit 77
 done
 . "$here/../support/namespaces.sh"
@@ -19,7 +20,7 @@ ip link set lo up
 # Slurm looks up addresses only if there is a network.
 ip link add slurm0 type veth peer name slurm1 && ip link set slurm0 up &&
 	ip link set slurm1 up && ip address add 192.0.2.1/24 dev slurm0 || {
-	echo "SKIPPED: Slurm, as there is no veth"
+	echo "SKIPPED: Slurm: there is no veth"
 	exit 77
 }
 net=127.0.0
@@ -31,9 +32,9 @@ at_end() {
 	umount -l /usr/bin /run 2>/dev/null
 }
 
-# The files that the packages would install in /usr/bin. A replacement of
-# systemctl, as systemd is not process 1 here, starts what the unit would. And
-# nccl-tests without a GPU.
+# Put the files there that the packages would install in /usr/bin. systemd is
+# not process 1 here, so a replacement of systemctl starts what the unit would
+# start. nccl-tests are replaced by a program that needs no GPU.
 mkdir "$dir/bin" "$dir/state" "$dir/spool"
 cp "$build/proxy/mpib-proxy" "$build/proxy/mpibctl" "$build/bench/mpib-perf" \
 	"$dir/bin"
@@ -53,7 +54,7 @@ END
 chmod +x "$dir/bin"/*
 mount -t tmpfs -o mode=755 none /run
 mount -t overlay -o "lowerdir=$dir/bin:/usr/bin" none /usr/bin || {
-	echo "SKIPPED: Slurm, as there is no overlay"
+	echo "SKIPPED: Slurm: there is no overlay"
 	exit 77
 }
 export LD_LIBRARY_PATH=$build/plugin SLURM_CONF=$dir/slurm.conf
@@ -88,7 +89,8 @@ NodeName=localhost NodeHostname=$(hostname -s) NodeAddr=192.0.2.1 CPUs=16 State=
 PartitionName=all Nodes=localhost Default=YES OverSubscribe=FORCE
 END
 printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$dir/cgroup.conf"
-# A strict check must refuse software rails; the first job uses them without it.
+# A strict check must refuse software rails. The first job does not use
+# --strict.
 sed 's/ --strict//' "$source/proxy/packaging/examples/slurm-prolog" >"$dir/prolog"
 chmod +x "$dir/prolog"
 
@@ -107,12 +109,12 @@ await state idle || {
 	exit 1
 }
 
-# job NAME: run slurm-job.sh on one node. Returns its exit status.
+# job NAME: run slurm-job.sh on one node. Return its exit status.
 job() {
 	(cd "$dir" && timeout 300 sbatch --wait --nodes=1 --ntasks-per-node=4 \
 		--output="$dir/$1.out" "$dir/job.sh") >"$dir/$1.sbatch" 2>&1
 }
-# There are no GPUs and no MPI: ranks use the variables of srun.
+# There are no GPUs and no MPI, so ranks use the variables of srun.
 sed 's/ --mpi=pmix//; /gpus-per-node/d' "$source/proxy/packaging/examples/slurm-job.sh" >"$dir/job.sh"
 job good || fail "the job: $(cat "$dir/good.sbatch" "$dir/good.out" "$dir/slurmd.log")"
 grep -E '^# (checked|wrong|4 ranks)' "$dir/good.out"

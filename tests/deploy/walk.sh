@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # walk.sh BUILD SOURCE: run the commands of docs/walk.md for two nodes, in two
-# network namespaces with a cable of two wires between them: each command
-# succeeds, and prints lines of the form that the page shows.
+# network namespaces with a cable of two wires between them. Each command must
+# succeed and print lines of the form that the page shows.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
@@ -18,7 +18,7 @@ mount -t tmpfs -o mode=755 none /run
 mkdir -p /run/netns
 for node in 0 1; do
 	ip netns add "node$node" && ip -n "node$node" link set lo up || {
-		echo "SKIPPED: the walk, as there are no network namespaces"
+		echo "SKIPPED: the walk: there are no network namespaces"
 		exit 77
 	}
 done
@@ -32,8 +32,8 @@ for wire in 0 1; do
 done
 export PATH=$build/proxy:$build/bench:$PATH LD_LIBRARY_PATH=$build/plugin
 
-# The blocks of the page: a line "node0$ COMMAND" and its output up to the next
-# one. Numbers and column widths differ on this machine.
+# A block of the page is a line "node0$ COMMAND" and its output, up to the next
+# such line. Numbers and column widths differ on this machine.
 awk '/^```/ { inside = !inside; next } inside' "$source/docs/walk.md" >"$dir/page"
 form() {
 	sed -E 's/[0-9]+(\.[0-9]+)?/N/g; s/[[:space:]]+/ /g; s/ $//' | grep -v '^$'
@@ -43,7 +43,7 @@ node='' command='' shown='' number=0
 check() {
 	[ -n "$command" ] || return
 	local out=$dir/out$((number++))
-	# A background command is ready when it prints its ready line.
+	# A background command is ready when it has printed its ready line.
 	if [[ $command == *" &" ]]; then
 		ip netns exec "$node" bash -c "exec ${command% &}" \
 			>"$out" 2>"$out.err" &

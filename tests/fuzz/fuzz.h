@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the fuzz targets: a whole proxy in this process, on its own
- * software rails, so that a sanitizer sees the effect of a stranger's bytes on
- * any of its threads. Without a fuzzer the same targets replay their corpora
+ * The fuzz targets share a whole proxy in this process, on its own software
+ * rails. So a sanitizer sees the effect of a stranger's bytes on any of the
+ * proxy's threads. Without a fuzzer, the same targets replay their corpora
  * (replay.c).
  */
 #ifndef MPIB_FUZZ_H
@@ -16,16 +16,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* Start the proxy, or abort. It ends with the process. */
 void fuzz_proxy_start(void);
-/* Return a connected socket of its run directory. */
+/* Connect to a socket of its run directory. Return the connected socket. */
 int fuzz_dial(const char *name, int type);
-/* Connect to its peer link, from an address that the proxy considers another
+/* Connect to its peer link from an address that the proxy takes for another
  * node's. */
 int fuzz_dial_peer(void);
 /* Return a node's address for a HELLO on that link. */
 uint32_t fuzz_peer_addr(void);
 const char *fuzz_run_dir(void);
 
-/* The input, read from the front; zeros after its end. */
+/* The input, which is read from the front. After its end zeros are read. */
 struct fuzz_input {
 	const uint8_t *at;
 	size_t left;

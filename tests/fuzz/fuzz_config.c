@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file is read, or refused with one line that names it. */
+/* A configuration file must be read, or refused with one line that names it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for the control socket, with descriptors, with or without a proper
- * HELLO before. The proxy answers each or drops the client; afterwards it
- * serves a proper client.
+ * Messages for the control socket, with descriptors, and with or without a
+ * correct HELLO before. The proxy answers each message or drops the client.
+ * Afterwards it serves a correct client.
  *
- * Input: a flag byte, then for each message a type byte, a byte for the number
+ * Input: a flag byte. Then for each message a type byte, a byte for the number
  * and kind of descriptors, a length byte, and this many bytes of body.
  */
 #include <errno.h>
@@ -55,8 +55,7 @@ static void say_hello(int sock)
 	mpib_message_send(sock, &hello.h, NULL, 0);
 }
 
-/* Send one message of the input. Returns false if the socket accepts no
- * more. */
+/* Send one message of the input. Return false if the socket accepts no more. */
 static int say(int sock, struct fuzz_input *in)
 {
 	const int fds[3] = { sealed, unsealed, null };
@@ -76,8 +75,7 @@ static int say(int sock, struct fuzz_input *in)
 	return mpib_message_send(sock, h, fd, n) == 0;
 }
 
-/* Read the answers until the last request is answered, or the proxy hangs
- * up. */
+/* Read the answers until the last request is answered or the proxy hangs up. */
 static void hear_all(int sock)
 {
 	struct mpib_ctl_id last = {

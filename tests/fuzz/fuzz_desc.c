@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The submit segment, written by a client that follows no rule: descriptors,
- * random sequence words, summary bits and indices. The shard answers each bad
- * descriptor with an error on its connection, or drops the client. Another,
- * proper client still moves its bytes.
+ * A client that follows no rule writes the submit segment: descriptors, random
+ * sequence words, summary bits, and indices. The shard answers each bad
+ * descriptor with an error on its connection, or it drops the client. Another
+ * client, which follows the rules, still moves its bytes.
  *
- * Input: for each step a byte that selects the action, then its bytes.
+ * Input: for each step a byte that selects the action, then the bytes for the
+ * action.
  */
 #include <mpib/client.h>
 #include <mpib/segment.h>
@@ -104,7 +105,7 @@ static void attach(struct raw_client *x, uint32_t *mr)
 	}
 }
 
-/* Push a nearly valid descriptor, so that it passes the first checks. */
+/* Push a nearly valid descriptor that passes the first checks. */
 static void push(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	unsigned i = fuzz_take8(in) % (2 * PAIRS);

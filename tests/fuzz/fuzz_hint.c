@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data that an agent gives the proxy: its hint file, of any size and
- * contents and changed at any moment, and its answers. The proxy refuses or
- * maps the file. An answer names a slot of it or drops the agent. Whatever the
- * entries contain, a share is from 0 to all, and a split loses no byte.
+ * The data that an agent gives the proxy: its answers and its hint file. The
+ * file has any size and contents, and may change at any moment. The proxy
+ * refuses the file or maps it. An answer either names a slot of the file or
+ * drops the agent. No matter what the entries contain, a share is from 0 to
+ * all, and a split loses no byte.
  *
- * Input: the file's size and first bytes, then for each step a byte that
- * selects the action, then its bytes.
+ * Input: the file's size and first bytes. Then for each step a byte that
+ * selects the action, and the bytes for the action.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static int listener;
 static struct mpib_loop loop;
 
 struct agent {
-	int file, sock; /* -1: the proxy has not connected */
+	int file, sock; /* -1 means that the proxy has not connected */
 	struct mpib_shard shard;
 	struct mpib_lane lane;
 	struct engine_conn *econn[FLOWS];
@@ -75,7 +76,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	mpib_log_set_level(MPIB_LOG_ERROR);
 	snprintf(dir, sizeof(dir), "/tmp/mpib-fuzz.XXXXXX");
-	must(mkdtemp(dir) && mpib_loop_init(&loop) == 0, "no place to work");
+	must(mkdtemp(dir) && mpib_loop_init(&loop) == 0,
+	     "cannot make a working directory");
 	atexit(clean_up);
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
 		 dir);
@@ -83,11 +85,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 			  SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	must(bind(listener, (struct sockaddr *)&sun, sizeof(sun)) == 0 &&
 		     listen(listener, 4) == 0,
-	     "no socket for the agent");
+	     "cannot make a socket for the agent");
 	return 0;
 }
 
-/* Make a nearly valid file, unless the input says otherwise. */
+/* Make a nearly valid file if the input does not say otherwise. */
 static int make_file(struct fuzz_input *in)
 {
 	struct mpib_hint_shm shm = {
@@ -100,7 +102,8 @@ static int make_file(struct fuzz_input *in)
 	char path[128];
 	int fd;
 
-	/* More entries than the first 256; zeros where pwrite() ends. */
+	/* Use more entries than the first 256. After the data of pwrite() they
+	 * are zeros. */
 	if (twist & 8) {
 		shm.header.more = take16(in) % (MPIB_HINT_MORE_MAX + 2);
 		size = mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES + shm.header.more);
@@ -117,7 +120,7 @@ static int make_file(struct fuzz_input *in)
 	must(fd >= 0 && ftruncate(fd, (off_t)size) == 0 &&
 		     pwrite(fd, &shm, size < sizeof(shm) ? size : sizeof(shm),
 			    0) >= 0,
-	     "no hint file");
+	     "cannot make a hint file");
 	return fd;
 }
 
@@ -199,11 +202,12 @@ static void scribble(struct agent *a, struct fuzz_input *in)
 	uint16_t at = take16(in);
 
 	fuzz_take(in, bytes, sizeof(bytes));
-	must(fstat(a->file, &st) == 0, "no hint file");
+	must(fstat(a->file, &st) == 0, "cannot stat the hint file");
 	if (st.st_size <= (off_t)sizeof(bytes))
 		return;
 	at %= (uint16_t)st.st_size - sizeof(bytes);
-	must(pwrite(a->file, bytes, sizeof(bytes), at) >= 0, "no hint file");
+	must(pwrite(a->file, bytes, sizeof(bytes), at) >= 0,
+	     "cannot write the hint file");
 }
 
 static void send_one(struct agent *a, struct fuzz_input *in)
@@ -216,8 +220,9 @@ static void send_one(struct agent *a, struct fuzz_input *in)
 	must(f->hint_slot < MPIB_HINT_SLOTS_MAX || f->hint_slot == UINT32_MAX,
 	     "a hint's slot is out of range");
 	sup = mpib_split(f, total, 0, total, NULL);
-	must(sup <= total, "a split has more bytes than there are");
-	must(sup == total || sup % MPIB_ALIGN == 0, "a split is not on a line");
+	must(sup <= total, "a split has more bytes than the message");
+	must(sup == total || sup % MPIB_ALIGN == 0,
+	     "a split is not a multiple of a line");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

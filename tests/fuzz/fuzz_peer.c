@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The peer link: frames after the greeting of another node, or raw bytes
- * without one. A message that can be decoded is encoded and decoded again to
- * the same message. The proxy itself reads all of it and greets the next
- * caller.
+ * The peer link gets frames after the greeting of another node, or raw bytes
+ * without a greeting. A message that can be decoded is encoded and decoded
+ * again, and the result must be the same message. The proxy itself reads all of
+ * the input and greets the next caller.
  *
  * Input: a flag byte, then the stream.
  */
@@ -54,7 +54,7 @@ static void tell(int fd, const struct mpib_peer_msg *m)
 	size_t n = mpib_peer_encode(m, frame);
 
 	if (send(fd, frame, n, MSG_NOSIGNAL) != (ssize_t)n)
-		fuzz_found("the greeting is not taken");
+		fuzz_found("the proxy does not accept the greeting");
 }
 
 static void greet(int fd, bool ready)
@@ -73,7 +73,7 @@ static void greet(int fd, bool ready)
 
 	tell(fd, &hello);
 	if (TEMP_FAILURE_RETRY(recv(fd, &byte, 1, MSG_PEEK)) <= 0)
-		fuzz_found("the greeting is not answered");
+		fuzz_found("the proxy does not answer the greeting");
 	if (ready)
 		tell(fd, &up);
 }
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_frames(in.at, in.left);
 	if (flags & 1)
 		greet(fd, flags & 2);
-	/* Read answers until the proxy has read everything or hung up. */
+	/* Read answers until the proxy has read everything or has hung up. */
 	if (send(fd, in.at, in.left, MSG_NOSIGNAL) >= 0 &&
 	    send(fd, frame, n, MSG_NOSIGNAL) >= 0 && shutdown(fd, SHUT_WR) == 0)
 		while (TEMP_FAILURE_RETRY(recv(fd, buf, sizeof(buf), 0)) > 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of servers to mpib-perf check: two servers, each a socket whose
- * other end holds all of its messages. The hub accepts them or fails with a
- * line, and no line that it prints has a control character.
+ * The messages of servers to mpib-perf check. There are two servers, and each
+ * is a socket whose other end holds all messages of the server. The hub accepts
+ * them or fails with a line. No line that it prints may have a control
+ * character.
  *
- * Input: messages, each with the number of the server, the type, two bytes of
+ * Input: messages. Each has the number of the server, the type, two bytes of
  * length in native byte order, and the data. If a server's first message is not
- * a HELLO, a proper one is sent before it.
+ * a HELLO, a correct one is sent before it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -27,7 +28,7 @@ static uint8_t out[SERVERS][OUT_MAX];
 static size_t out_len[SERVERS];
 static int far_end[SERVERS];
 
-/* Replaces perf/bad.c. */
+/* This replaces the function of perf/bad.c. */
 int perf_bad(const char *fmt, ...)
 {
 	char line[4096];
@@ -93,8 +94,8 @@ static void read_messages(const uint8_t *data, size_t size)
 	}
 }
 
-/* Return the hub's end of a socket that has all messages of the server. The
- * hub's messages stay unread in far_end. */
+/* Return the hub's end of a socket that holds all messages of the server. The
+ * hub's messages remain unread in far_end. */
 static int server_open(unsigned server)
 {
 	int pair[2];
@@ -103,7 +104,7 @@ static int server_open(unsigned server)
 		fuzz_found("socketpair");
 	if (send(pair[1], out[server], out_len[server], MSG_NOSIGNAL) !=
 	    (ssize_t)out_len[server])
-		fuzz_found("the socket does not hold it");
+		fuzz_found("the socket cannot hold the messages");
 	shutdown(pair[1], SHUT_WR);
 	far_end[server] = pair[1];
 	return pair[0];

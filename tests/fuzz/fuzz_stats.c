@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines for the stats socket. Each is answered by one line of JSON or ends the
- * connection; afterwards a proper command is still answered.
+ * Lines for the stats socket. Each line is answered by one line of JSON or ends
+ * the connection. Afterwards a correct command is still answered.
  */
 #include <jansson.h>
 #include <mpib/control.h>
@@ -23,7 +23,7 @@ static void check(const char *line, size_t len)
 		return;
 	o = json_loadb(line, len, 0, &e);
 	if (!o)
-		fuzz_found("the answer is no JSON");
+		fuzz_found("the answer is not JSON");
 	json_decref(o);
 }
 
@@ -59,7 +59,8 @@ static void ask(const void *data, size_t size)
 	close(fd);
 }
 
-/* Send each command once, alone: a fuzzer would have to guess their names. */
+/* Send each command once, alone, since a fuzzer would have to guess the
+ * names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

@@ -78,7 +78,7 @@ void fuzz_proxy_start(void)
 	set_addresses();
 	set("quota", "messages", "0");
 	set("limit", "memory", "64M");
-	/* A stalled machine is not a finding. */
+	/* A machine that stalls is not a finding. */
 	set("peer", "silence", "60");
 	if (mpib_config_finish(&proxy.cfg, why) < 0 ||
 	    mpib_proxy_start(&proxy, why) < 0)
@@ -131,7 +131,8 @@ int fuzz_dial_peer(void)
 
 	if (bind(fd, (struct sockaddr *)&sin, sizeof(sin)) < 0)
 		fuzz_found(strerror(errno));
-	/* Avoid TIME_WAIT: there are not enough ports for all connections. */
+	/* Avoid TIME_WAIT, since there are not enough ports for all
+	 * connections. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	sin.sin_addr.s_addr = htonl(test_addr(1));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bell rings while its owner has just heard another ring: all of
- * runtime/base/bell.c, and the kernel except for its eventfds, which are
- * counters here. WITHOUT_TELL rings with a load and a store instead of the
- * exchange, WITHOUT_DOZE hears in that way.
+ * A bell rings while its owner has just heard another ring. This tests all of
+ * runtime/base/bell.c and the kernel, except that counters replace its
+ * eventfds. WITHOUT_TELL rings with a load and a store instead of the exchange.
+ * WITHOUT_DOZE hears the bell in that way.
  */
 #include "base/bell.h"
 
@@ -14,7 +14,7 @@
 
 static struct place {
 	struct mpib_bell bell;
-	_Atomic unsigned count; /* the eventfd's */
+	_Atomic unsigned count; /* count of the eventfd */
 	_Alignas(64) _Atomic unsigned work;
 	_Alignas(64) bool seen;
 } place[LITMUS_PLACES];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A completion, and a thread that arms the CQ, finds it empty and sleeps: all
- * of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes the lock from
- * soft_req_notify_cq(), WITHOUT_TELL from the turn that completes.
+ * There is a completion, and a thread that arms the CQ, finds it empty and
+ * sleeps. This tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes
+ * the lock from soft_req_notify_cq(). WITHOUT_TELL removes it from the turn
+ * that completes.
  */
 #include "verbs/soft/ctx.h"
 
@@ -31,7 +32,7 @@ static void renew(unsigned i)
 	p->seen = false;
 }
 
-/* Like soft_cq_send() in a turn. */
+/* Do what soft_cq_send() does in a turn. */
 static void tell(unsigned i)
 {
 	struct soft_cq *cq = &place[i].cq;
@@ -58,7 +59,7 @@ static void doze(unsigned i)
 	p->seen = poll_ring(&p->cq, 1, &wc) == 1;
 }
 
-/* The thread that disarms the CQ makes the event. */
+/* The thread that disarms the CQ also makes the event. */
 static bool lost(unsigned i)
 {
 	struct place *p = &place[i];

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define SEC 1000000000ull
-#define SPINS 20000 /* before the thread yields its core */
+#define SPINS 20000 /* spins before the thread yields its core */
 #define JITTER 32
 
 struct pair {
@@ -18,7 +18,7 @@ struct pair {
 	bool whole;
 	_Atomic bool over;
 	/* The position of each thread. The last operation before a step is a
-	 * store to a cache line that the other thread holds: it leaves the
+	 * store to a cache line that the other thread holds. It leaves the
 	 * store buffer slowly, and the stores of the step stay behind it. */
 	_Alignas(64) _Atomic unsigned at[2][16];
 	unsigned long steps, losses;
@@ -66,7 +66,7 @@ static void *doze(void *arg)
 
 	for (;;) {
 		lap(p, 1, &step, &seed);
-		meet(p, 1, ++step); /* the other thread's result */
+		meet(p, 1, ++step); /* reads the other thread's result */
 		if (atomic_load_explicit(&p->over, memory_order_relaxed))
 			return NULL;
 	}
@@ -87,14 +87,14 @@ static void tell(struct pair *p)
 		}
 		p->steps += LITMUS_PLACES;
 		over = p->losses || mpib_now_ns() >= until;
-		/* Relaxed: meet() orders it. */
+		/* A relaxed store is enough, since meet() orders it. */
 		atomic_store_explicit(&p->over, over, memory_order_relaxed);
 		meet(p, 0, ++step);
 	}
 }
 
-/* Put each thread on its own core, or they would take turns. Returns false if
- * there is only one. */
+/* Put each thread on its own core. Otherwise they would take turns. Return
+ * false if there is only one core. */
 static bool part(pthread_t a, pthread_t b)
 {
 	pthread_t thread[] = { a, b };
@@ -129,11 +129,11 @@ int litmus(const struct litmus *l, bool whole)
 		printf("on one core\n");
 	tell(&p);
 	pthread_join(other, NULL);
-	printf("%lu of %lu wake-ups lost\n", p.losses, p.steps);
+	printf("%lu of %lu wake-ups were lost\n", p.losses, p.steps);
 	if (whole)
 		return p.losses != 0;
 	if (p.losses)
 		return 0;
-	printf("SKIPPED: two cores never ran both at once\n");
+	printf("SKIPPED: two cores never ran both threads at once\n");
 	return 77;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread announces work, another announces that it sleeps, and each then
- * checks for the other's announcement: repeatedly on two cores, in step, so
- * that both do it at the same time. A wake-up is lost if neither saw the other.
+ * One thread announces work. Another announces that it sleeps. Then each checks
+ * for the other's announcement. They repeat this on two cores, in step, so that
+ * both do it at the same time. A wake-up is lost if neither thread saw the
+ * other's announcement.
  *
- * Each program is built completely, which must never lose a wake-up. It is
- * built again without the ordering of one side, which must lose one: otherwise
- * the program proves nothing. On a machine that never runs both threads at the
- * same time the latter prints SKIPPED.
+ * Each program is built completely. That build must never lose a wake-up. It is
+ * built again without the ordering of one side. That build must lose a wake-up,
+ * since otherwise the program proves nothing. On a machine that never runs both
+ * threads at the same time, the second build prints SKIPPED.
  */
 #ifndef MPIB_TESTS_LITMUS_H
 #define MPIB_TESTS_LITMUS_H
@@ -24,7 +25,7 @@
 #define LITMUS_WHOLE true
 #endif
 
-/* Count one more sleeper; with WITHOUT_DOZE by a load and a store. */
+/* Count one more sleeper. With WITHOUT_DOZE, use a load and a store. */
 static inline void litmus_count(_Atomic int *sleepers)
 {
 #ifdef WITHOUT_DOZE
@@ -36,16 +37,18 @@ static inline void litmus_count(_Atomic int *sleepers)
 #endif
 }
 
-/* Callbacks for place i of LITMUS_PLACES, which lie on separate cache lines. */
+/* Callbacks for place i of LITMUS_PLACES. Places are on separate cache
+ * lines. */
 struct litmus {
-	void (*renew)(unsigned i); /* called by one thread, like lost */
-	void (*tell)(unsigned i); /* one thread: announces work */
-	void (*doze)(unsigned i); /* another: announce sleep, check work */
-	bool (*lost)(unsigned i); /* after both have returned */
+	void (*renew)(unsigned i); /* one thread calls this and `lost` */
+	void (*tell)(unsigned i); /* the first thread announces work */
+	/* the second thread announces its sleep and checks for work */
+	void (*doze)(unsigned i);
+	bool (*lost)(unsigned i); /* called after both have returned */
 };
 
-/* Run the test. Returns the exit status. whole: the complete build, which takes
- * a second; others take at most four. */
+/* Run the test. Return the exit status. `whole` means the complete build, which
+ * runs for a second. Other builds run for at most four. */
 int litmus(const struct litmus *l, bool whole);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A completion of the kernel while a thread of the software HCA goes to sleep
- * with a ring: all of runtime/verbs/soft/wire/uring.c on a ring in this file.
- * The test does what the kernel does to the ring when a socket becomes ready,
- * in the order of io_req_local_work_add() and io_eventfd_signal(). WITHOUT_DOZE
- * removes the fence from listen_for_sleep(), WITHOUT_TELL the read-modify-write
- * from the kernel.
+ * The kernel adds a completion while a thread of the software HCA goes to sleep
+ * with a ring. This tests all of runtime/verbs/soft/wire/uring.c on a ring in
+ * this file. The test does to the ring what the kernel does when a socket
+ * becomes ready, in the order of io_req_local_work_add() and
+ * io_eventfd_signal(). WITHOUT_DOZE removes the fence from listen_for_sleep().
+ * WITHOUT_TELL removes the read-modify-write from the kernel.
  */
 #ifdef WITHOUT_DOZE
 #define __sync_synchronize() ((void)0) // NOLINT(bugprone-reserved-identifier)
@@ -20,11 +20,11 @@ static struct place {
 	unsigned head; /* head of the empty submission queue */
 	_Alignas(64) unsigned sq_flags;
 	_Alignas(64) unsigned cq_flags;
-	_Alignas(64) bool signalled; /* the eventfd is signalled */
+	_Alignas(64) bool signalled; /* whether the eventfd is signalled */
 	_Alignas(64) bool seen;
 } place[LITMUS_PLACES];
 
-/* A thread sleeps since the last turn, and its ring is silent. */
+/* A thread has slept since the last turn, and its ring is silent. */
 static void renew(unsigned i)
 {
 	struct place *p = &place[i];

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process leaves work, another goes to sleep, on processors that delay
- * their stores: each has a buffer, from which memory takes the oldest store at
- * any moment, and with PSO the oldest store of any word. A read-modify-write
- * and a system call need an empty buffer, a load reads its own buffer first.
- * Checked: no process sleeps for ever while there is work (no invalid end
- * state), and no owner is kept awake by entries that no process will read.
+ * One process leaves work, and another goes to sleep, on processors that delay
+ * their stores. Each processor has a store buffer. Memory takes its oldest
+ * store at any moment; with PSO it takes the oldest store of any word. A
+ * read-modify-write and a system call need an empty buffer. A load reads its
+ * own buffer before memory. Checked: no process sleeps for ever while there is
+ * work (no invalid end state), and no owner is kept awake by entries that no
+ * process will read.
  *
  * SLEEP  mpib_summary_tell() and mpib_shard_sleeps(), include/mpib/segment.h
  * BELL   mpib_bell_ring() and mpib_bell_heard(), runtime/base/bell.c
  * LOCK   notify() and arm(), runtime/verbs/soft/soft_cq.c
  *
- * WITHOUT_TELL and WITHOUT_DOZE remove the ordering of one side; HASTY clears a
- * bell that was not written yet. tests/litmus/model runs it.
+ * WITHOUT_TELL and WITHOUT_DOZE remove the ordering of one side. HASTY clears a
+ * bell that was not yet written. tests/litmus/model runs this model.
  */
 #ifndef EACH
-#define EACH 2 /* pieces of work per teller */
+#define EACH 2 /* pieces of work of each teller */
 #endif
 #define TELLERS 2
 #define OWNER TELLERS
 #define ROOM 4
 
-/* Words: the work of each teller, and the words of the pattern. */
-#define FLAG TELLERS /* sleeping, dirty, armed */
+/* The words: the work of each teller, then the words of the pattern. */
+#define FLAG TELLERS /* sleeping, dirty, or armed */
 #define HELD (TELLERS + 1) /* the lock */
 #define WORDS (TELLERS + 2)
 
@@ -35,7 +36,8 @@ typedef buffer {
 byte memory[WORDS];
 buffer kept[TELLERS + 1];
 byte count; /* value of the eventfd */
-byte writing; /* processes that set the bell's word and have not written yet */
+/* number of processes that have set the bell's word but have not written yet */
+byte writing;
 
 inline store(by, at, to)
 {
@@ -85,7 +87,7 @@ inline lock(who)
 	d_step { empty_buffer(who) && memory[HELD] == 0 -> memory[HELD] = 1 }
 }
 
-/* A release: earlier stores come first, with PSO, too. */
+/* A release: earlier stores are visible before it, with PSO, too. */
 inline unlock(who)
 {
 #ifdef PSO
@@ -134,7 +136,7 @@ end:
 	od
 }
 
-/* A piece of work exists: the owner must see it or be woken. */
+/* A piece of work exists. The owner must see it or be woken. */
 inline tell(t)
 {
 #if defined(SLEEP)
@@ -201,7 +203,7 @@ proctype teller(byte me)
 	od
 }
 
-/* The announcement before the last check. */
+/* Announce the sleep before the last check. */
 inline doze()
 {
 #if defined(SLEEP)
@@ -258,13 +260,13 @@ inline look()
 	now1 = 0
 }
 
-/* Only the eventfd wakes the owner, which then empties it. A bell does so when
- * it is heard. */
+/* Only the eventfd wakes the owner. The owner then empties it. A bell is
+ * emptied when it is heard. */
 inline sleep()
 {
 #ifdef BELL
-	/* If the eventfd is set and no writer is active, the word must be set,
-	 * or no process reads the eventfd. */
+	/* If the eventfd is set and no writer is active, the word must be set.
+	 * Otherwise no process would read the eventfd. */
 	assert(!(count == 1 && writing == 0 && memory[FLAG] == 0));
 	count == 1
 #else

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced by the scripts here, with the preload library as $lib, behind what claims
-# $net.
+# Sourced by the scripts in this folder, with the preload library as $lib and
+# after the script that claims $net.
 export MPIB_SOFT_DEVICES=soft0=$net.1,soft1=$net.2
 
-# A sanitized library wants its runtime first in programs that have none. What
-# these programs leak themselves is not ours to report, and that our own have
-# the software HCA once more is no mistake.
+# A sanitized library needs its runtime to be loaded first in programs that have
+# none. Leaks of these programs are not reported. The software HCA is loaded a
+# second time in programs of this project, which is not an error.
 runtime=$(ldd "$lib" | awk '/lib(a|t|ub)san/ { print $3 }' | tr '\n' ' ')
 preload=$runtime$lib
 options=detect_leaks=0:detect_odr_violation=0

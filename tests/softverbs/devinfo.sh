@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# devinfo.sh LIBRARY: ibv_devinfo shows the devices of MPIB_SOFT_DEVICES, and
-# what is wrong with the variable is said by name.
+# devinfo.sh LIBRARY: ibv_devinfo shows the devices of MPIB_SOFT_DEVICES. If the
+# variable is wrong, the error names it.
 set -uo pipefail
 lib=$1
 . "$(dirname "$0")/../support/addr.sh"
@@ -36,7 +36,7 @@ export MPIB_SOFT_DEVICES=soft0=$net.1,soft0=$net.2
 out=$(devinfo) && exit 1
 expect 'names a device twice'
 
-# An address of another network than any of this machine's.
+# Use an address that is in none of this machine's networks.
 export MPIB_SOFT_DEVICES=far=192.0.2.1
 out=$(devinfo) && exit 1
 expect 'far: cannot open 192.0.2.1: .*MPIB_SOFT_DEVICES'

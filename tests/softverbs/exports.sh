@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# exports.sh PRELOAD DROPIN: both give every public function of libibverbs,
-# each in its version where there are versions, and nothing else.
+# exports.sh PRELOAD DROPIN: both libraries export exactly the public functions
+# of libibverbs, the drop-in with their versions.
 set -uo pipefail
 export LC_ALL=C
 preload=$1 dropin=$2
@@ -10,7 +10,8 @@ defined() {
 		awk '$2 != "A" { print $3 }' | sed 's/@@/@/' | sort
 }
 
-# What programs may call: not what providers call, nor the ABI before 1.1.
+# Print what programs may call. This excludes what only providers call, and the
+# ABI before 1.1.
 real=$(ldconfig -p | awk '/libibverbs\.so\.1 / { print $NF; exit }')
 public=$(defined "$real" | grep -v -e IBVERBS_PRIVATE -e '^ibv_copy_' \
 	-e ibv_register_driver)

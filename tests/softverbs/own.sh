@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # own.sh LIBRARY PROGRAM [options...]
 #
-# A test of our own, on the provider that calls libibverbs, with the library
-# preloaded: so that provider, and the engine on it, run where no HCA is.
+# Run a test of this project on the provider that calls libibverbs, with the
+# library preloaded. So that provider, and the engine on it, are tested without
+# an HCA.
 set -uo pipefail
 lib=$1
 shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # pair.sh LIBRARY PROGRAM [options...]
 #
-# A verbs program that knows nothing of mpib, as server on device soft0 and as
-# client on soft1, with the library preloaded: both must end well, in time, and
-# without a word of failure, and print a result.
+# Run a verbs program that knows nothing of mpib, as a server on device soft0
+# and as a client on soft1, with the library preloaded. Both must exit with 0 in
+# time, print no failure, and print a result.
 set -uo pipefail
 lib=$1 program=$2
 shift 2
@@ -24,8 +24,8 @@ run() {
 	LD_PRELOAD=$preload timeout 60 "$program" "$@"
 }
 
-# The port is for the programs' own handshake. Another may take it before the
-# server does: then try the next.
+# The programs use the port for their own handshake. Another program may take
+# the port before the server does. Then the next port is tried.
 start_server() {
 	run -d soft0 -p "$port" "$@" >"$dir/server" 2>&1 &
 	server=$!
@@ -61,8 +61,9 @@ run_pair() {
 	server=
 }
 
-# Before each line perftest compares two clocks, and ends, in these words, where
-# another process had the core amid that: it has not judged the HCA then.
+# Before each line, perftest compares two clocks. If another process had the
+# core during that, perftest ends with these words. It has then not tested the
+# HCA.
 for _ in 1 2 3 4 5 6 7 8; do
 	run_pair "$@"
 	grep -qs "^Can't produce a report" "$dir/client" "$dir/server" || break

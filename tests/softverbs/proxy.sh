@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# proxy.sh LIBRARY PROXY: what mpib-proxy says of its RDMA rails at start, and
-# its exit status when they will not do.
+# proxy.sh LIBRARY PROXY: check what mpib-proxy prints about its RDMA rails when
+# it starts, and its exit status if they cannot be used.
 set -uo pipefail
 lib=$1 proxy=$2
 . "$(dirname "$0")/../support/scratch.sh"
@@ -15,7 +15,7 @@ start() {
 expect() {
 	grep -qF -- "$1" "$dir/log" "$dir/out" && return
 	cat "$dir/log" "$dir/out"
-	echo "does not say: $1"
+	echo "the proxy does not print: $1"
 	exit 1
 }
 

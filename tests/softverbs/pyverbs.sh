@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # pyverbs.sh LIBRARY GID-INDEX
 #
-# The tests of rdma-core itself, as Debian's python3-pyverbs brings them with its
-# documentation, on a device of the software HCA: none may fail. They skip what
-# the device says that it has not; so many must be left.
+# Run the tests of rdma-core itself on a device of the software HCA. Debian's
+# python3-pyverbs contains them as documentation. None may fail. They skip what
+# the device does not support. This many must remain.
 set -uo pipefail
 lib=$1 gid=$2
 . "$(dirname "$0")/../support/scratch.sh"
@@ -18,7 +18,7 @@ skip() {
 "$python" -c 'import pyverbs' 2>/dev/null ||
 	skip "pyverbs is not installed; Debian has it in python3-pyverbs"
 [ -e "$from/__init__.py" ] ||
-	skip "$from is not there: packages are installed without documentation"
+	skip "$from does not exist: packages are installed without documentation"
 
 cp -r "$from" "$dir/tests" && gunzip -qr "$dir/tests" || exit 1
 cd "$dir" || exit 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drop-in libibverbs.so.1, as a program sees it that links nothing and
- * looks every function up with its version, as NCCL does. What the functions do is
- * for test_extended, which links it, and the conformance suite.
+ * The drop-in libibverbs.so.1 as NCCL uses it: the program links nothing and
+ * looks up every function with its version. test_extended, which links the
+ * library, and the conformance suite test what the functions do.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static void *library;
 static int open_library(void **state)
 {
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
-	/* NCCL asks for the other name first, and gets the same. */
+	/* NCCL asks for the other name first, and must get the same library. */
 	if (!library || dlopen("libibverbs.so", RTLD_NOW) != library) {
 		fprintf(stderr, "%s\n", dlerror());
 		return -1;
@@ -165,7 +165,7 @@ int main(void)
 	char devices[64];
 	int x = (int)getpid();
 
-	/* An address of its own, so that tests may run side by side. */
+	/* Use an unused address, so that tests may run at the same time. */
 	snprintf(devices, sizeof(devices), "soft0=127.229.%d.%d", x / 250 % 250,
 		 1 + x % 250);
 	setenv("MPIB_SOFT_DEVICES", devices, 1);

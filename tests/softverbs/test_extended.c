@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extended verbs, ibv_wr_*() and ibv_cq_ex, of a program that is linked
+ * The extended verbs, ibv_wr_*() and ibv_cq_ex, in a program that is linked
  * with the drop-in libibverbs.so.1. Two QPs of one device.
  */
 #include <errno.h>
@@ -24,9 +24,10 @@ struct fixture {
 	struct ibv_pd *pd;
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *a, *b;
-	struct ibv_qp_ex *ex; /* of a */
+	struct ibv_qp_ex *ex; /* the extended QP of a */
 	struct ibv_mr *mr;
-	char buf[SIZE]; /* a sends the lower half, b receives in the upper */
+	/* a sends the lower half, and b receives into the upper half */
+	char buf[SIZE];
 };
 
 static struct ibv_qp *new_qp(struct fixture *f)
@@ -148,7 +149,8 @@ static void receive(struct fixture *f, uint64_t id, uint32_t len)
 	assert_int_equal(ibv_post_recv(f->b, &wr, &bad), 0);
 }
 
-/* The entry of id is the current one. Others before it must be good. */
+/* Poll until the entry of id is the current one. All entries before it must be
+ * successes. */
 static void reach(struct fixture *f, uint64_t id)
 {
 	struct ibv_poll_cq_attr none = { 0 };
@@ -167,7 +169,7 @@ static void reach(struct fixture *f, uint64_t id)
 		ibv_end_poll(f->cq);
 		rc = ENOENT;
 	}
-	fail_msg("no entry of %d", (int)id);
+	fail_msg("there is no entry of %d", (int)id);
 }
 
 static void piece(struct fixture *f, uint64_t id)
@@ -260,7 +262,7 @@ static void a_wrong_batch_is_refused_whole(void **state)
 	ibv_wr_send(f->ex);
 	ibv_wr_abort(f->ex);
 
-	/* None of it is there: the whole queue is free. */
+	/* None of the batch was posted, so the whole queue is free. */
 	ibv_wr_start(f->ex);
 	for (unsigned i = 0; i < DEPTH; i++) {
 		piece(f, i);
@@ -324,7 +326,7 @@ int main(void)
 	char devices[64];
 	int x = (int)getpid();
 
-	/* An address of its own, so that tests may run side by side. */
+	/* Use an unused address, so that tests may run at the same time. */
 	snprintf(devices, sizeof(devices), "soft0=127.228.%d.%d", x / 250 % 250,
 		 1 + x % 250);
 	setenv("MPIB_SOFT_DEVICES", devices, 1);

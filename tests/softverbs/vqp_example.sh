@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# vqp_example.sh LIBRARY BUILD SOURCE [SANITIZER]: the example of mpib-vqp(3) on the
-# software HCA: built by the tree and, from what is installed, by pkg-config as
-# somebody outside does it.
+# vqp_example.sh LIBRARY BUILD SOURCE [SANITIZER]: run the example of
+# mpib-vqp(3) on the software HCA. It is built by the tree, and with pkg-config
+# against the installed files, as an outside user does.
 set -uo pipefail
 lib=$1 build=$2 source=$3
 . "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
 
-# Four runs, the last of which loses a QP.
+# There are four runs. The last one loses a QP.
 judge() {
 	LD_PRELOAD=$preload timeout 60 "$1" soft0,soft1 1 8 100001 4096 200 \
 		>"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
@@ -17,7 +17,7 @@ judge() {
 
 judge "$build/docs/example/mpib-vqp"
 if ! command -v pkg-config >/dev/null || [ "${4:-}" ]; then
-	echo "SKIPPED: building it by pkg-config, as ${4:-there is none}"
+	echo "SKIPPED: building it by pkg-config: ${4:-there is none}"
 	exit 77
 fi
 DESTDIR=$dir/root cmake --install "$build" --component dev >"$dir/out" ||
