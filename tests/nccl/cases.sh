@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# Sourced by run: the cases, each a function case_NAME. A case sets up NCCL by
-# the environment of its subshell. The words of run:
+# Sourced by run. Each case is a function case_NAME. A case configures NCCL by
+# the environment of its subshell. It uses these functions of run:
 #
-#   nodes [proxy options]   two proxies; with gone=1 devices can be lost
-#   machine GPUS LINKS      a topology with GPUS per node; see topology.sh
-#   ranks N ARGUMENT...     nccl-rank, N ranks per node
+#   nodes [proxy options]   start two proxies; with gone=1 devices can be lost
+#   machine GPUS LINKS      use a topology with GPUS per node, see topology.sh
+#   ranks N ARGUMENT...     run nccl-rank with N ranks per node
 #   spy                     count NCCL's calls; these must not be 0:
 #                           grouped N, exported, flushed
-#   skip WHY                ends the case as skipped
-#   says FILE PATTERN       $dir/FILE must have a matching line
-#   used BYTES              the rails must have moved this much
+#   skip WHY                end the case as skipped
+#   says FILE PATTERN       check that $dir/FILE has a matching line
+#   used BYTES              check that the rails moved this many bytes
 #
-# Without `machine` ranks can reach each other only over the network.
+# Without `machine`, ranks can reach each other only over the network.
 
-# Every collective, with 8 bytes to 4 MiB.
+# Run every collective with 8 bytes to 4 MiB.
 by_protocol() {
 	export NCCL_PROTO=$1
 	nodes
@@ -33,7 +33,7 @@ case_large() {
 	ranks 1 --max 64M --times 1 collectives && used 600M
 }
 
-# The same with device memory, exported as dma-bufs.
+# Do the same with device memory that is exported as dma-bufs.
 by_dmabuf() {
 	export NCCL_PROTO=$1
 	nodes --dmabuf yes
@@ -43,20 +43,21 @@ by_dmabuf() {
 }
 case_dmabuf_simple() { by_dmabuf Simple 1; }
 case_dmabuf_ll() { by_dmabuf LL 1; }
-# Lines are polled without pauses, so that a flag before its data is seen.
+# Lines are polled without pauses, so that a flag that precedes its data is
+# detected.
 watched() {
 	export STANDIN_SPIN=1
 	by_dmabuf LL128 "$1"
 }
 case_dmabuf_ll128() { watched 1; }
 case_dmabuf_ll128_4() { watched 2; }
-# A device that needs a flush before it reads received data.
+# Use a device that must be flushed before it reads received data.
 case_flush() {
 	export STANDIN_SM=80
 	by_dmabuf Simple 1 && flushed
 }
 
-# The table version that this NCCL finds itself.
+# Use the table version that this NCCL selects itself.
 case_table() {
 	local abi=v12
 	[[ $version == 2.28.* ]] && abi=v11
@@ -65,15 +66,14 @@ case_table() {
 		says rank.log "MPIB \\($abi\\)"
 }
 
-# NCCL's example profiler gets events of the rails, each with a start and a
-# stop.
+# NCCL's example profiler gets events of the rails. Each has a start and a stop.
 case_profiler() {
 	[[ $version == 2.28.* ]] &&
-		skip "the example of NCCL $version dies here over Socket, too"
+		skip "the example of NCCL $version crashes over Socket, too"
 	export NCCL_PROFILER_PLUGIN=$nccl/profiler.so
 	export NCCL_PROFILE_EVENT_MASK=4095 NCCL_PROFILE_DUMP_FILE=$dir/trace
 	nodes
-	# It keeps only the first few events.
+	# The profiler keeps only the first few events.
 	ranks 1 --min 1M --max 1M --times 1 collectives || return 1
 	cat "$dir"/trace*.json | tr -d '{},"' | awk '
 		function of(key,   i) {
@@ -94,8 +94,8 @@ case_profiler() {
 		}'
 }
 
-# All-to-all. With PXN one rank's connections serve all ranks of its node, so
-# that one receive has several messages.
+# Run an all-to-all. With PXN, one rank's connections serve all ranks of its
+# node. So one receive has several messages.
 case_alltoall() {
 	nodes
 	ranks 2 --max 4M --times 5 alltoall && used 20M
@@ -142,8 +142,8 @@ case_pxn_own_buffers() {
 	ranks 2 --max 1M --times 10 alltoall && used 4M
 }
 
-# NCCL's own unmodified net_ib, on the software HCA: it finds the drop-in by its
-# name, and knows only the devices.
+# Run NCCL's own unmodified net_ib on the software HCA. It finds the drop-in by
+# its name, and it knows only the devices.
 net_ib() {
 	local n=$1 node device list
 	local args=()
@@ -152,7 +152,7 @@ net_ib() {
 	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
 	[ -e "$LD_LIBRARY_PATH/libibverbs.so" ] || skip "no software libibverbs" \
 		"in $LD_LIBRARY_PATH: configure with -DMPIB_SOFTVERBS=ON"
-	# 2.28.9 calls address -1 if no device is an mlx5.
+	# If no device is an mlx5, 2.28.9 calls address -1.
 	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
 	for node in 0 1; do
 		list=soft0=$net.$((nodes_set * 4 + node * 2 + 1))
@@ -180,7 +180,7 @@ case_net_ib_two_devices() {
 case_net_ib_alltoall() { net_ib 2 --max 1M --times 5 alltoall; }
 case_net_ib_communicators() { net_ib 2 communicators; }
 
-# Communicators.
+# Tests of communicators.
 case_communicators() {
 	nodes
 	ranks 2 communicators
@@ -225,7 +225,7 @@ case_rail_lost_sout() {
 		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
 }
 
-# A proxy is killed and started again each second.
+# Kill a proxy and start it again each second.
 falling() {
 	nodes --resume-grace 300 "$@"
 	may_die=1
@@ -250,7 +250,7 @@ case_proxies_fall_dmabuf() {
 	ranks 1 --max 4M --times 2 collectives
 }
 
-# Faults that NCCL must report, soon, on every remaining rank.
+# Faults that NCCL must report soon, on every remaining rank.
 case_rank_killed() {
 	nodes
 	ranks 2 --max 4M --limit 20 --kill 1 --expect-error loop

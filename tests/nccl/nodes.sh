@@ -1,26 +1,28 @@
 # shellcheck shell=bash
-# Sourced: two nodes, each with a proxy, on rails of the software HCA.
+# Sourced. Two nodes, each with a proxy on rails of the software HCA.
 #
-#   nodes_start [options]  proxies 0 and 1, run directories $dir/n0 and $dir/n1,
-#                          rails ${sout[i]} and ${sup[i]}, process IDs ${pids[i]};
-#                          returns 1 if they do not get ready
-#   nodes_fall             until killed: kill one of the proxies each second
-#                          and start it again
+#   nodes_start [options]  start proxies 0 and 1: run directories $dir/n0 and
+#                          $dir/n1, rails ${sout[i]} and ${sup[i]}, process IDs
+#                          ${pids[i]}; return 1 if they do not become ready
+#   nodes_fall             each second until killed: kill one of the proxies and
+#                          start it again
 #   nodes_kill             kill nodes_fall and the proxies
-#   nodes_stop             end them; 1 and a message after an unclean end
-#   ctl NODE ...           mpibctl of a node
+#   nodes_stop             stop them; print a message and return 1 if a proxy
+#                          does not end cleanly
+#   ctl NODE ...           run mpibctl for a node
 #   moved                  print the bytes of payload that both have sent
 #
-# With gone=1 a device is lost while $MPIB_SOFT_GONE has a file named by its
-# address. That costs each proxy an inotify descriptor. If many processes use
-# files on a busy machine, the kernel takes up to minutes to close one, and a
-# killed proxy ends only after that. The functions need $build and $dir.
+# With gone=1, a device is lost while $MPIB_SOFT_GONE has a file whose name is
+# the device's address. That costs each proxy an inotify descriptor. If many
+# processes use files on a busy machine, the kernel may take minutes to close a
+# descriptor. A killed proxy ends only after that. The functions need $build and
+# $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"
 pids=() sout=() sup=()
 nodes_set=0 # the sourcing script counts starts
 
-# node_up NODE: start it with the options of nodes_start.
+# node_up NODE: start the node with the options of nodes_start.
 node_up() {
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
 		--sout "soft:${sout[$1]}" --sup "soft:${sup[$1]}" \
@@ -34,7 +36,7 @@ nodes_fall() {
 	while sleep 1; do
 		i=$((RANDOM % 2))
 		kill -KILL "${pids[$i]}" 2>/dev/null
-		# The first two are not children of this shell.
+		# The first two processes are not children of this shell.
 		while kill -0 "${pids[$i]}" 2>/dev/null; do
 			sleep 0.05
 		done

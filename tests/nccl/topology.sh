@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Sourced: print NCCL's topology file for a node.
+# Sourced. Print NCCL's topology file for a node.
 #
-#   topology GPUS LINKS NET...   GPUs, from 0000:10:00.0 on, each behind its
-#                                own switch. The first GPU of each network
-#                                device shares the switch of the device.
-#                                LINKS 1: NVLink between all of them
+#   topology GPUS LINKS NET...   GPUs from 0000:10:00.0 on, each behind its own
+#                                switch. The first GPU of each network device
+#                                shares the switch of the device. With LINKS 1
+#                                all GPUs are connected by NVLink
 #
-# NET is the plugin's name of a device. Prints the file.
+# NET is the plugin's name of a device. The function prints the file.
 topology() {
 	local gpus=$1 links=$2 i net nets
 	shift 2

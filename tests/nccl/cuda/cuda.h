@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the CUDA driver API that NCCL's sources name, with the values
- * that NVIDIA documents. NCCL calls none of these functions by name: it asks
- * cudaGetDriverEntryPoint() for them, and cudaTypedefs.h has their types.
+ * The part of the CUDA driver API that NCCL's sources use, with the values that
+ * NVIDIA documents. NCCL calls none of these functions by name. It gets them
+ * from cudaGetDriverEntryPoint(), and cudaTypedefs.h has their types.
  *
- * Functions that the stand-in lacks are still declared, so that NCCL compiles:
- * a request for such a function returns that it does not exist.
+ * Functions that the stand-in lacks are declared, too, so that NCCL compiles.
+ * If NCCL requests such a function, it is told that the function does not
+ * exist.
  */
 #ifndef STANDIN_CUDA_H
 #define STANDIN_CUDA_H
@@ -67,7 +68,7 @@ typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 } CUmemRangeHandleType;
 
-/* Virtual memory management and multicast: declared, not implemented. */
+/* Virtual memory management and multicast are declared but not implemented. */
 
 typedef enum CUmemAllocationHandleType_enum {
 	CU_MEM_HANDLE_TYPE_NONE = 0,
@@ -127,7 +128,7 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long flags;
 } CUmulticastObjectProp;
 
-/* Operations of a stream on memory: declared, not implemented. */
+/* Operations of a stream on memory are declared but not implemented. */
 
 typedef enum CUstreamBatchMemOpType_enum {
 	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,

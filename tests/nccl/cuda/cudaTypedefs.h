@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of the driver functions that NCCL asks for, named by the version of the
- * API that introduced each.
+ * Types of the driver functions that NCCL requests. Each is named after the
+ * version of the API that introduced it.
  */
 #ifndef STANDIN_CUDA_TYPEDEFS_H
 #define STANDIN_CUDA_TYPEDEFS_H

@@ -7,7 +7,7 @@ typedef struct __nv_bfloat16 {
 	unsigned short bits;
 } __nv_bfloat16;
 
-/* Round to nearest even; NaN stays NaN. */
+/* Round to nearest even. NaN stays NaN. */
 static inline __nv_bfloat16 __float2bfloat16(float value)
 {
 	__nv_bfloat16 rounded;

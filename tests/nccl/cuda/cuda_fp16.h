@@ -9,7 +9,7 @@ typedef struct __half {
 
 typedef __half half;
 
-/* gcc rounds to nearest even, like the toolkit. */
+/* gcc rounds to nearest even, as the toolkit does. */
 static inline __half __float2half(float value)
 {
 	_Float16 rounded = (_Float16)value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In addition to the functions, the keywords of a compiler for devices. */
+/* This adds to the functions the keywords of a compiler for devices. */
 #ifndef STANDIN_CUDA_RUNTIME_H
 #define STANDIN_CUDA_RUNTIME_H
 

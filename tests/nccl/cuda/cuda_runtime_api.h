@@ -98,7 +98,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 
-/* Graphs: nothing is ever captured, and all else is refused, graph.cc */
+/* Graphs, graph.cc: a stream is never captured, and all other calls are
+ * refused */
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 				  enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
@@ -142,7 +143,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol);
 #ifdef __cplusplus
 }
 
-/* As in nvcc's headers: NCCL passes typed pointers. */
+/* This is as in nvcc's headers, since NCCL passes typed pointers. */
 template <class T> static inline cudaError_t cudaMalloc(T **device, size_t size)
 {
 	return cudaMalloc((void **)(void *)device, size);

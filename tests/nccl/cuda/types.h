@@ -46,7 +46,7 @@ typedef void (*cudaHostFn_t)(void *arg);
 #define cudaIpcMemLazyEnablePeerAccess 0x01
 #define cudaEnableDefault 0
 
-/* 64 bytes, as CU_IPC_HANDLE_SIZE says */
+/* 64 bytes, as in CU_IPC_HANDLE_SIZE */
 typedef struct cudaIpcMemHandle_st {
 	char reserved[64];
 } cudaIpcMemHandle_t;
@@ -172,7 +172,7 @@ typedef enum cudaStreamCaptureMode cudaStreamCaptureMode;
 typedef enum cudaStreamCaptureStatus cudaStreamCaptureStatus;
 #endif
 
-/* The vector types that NCCL's headers name. */
+/* The vector types that NCCL's headers use. */
 typedef struct {
 	int x, y, z, w;
 } __attribute__((aligned(16))) int4;

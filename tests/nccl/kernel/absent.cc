@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions from NCCL's device code and its transport by GPU threads (gdaki).
-// NCCL calls those of the latter only on request.
+// Functions of NCCL's device code and of its transport by GPU threads (gdaki).
+// NCCL calls those of the transport only on request.
 #include "standin.hpp"
 
 #include "device.h"
@@ -62,7 +62,7 @@ ncclResult_t ncclGinGdakiQueryLastError(void *, bool *)
 	return ncclInternalError;
 }
 
-// Called for a communicator of one rank.
+// NCCL calls this for a communicator of one rank.
 ncclResult_t ncclLaunchOneRank(void *to, const void *from, size_t count,
 			       struct ncclDevRedOpFull red, ncclDataType_t type,
 			       cudaStream_t stream)

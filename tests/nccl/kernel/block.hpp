@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block: one channel of one launch, and its waits.
+// A block does one channel of one launch. This has its waits.
 #ifndef KERNEL_BLOCK_HPP
 #define KERNEL_BLOCK_HPP
 
@@ -14,7 +14,7 @@
 namespace kernel
 {
 
-// Words that the network, proxy threads and other ranks write and read.
+// Other ranks, the network and proxy threads write and read these words.
 template <class T> T load(const volatile T *from)
 {
 	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
@@ -32,8 +32,8 @@ struct Block {
 	std::atomic<bool> aborted{ false };
 
 	// Wait until ready(). Returns false if the communicator is aborted.
-	// With STANDIN_SPIN in the environment it polls without pauses, like a
-	// GPU, for tests of intermediate states.
+	// With STANDIN_SPIN in the environment it polls without pauses, as a
+	// GPU does. Tests of intermediate states need that.
 	template <class Ready> bool wait(Ready ready)
 	{
 		if (ready())
@@ -49,7 +49,7 @@ struct Block {
 				continue;
 			if (aborts())
 				return false;
-			// Poll, but yield to those it waits for.
+			// Poll, but yield to the threads that it waits for.
 			sched_yield();
 		}
 		return true;

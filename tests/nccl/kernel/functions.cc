@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function numbers are NCCL's: it is asked for all functions implemented here.
+// Function numbers are those of NCCL, which asks for all functions implemented
+// here.
 #include "functions.hpp"
 
 #include <map>
@@ -25,7 +26,7 @@ Table make_table()
 	for (int protocol = 0; protocol < NCCL_NUM_PROTOCOLS; protocol++) {
 		for (int coll : { ncclFuncBroadcast, ncclFuncAllGather })
 			add(table, { coll, 0, 0, NCCL_ALGO_RING, protocol });
-		// For the network all types and operations are bytes.
+		// For the network, all types and operations are bytes.
 		for (int coll : { ncclFuncReduce, ncclFuncReduceScatter,
 				  ncclFuncAllReduce })
 			add(table, { coll, ncclDevSum, ncclFloat32,

@@ -14,16 +14,17 @@ struct Function {
 	int coll, op, type, algo, protocol;
 };
 
-// Return the function of an ID in a batch; NULL if it is not implemented here.
+// Return the function of an ID in a batch, or NULL if it is not implemented
+// here.
 const Function *function_find(int id);
 std::string function_name(const Function &function);
 
-// Do a collective's work on one channel, with elements of this many bytes:
-// ring.cc.
+// ring.cc: do a collective's work on one channel. Elements have this many
+// bytes.
 void ring(Block &block, struct ncclDevWorkColl *work, const Function &function,
 	  size_t element);
 
-// pair.cc: do one send and one receive concurrently; each may be empty.
+// pair.cc: do one send and one receive concurrently. Either may be empty.
 void pair(Block &block, const struct ncclDevWorkP2p &work);
 
 } // namespace kernel

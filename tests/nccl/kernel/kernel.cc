@@ -33,8 +33,8 @@ struct Launch {
 	}
 };
 
-// Collect the work of all batches that belong together; index is that of the
-// last one afterwards.
+// Collect the work of all batches that belong together. Afterwards index is
+// that of the last batch.
 std::vector<void *> gather(const Launch &launch, int *index)
 {
 	std::vector<void *> works;
@@ -51,7 +51,7 @@ std::vector<void *> gather(const Launch &launch, int *index)
 	}
 }
 
-// The event that NCCL's profiler shows as a kernel's channel.
+// Report the event that NCCL's profiler shows as a kernel's channel.
 void stamp(Block &block, struct ncclDevProfiler *where, bool enabled,
 	   uint64_t counter)
 {
@@ -81,7 +81,7 @@ void stamp_all(Block &block, struct ncclDevProfiler *where, int type,
 		      ++counter);
 }
 
-// Sends and receives of a batch run concurrently, like warps of a block.
+// Sends and receives of a batch run concurrently, as warps of a block do.
 void run_pairs(Block &block, const std::vector<void *> &works)
 {
 	auto run = [&block](void *work) {

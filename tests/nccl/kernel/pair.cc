@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive concurrently, since each may wait for the other rank's
-// action in the other direction.
+// Send and receive concurrently, since each may wait until the other rank does
+// the opposite.
 #include "functions.hpp"
 #include "primitives.hpp"
 #include "standin.hpp"
@@ -18,7 +18,7 @@ namespace
 
 using kernel::Block;
 
-// One direction of the work, and the part of this channel.
+// One direction of the work, and this channel's part of it.
 struct Half {
 	bool send;
 	int rank, parts;
@@ -49,7 +49,7 @@ Half half_of(const struct ncclDevWorkP2p &work, bool send)
 	return half;
 }
 
-// Returns false if this channel has no part of it.
+// Return false if this channel has no part of it.
 bool take_part(Half &half, int part)
 {
 	size_t begin, end;
@@ -62,7 +62,7 @@ bool take_part(Half &half, int part)
 	return true;
 }
 
-// Without bytes there is still a message.
+// Without bytes there is still one message.
 void run_half(Block &block, const Half &half)
 {
 	kernel::Setup setup;
@@ -105,7 +105,7 @@ void kernel::pair(Block &block, const struct ncclDevWorkP2p &work)
 		return;
 	}
 	std::optional<Task> sender;
-	// A single chunk waits only for earlier sends.
+	// A single chunk has to wait only for earlier sends.
 	if (sends && !send.registered && send.size <= send.chunk)
 		run_half(block, send);
 	else if (sends)

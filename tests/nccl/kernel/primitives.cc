@@ -44,8 +44,8 @@ Primitives::~Primitives()
 		receiver.save();
 	for (Sender &sender : senders) {
 		sender.save();
-		// Otherwise the next kernel could overwrite data that is being
-		// sent.
+		// Otherwise the next kernel could overwrite data that is still
+		// being sent.
 		if (sender.registered)
 			sender.wait_read(steps);
 	}
@@ -59,8 +59,8 @@ char *Primitives::user(Buffer buffer, ssize_t at) const
 	       at * (ssize_t)element;
 }
 
-// Process a chunk in the given number of slices; slices beyond a short chunk
-// are empty.
+// Process a chunk in the given number of slices. If the chunk is short, the
+// last slices are empty.
 void Primitives::move(const Move &move)
 {
 	size_t left = (size_t)std::max<ssize_t>(move.count, 0);
@@ -96,7 +96,7 @@ void Primitives::slice(const Move &move, ssize_t offset, size_t count)
 			sender.post(steps);
 }
 
-// Wait for a peer's data and return its address; NULL after an abort.
+// Wait for a peer's data and return its address. Return NULL after an abort.
 const char *Primitives::arrived(Receiver &receiver, const Move &move,
 				ssize_t offset, size_t size)
 {
@@ -114,8 +114,8 @@ static void add(float *sum, const float *a, const float *b, size_t n)
 		sum[i] = a[i] + b[i];
 }
 
-// Sum up the own elements and those of all peers. The result is in `space`, or
-// in the source if there is nothing to add. NULL after an abort.
+// Add this rank's elements and those of all peers. The result is in `space`. If
+// there is nothing to add, it is in the source. Return NULL after an abort.
 const char *Primitives::combine(const Move &move, ssize_t offset, size_t count,
 				char *space)
 {
@@ -153,8 +153,8 @@ void Primitives::data(const Move &move, ssize_t offset, size_t count)
 		own.resize(size);
 		space = own.data();
 	}
-	// The network does a whole peer-to-peer transfer of registered memory,
-	// and a ring's first step.
+	// The network transfers registered memory itself: whole peer-to-peer
+	// messages, and the first step of a ring.
 	bool wire_reads = move.send && !senders.empty() &&
 			  senders[0].registered &&
 			  (peer_to_peer || !move.receive);

@@ -20,14 +20,16 @@ enum class Buffer {
 
 struct Setup {
 	int protocol = simple;
-	int slices = 1, steps = 1; // per chunk, per slice; Simple only
-	std::vector<int> from, to; // ranks, none below 0
-	int index = 0; // of a pair's connections: 1 for send and receive
+	// slices per chunk, steps per slice; only for Simple
+	int slices = 1, steps = 1;
+	std::vector<int> from, to; // ranks; a negative one means none
+	int index = 0; // index of a pair's connections; 1 for send and receive
 	const void *input = nullptr;
 	void *output = nullptr;
-	size_t step_size = 0; // bytes; 0: that of the buffers
+	size_t step_size = 0; // in bytes; 0 means that of the buffers
 	bool registered_from = false, registered_to = false;
-	bool peer_to_peer = false; // a send or receive, no collective
+	// this is a send or receive, not a collective
+	bool peer_to_peer = false;
 };
 
 class Primitives
@@ -41,7 +43,7 @@ class Primitives
 	struct Move {
 		bool receive, send;
 		Buffer source, target;
-		ssize_t source_at, target_at; // elements
+		ssize_t source_at, target_at; // in elements
 		ssize_t count;
 	};
 	void move(const Move &move);
@@ -81,10 +83,10 @@ class Primitives
       private:
 	Block &block;
 	const int protocol, slices, steps;
-	const size_t element; // bytes; only floats are summed up
+	const size_t element; // in bytes; only floats can be added
 	const bool peer_to_peer;
 	char *const input, *const output;
-	const size_t step_size; // elements
+	const size_t step_size; // in elements
 	std::vector<Receiver> receivers;
 	std::vector<Sender> senders;
 	std::vector<char> own, taken; // temporary space

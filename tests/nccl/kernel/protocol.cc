@@ -10,10 +10,10 @@
 namespace kernel
 {
 
-// LL: 8 bytes of data are two words, each followed by a flag, and each such
-// pair is written atomically.
+// LL: 8 bytes of data are two words, each followed by a flag. Each pair of a
+// word and a flag is written atomically.
 constexpr size_t ll_data = 8, ll_line = 16;
-// LL128: a flag follows each 120 bytes, and lines come in groups of sixteen.
+// LL128: a flag follows each 120 bytes. Lines come in groups of sixteen.
 constexpr size_t ll128_data = 120, ll128_line = 128, ll128_lines = 16;
 
 size_t wire_size(int protocol, size_t size)
@@ -60,7 +60,7 @@ Receiver::Receiver(Block &block, struct ncclConnInfo *info, int protocol,
 {
 	if (protocol != simple)
 		return;
-	// Return credits, in case the step was rounded up.
+	// Return credits if the step was rounded up.
 	store(info->head, step);
 	registered = with_registered && (info->flags & NCCL_DIRECT_NIC);
 	if (registered)
@@ -96,10 +96,10 @@ bool Receiver::take_ll(char *to, size_t size)
 	return true;
 }
 
-// The tail also announces LL128 data, but a GPU does not read it: if a network
-// device stores data after its flag, the GPU reads the line too early. A GPU
-// also does not read lines in order: its warps read all of them concurrently.
-// So this takes lines as they come.
+// The tail announces LL128 data, too, but a GPU does not read the tail. If a
+// network device stores data after its flag, the GPU reads the line too early.
+// Nor does a GPU read lines in order. Its warps read all of them concurrently.
+// So this function reads lines in the order of their arrival.
 bool Receiver::take_ll128(char *to, size_t size)
 {
 	uint64_t flag = step + 1;
@@ -188,7 +188,7 @@ void Sender::put_ll128(const char *from, size_t size)
 void Sender::post(int steps)
 {
 	step += steps;
-	// A proxy thread reads the tail, a GPU reads the flags.
+	// A proxy thread reads the tail. A GPU reads the flags.
 	if (protocol == simple || (protocol == ll128 && info->connFifo))
 		store(info->tail, step);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection as a GPU uses it: where steps are stored, when there
+// One end of a connection, as a GPU uses it: where steps are stored, when there
 // is room or data, and the data format of each protocol.
 #ifndef KERNEL_PROTOCOL_HPP
 #define KERNEL_PROTOCOL_HPP
@@ -22,8 +22,8 @@ class Connection
 	Connection(Block &block, struct ncclConnInfo *info, int protocol,
 		   int turn);
 
-	// The next step. Each kernel continues from the step that the last one
-	// left.
+	// The next step. Each kernel continues at the step at which the last
+	// one stopped.
 	uint64_t step;
 	void save();
 
@@ -44,11 +44,11 @@ class Receiver : public Connection
 	Receiver(Block &block, struct ncclConnInfo *info, int protocol,
 		 int turn, bool registered);
 
-	// Simple: wait until `steps` more have arrived.
+	// Simple: wait until `steps` more steps have arrived.
 	bool wait(int steps);
-	// LL and LL128: copy `size` bytes of the current step to `to` as they
-	// arrive. A line counts when its flag is set, which a GPU reads with
-	// the line.
+	// LL and LL128: copy `size` bytes of the current step to `to` when they
+	// arrive. A line is valid when its flag is set. A GPU reads the flag
+	// together with the line.
 	bool take(char *to, size_t size);
 	void post(int steps);
 
@@ -62,13 +62,14 @@ class Sender : public Connection
       public:
 	using Connection::Connection;
 
-	// Wait until there is room for `steps` more, and store the size of
+	// Wait until there is room for `steps` more steps. Store the size of
 	// each.
 	bool wait(int steps, size_t size);
-	// Write data of the current step, in the format of its protocol.
+	// Write data of the current step in the format of its protocol.
 	void put(const char *from, size_t size);
 	void post(int steps);
-	// Registered: wait until the network has read the last step's data.
+	// Registered memory: wait until the network has read the last step's
+	// data.
 	void wait_read(int steps);
 
       private:
@@ -76,7 +77,7 @@ class Sender : public Connection
 	void put_ll128(const char *from, size_t size);
 };
 
-// Return the bytes that this much data takes on the wire.
+// Return how many bytes this much data takes on the wire.
 size_t wire_size(int protocol, size_t size);
 
 } // namespace kernel

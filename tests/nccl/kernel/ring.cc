@@ -15,9 +15,9 @@ using kernel::Block;
 using kernel::Function;
 using kernel::Primitives;
 
-// The part of a channel, in elements.
+// A channel's part of the data, in elements.
 struct Part {
-	size_t count; // per rank, all channels
+	size_t count; // per rank, of all channels together
 	size_t offset, size, chunk;
 };
 
@@ -25,7 +25,7 @@ struct Ring {
 	Block &block;
 	struct ncclDevWorkColl *work;
 	Primitives &prims;
-	const int *ranks; // in the order of the ring, this one first
+	const int *ranks; // in the order of the ring, beginning with this rank
 	int size;
 };
 
@@ -58,7 +58,7 @@ void all_reduce_loop(Ring &ring, ssize_t begin, ssize_t left, ssize_t chunk)
 	prims.receive(offset, count);
 }
 
-// Make one turn of the ring with all ranks' chunks.
+// Pass all ranks' chunks once around the ring.
 void all_reduce(Ring &ring, const Part &part, size_t element)
 {
 	size_t turn = part.chunk * ring.size;
@@ -153,8 +153,8 @@ void reduce(Ring &ring, const Part &part)
 	}
 }
 
-// If the network itself reads and writes registered buffers, only this rank's
-// own part of the result must be copied.
+// If the network itself accesses registered buffers, only this rank's own part
+// of the result must be copied.
 void copy_own(Ring &ring, const Part &part, int coll)
 {
 	char *from = (char *)ring.work->sendbuff + part.offset;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of kernels from NCCL's device code. This file includes no header of
-// NCCL: those declare the tables constant, and names of variables are not
-// mangled.
+// NCCL, because the headers declare the tables constant. That works since names
+// of variables are not mangled.
 //
-// There is one kernel, of which only the address is used, and the ID of a
-// function is its row.
+// There is one kernel, of which only the address is used. The ID of a function
+// is its row in the table.
 namespace
 {
 constexpr int rows = 16384;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-// Never destroyed: threads of NCCL outlive main().
+// This is never destroyed, since threads of NCCL outlive main().
 struct kernel::Worker {
 	std::mutex lock;
 	std::condition_variable change;
-	std::function<void()> work; // empty: none, or done
+	std::function<void()> work; // empty if there is none or if it is done
 
 	Worker()
 	{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task runs concurrently with its caller, on a thread that is reused: to
-// start and end a thread takes longer than many launches.
+// A task runs concurrently with its caller, on a thread that is reused.
+// Starting and ending a thread would take longer than many launches.
 #ifndef KERNEL_TASK_HPP
 #define KERNEL_TASK_HPP
 
@@ -16,7 +16,7 @@ class Task
       public:
 	explicit Task(std::function<void()> work);
 	Task(Task &&other);
-	// Wait until the work is done. Call it exactly once per task.
+	// Wait until the work is done. Call this exactly once per task.
 	void join();
 
       private:

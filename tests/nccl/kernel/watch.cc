@@ -21,7 +21,7 @@ struct Sleeper {
 	std::atomic<uint32_t> over{ 0 };
 };
 
-// Never destroyed: threads of NCCL outlive main().
+// This is never destroyed, since threads of NCCL outlive main().
 struct Sleepers {
 	std::mutex lock;
 	std::vector<Sleeper *> all;
@@ -40,8 +40,8 @@ long futex(std::atomic<uint32_t> *word, int op, uint32_t value,
 	return syscall(SYS_futex, word, op, value, limit);
 }
 
-// A woken thread may get the waker's CPU immediately. So first remove the
-// threads from the list, and wake none under the lock.
+// A thread that is woken may get the waker's CPU immediately. So first remove
+// the threads from the list. Do not wake any of them under the lock.
 void look()
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -55,13 +55,13 @@ void look()
 	all.erase(first, all.end());
 	guard.unlock();
 	for (Sleeper *sleeper : woken) {
-		// The waiter may have returned from here on.
+		// From here on the waiter may have returned.
 		sleeper->over.store(1, std::memory_order_release);
 		futex(&sleeper->over, FUTEX_WAKE_PRIVATE, 1);
 	}
 }
 
-// Returns false if a check has removed it.
+// Return false if a check has removed it already.
 bool leave(Sleeper *sleeper)
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -94,7 +94,8 @@ void kernel::watch(const std::function<bool()> &ready, unsigned int naps)
 		futex(&self.over, FUTEX_WAIT_PRIVATE, 0);
 }
 
-// sched_yield() of NCCL and of this whole library, see library/CMakeLists.txt.
+// This is the sched_yield() of NCCL and of this whole library, see
+// library/CMakeLists.txt.
 extern "C" int __real_sched_yield();
 extern "C" int __wrap_sched_yield()
 {

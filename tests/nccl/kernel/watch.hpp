@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU waits without CPU time and sees a word as soon as it is written. Here a
-// waiting thread sleeps, and NCCL's proxy thread, which writes most of these
-// words, checks for all sleepers whenever it yields.
+// waiting thread sleeps. NCCL's proxy thread writes most of these words, so
+// whenever it yields, it checks for all sleeping threads.
 #ifndef KERNEL_WATCH_HPP
 #define KERNEL_WATCH_HPP
 
@@ -10,9 +10,9 @@
 namespace kernel
 {
 
-// Wait until ready(), or for a while. Words written by other processes are
-// checked between naps, which become longer with the number `naps`. Any thread
-// may call ready(), one at a time.
+// Wait until ready(), or for a limited time. Words that other processes write
+// are checked between naps. The naps become longer with the number `naps`. Any
+// thread may call ready(), but only one at a time.
 void watch(const std::function<bool()> &ready, unsigned int naps);
 
 } // namespace kernel

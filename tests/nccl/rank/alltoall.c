@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All-to-all by grouped sends and receives. NCCL merges several into one
- * network receive if ranks share connections.
+ * All-to-all by grouped sends and receives. If ranks share connections, NCCL
+ * merges several of these into one network receive.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,8 @@ void test_alltoall(struct rank *r)
 	}
 }
 
-/* Post many without waiting between them, so that receives run far ahead. */
+/* Post many without waiting in between, so that receives are posted long before
+ * their sends. */
 void test_queued(struct rank *r)
 {
 	size_t bytes = 65536, all = bytes * (size_t)r->n;
@@ -92,7 +93,7 @@ void test_queued(struct rank *r)
 	device_free(r, out);
 }
 
-/* Return a size that both ends know: it differs by pair and round, and may be
+/* Return a size that both ends know. It differs by pair and round, and may be
  * 0. */
 static size_t ragged_size(const struct rank *r, int from, int to,
 			  unsigned round)
@@ -122,7 +123,7 @@ static void ragged_once(struct rank *r, char *in, char *out, unsigned round)
 	memset(out, POISON, most * (size_t)r->n);
 	NCCL(r, ncclGroupStart());
 	for (int k = 0; k < r->n; k++) {
-		/* Each rank and round uses another order. */
+		/* Each rank uses another order in each round. */
 		int to = (k * 5 + r->rank + (int)round) % r->n;
 		int from = (k + r->rank * 3 + (int)round) % r->n;
 
@@ -149,7 +150,7 @@ void test_ragged(struct rank *r)
 
 	for (int t = 0; t < r->opt->times; t++)
 		ragged_once(r, in, out, (unsigned)t);
-	say(r, "%d all-to-alls of unlike sizes", r->opt->times);
+	say(r, "%d all-to-alls of different sizes", r->opt->times);
 	device_free(r, in);
 	device_free(r, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every collective and an exchange of pairs, by size. */
+/* Every collective, and exchanges between pairs, by size. */
 #include <string.h>
 
 #include <nccl.h>
@@ -30,7 +30,7 @@ void all_reduce_once(const struct rank *r, ncclComm_t comm, cudaStream_t stream,
 	     ncclAllReduce(in, out, count, ncclFloat, ncclSum, comm, stream));
 	stream_wait(r, comm, stream, "all-reduce");
 	verify_sum(r, "all-reduce", out, count, 0, comm_size(r, comm), round);
-	/* In place. */
+	/* Do it in place. */
 	NCCL(r, ncclAllReduce(in, in, count, ncclFloat, ncclSum, comm, stream));
 	stream_wait(r, comm, stream, "all-reduce in place");
 	verify_sum(r, "all-reduce in place", in, count, 0, comm_size(r, comm),
@@ -95,8 +95,8 @@ static void rooted_once(struct rank *r, size_t bytes, unsigned round)
 	device_free(r, out);
 }
 
-/* Exchange with the rank at half the number of ranks further: on another
- * node. */
+/* Exchange data with the rank that is half the number of ranks further. That
+ * rank is on another node. */
 static void exchange_once(struct rank *r, size_t bytes, unsigned round)
 {
 	int peer = (r->rank + r->n / 2) % r->n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators: several, split, ended, aborted, and made again. */
+/* Communicators are made (several, and by splits), ended, aborted, and made
+ * again. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,7 @@
 
 #define SEVERAL 3
 
-/* Give all of them work at the same time. */
+/* Let all of them work at the same time. */
 static void several(struct rank *r, ncclComm_t *comm)
 {
 	size_t count = 1 << 18;
@@ -37,7 +38,7 @@ static void several(struct rank *r, ncclComm_t *comm)
 	}
 }
 
-/* Check that the communicator works, in each way. */
+/* Check that the communicator works in each way. */
 static void use(struct rank *r, ncclComm_t comm, unsigned round)
 {
 	all_reduce_once(r, comm, r->stream, 1 << 20, round);
@@ -52,7 +53,7 @@ void test_communicators(struct rank *r)
 
 	several(r, comm);
 	say(r, "%d communicators at once", SEVERAL);
-	/* Each half has ranks of both nodes, if there are enough. */
+	/* If there are enough ranks, each half has ranks of both nodes. */
 	NCCL(r, ncclCommSplit(r->comm, r->rank % 2, r->rank, &halves, NULL));
 	use(r, halves, 1);
 	say(r, "halves of %d", comm_size(r, halves));
@@ -82,7 +83,8 @@ void test_rerun(struct rank *r)
 	say(r, "made and ended %d times", r->opt->times);
 }
 
-/* Abort once while rank 0 does not take part, once while all do. */
+/* Abort twice: once while rank 0 does not take part, and once while all ranks
+ * do. */
 void test_abort(struct rank *r)
 {
 	size_t count = 4 << 20;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic that continues while something happens; see --during and --kill. */
+/* A loop of collectives that continues while an event happens, see --during and
+ * --kill. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +10,20 @@
 
 #include "rank.h"
 
-/* Seconds within which NCCL must report a failure, without the time in which
- * the rank had no CPU. */
+/* Seconds within which NCCL must report a failure. Time in which the rank had
+ * no CPU does not count. */
 #define TELL 5.0
 
 struct loop {
 	float *in, *out;
-	float *stop, *stopped; /* from rank 0 to all */
+	float *stop, *stopped; /* sent from rank 0 to all ranks */
 	size_t count;
 	double slowest;
-	double starved; /* when the current turn began */
+	double starved; /* value of starved() when the current turn began */
 };
 
-/* Make an all-reduce, and another one about whether to continue: all ranks must
- * agree. */
+/* Make an all-reduce. Then make another one about whether to continue, since
+ * all ranks must agree. */
 static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 {
 	double begin = now();
@@ -34,7 +35,8 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	*l->stop = (float)stop;
 	error = ncclAllReduce(l->in, l->out, l->count, ncclFloat, ncclSum,
 			      r->comm, r->stream);
-	/* A call made after the communicator broke returns its error, too. */
+	/* A call that is made after the communicator broke returns its error,
+	 * too. */
 	if (!error)
 		error = ncclAllReduce(l->stop, l->stopped, 1, ncclFloat,
 				      ncclSum, r->comm, r->stream);
@@ -69,7 +71,7 @@ static void told(struct rank *r, int error, const struct loop *l)
 	printf("rank %d: told after %.2f s, %.2f of them without a CPU, load "
 	       "%.1f, abort took %.2f s: %s\n",
 	       r->rank, waited, idle, load, now() - begin, why);
-	/* Users and frameworks restart only after these two. */
+	/* Users and frameworks restart only after these two errors. */
 	if (error != ncclRemoteError && error != ncclSystemError)
 		fail(r, "told of \"%s\"", ncclGetErrorString(error));
 	if (waited - idle > TELL)
@@ -78,7 +80,7 @@ static void told(struct rank *r, int error, const struct loop *l)
 		fail(r, "abort took %.1f s", now() - begin);
 }
 
-/* Rank 0 decides: some rounds after the event. */
+/* Rank 0 decides to stop some rounds after the event. */
 static bool enough(struct rank *r, unsigned round)
 {
 	if (r->rank || r->opt->expect_error ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent: it forks the ranks before any code of NCCL has run, gives each
- * the environment of its node, and causes the events that the options name.
+ * The parent. It forks the ranks before any code of NCCL has run, gives each
+ * rank the environment of its node, and causes the events that the options
+ * name.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -42,17 +43,17 @@ static const struct {
 static const char usage[] =
 	"usage: nccl-rank --nodes DIR,... [OPTION]... TEST\n"
 	"  --nodes DIR,...    run directory of the proxy of each node\n"
-	"  --ranks N          of each node [1]\n"
-	"  --topology FILE    FILE.0.xml is that of the first node, and so on\n"
-	"  --pin              the ranks of each node to a share of the CPUs\n"
+	"  --ranks N          ranks of each node [1]\n"
+	"  --topology FILE    FILE.0.xml is for the first node, and so on\n"
+	"  --pin              pin the ranks of a node to a part of the CPUs\n"
 	"  --env N:NAME=VALUE environment of the ranks of node N\n"
-	"  --min BYTES        of the smallest message of a collective [0]\n"
-	"  --max BYTES        of the largest message [1048576]\n"
+	"  --min BYTES        smallest message of a collective [0]\n"
+	"  --max BYTES        largest message of a collective [1048576]\n"
 	"  --times N          repetitions [3]\n"
-	"  --limit SECONDS    that a wait may take [60]\n"
-	"  --during COMMAND   run it once the loop runs\n"
-	"  --kill RANK        kill it once the loop runs\n"
-	"  --expect-error     in a loop: every rank that is left must see one\n";
+	"  --limit SECONDS    most seconds that a wait may take [60]\n"
+	"  --during COMMAND   run this command when the loop runs\n"
+	"  --kill RANK        kill this rank when the loop runs\n"
+	"  --expect-error     each remaining rank must get an error\n";
 
 static test_fn *find_test(const char *name)
 {
@@ -146,7 +147,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	return 0;
 }
 
-/* A rank sees only its own GPU; the topology file has all GPUs of the node. */
+/* A rank sees only its own GPU. The topology file has all GPUs of the node. */
 static void set_environment(const struct options *opt, int rank)
 {
 	int node = rank / opt->per_node;
@@ -269,8 +270,8 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 	return failed || !done;
 }
 
-/* Print for bench/nccl, for all ranks: CPU seconds, and pages made or
- * mapped. */
+/* Print the CPU seconds, and the pages made or mapped, of all ranks for
+ * bench/nccl. */
 static void say_cpu(void)
 {
 	struct rusage u;

@@ -157,7 +157,7 @@ void stream_wait(const struct rank *r, ncclComm_t comm, cudaStream_t stream,
 	int error = stream_poll(r, comm, stream);
 
 	if (error < 0)
-		fail(r, "%s: nothing for %.0f s", what, r->opt->limit);
+		fail(r, "%s: no progress for %.0f s", what, r->opt->limit);
 	if (error)
 		fail(r, "%s: %s: %s", what, ncclGetErrorString(error),
 		     ncclGetLastError(comm));

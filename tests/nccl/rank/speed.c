@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measure an all-reduce and an all-to-all for bench/nccl: print a line "speed
- * PATTERN BYTES SECONDS" for each, with the median of several runs.
+ * Measure an all-reduce and an all-to-all for bench/nccl. For each, print a
+ * line "speed PATTERN BYTES SECONDS" with the median of several runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ void test_speed(struct rank *r)
 	char *in = device_alloc(r, r->opt->max);
 	char *out = device_alloc(r, r->opt->max);
 
-	/* Use zeros: denormal floats would cost time. */
+	/* Use zeros, since denormal floats would take more time. */
 	memset(in, 0, r->opt->max);
 	memset(out, 0, r->opt->max);
 	for (size_t bytes = 1024; bytes <= r->opt->max; bytes *= 4) {

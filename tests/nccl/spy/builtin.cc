@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's own transport BUILTIN as a plugin, for programs that measure plugins:
-// mpib-perf --plugin, bench/compare --socket and --peer, bench/budget --peer.
+// mpib-perf --plugin, bench/compare --socket and --peer, and bench/budget
+// --peer.
 #include <nccl.h>
 #include <nccl_net.h>
 
@@ -18,7 +19,7 @@ ncclNet_t TABLE;
 namespace
 {
 
-// Runs before the table is looked up.
+// This runs before NCCL looks up the table.
 __attribute__((constructor)) void begin()
 {
 	TABLE = BUILTIN;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A net plugin between NCCL and the plugin under test, which counts NCCL's
-// calls. Counters are 64-bit numbers in the file SPY_COUNTERS, shared by all
-// ranks; run knows their offsets.
+// A net plugin between NCCL and the plugin under test. It counts NCCL's calls.
+// Counters are 64-bit numbers in the file SPY_COUNTERS, which all ranks share.
+// tests/nccl/run knows their offsets.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ namespace
 {
 
 enum {
-	RECV = 0, // of 1 message; of n messages: at n - 1
+	RECV = 0, // receives of 1 message; those of n messages are at n - 1
 	RECV_MAX = 16,
 	SEND = 16,
 	REG_HOST,
@@ -112,7 +112,8 @@ void map_counters()
 		_exit(98);
 }
 
-// Runs before NCCL looks up the table: NCCL reads it as soon as this is loaded.
+// This runs before NCCL looks up the table, because NCCL reads it as soon as
+// the plugin is loaded.
 __attribute__((constructor)) void begin()
 {
 	const char *file = getenv("SPY_PLUGIN");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices. The environment says which there are:
+// Devices. The environment defines the devices:
 //
 //   STANDIN_GPUS    addresses on PCI of those that this process sees, by commas
 //   STANDIN_SM      compute capability, such as 90; at 80 and below NCCL flushes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the driver, which NCCL looks up by name. Virtual memory,
-// multicast and operations of streams on memory are missing: NCCL works without
-// them.
+// Functions of the driver. NCCL looks them up by name. Virtual memory,
+// multicast, and operations of streams on memory are missing. NCCL works
+// without them.
 #include "launch.hpp"
 
 #include <cstdio>
@@ -44,7 +44,7 @@ CUresult device_get_uuid(CUuuid *uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-// Contexts have no effect here: only a thread's device counts.
+// Contexts have no effect here, since only the device of a thread matters.
 CUcontext context()
 {
 	static char only;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: each thread has its last one.
+// Errors. Each thread has its own last error.
 #include "standin.hpp"
 
 #include <cstdio>

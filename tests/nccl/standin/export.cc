@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dma-buf of device memory: an fd whose byte 0 is the first of the range. For
-// a whole allocation it is the memfd behind it. For a part it is a new memfd,
-// mapped over that part with its contents. The page behind the allocation lists
-// the parts for processes that open it later.
+// A dma-buf of device memory is an fd whose byte 0 is the first byte of the
+// range. For a whole allocation it is the memfd of the allocation. For a part
+// it is a new memfd, mapped over that part with its contents. The page behind
+// the allocation lists the parts, for processes that open it later.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -19,7 +19,7 @@ using standin::Range;
 namespace
 {
 
-std::mutex lock; // of all pages behind allocations
+std::mutex lock; // protects all pages behind allocations
 
 int part_memfd(const void *from, size_t size)
 {
@@ -36,7 +36,8 @@ int part_memfd(const void *from, size_t size)
 	return fd;
 }
 
-// Return the fd of the part, making one if needed; -1 and a message on failure.
+// Return the fd of the part, and make one if needed. On failure, print a
+// message and return -1.
 int part_fd(Parts *parts, const Range &range, uint64_t offset, uint64_t size)
 {
 	void *address = (void *)(range.begin + offset);
@@ -99,7 +100,7 @@ CUresult standin::export_range(int *fd, CUdeviceptr begin, size_t size)
 		if (!parts)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		size = (size + page - 1) & ~(page - 1);
-		// The first part of an allocation without other parts may be
+		// If an allocation has no other parts, its first part may be
 		// the memfd itself.
 		of = begin == range.begin && !parts->count
 			     ? range.fd

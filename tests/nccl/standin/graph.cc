@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: nothing is ever captured, and requests for a graph are refused.
+// Graphs. A stream is never captured, and requests for a graph are refused.
 #include "standin.hpp"
 
 #include <cstdio>

@@ -26,7 +26,7 @@ int open_fd_of(int pid, int fd)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-// Map the parts with separate memfds over the allocation.
+// Map the parts that have separate memfds over the allocation.
 bool map_parts(char *memory, const Handle &handle, int fd)
 {
 	standin::Parts *parts = standin::parts_map(fd, handle.size);
@@ -68,7 +68,7 @@ STANDIN_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out,
 	return cudaSuccess;
 }
 
-// Like the real function, it maps the whole allocation.
+// Like the real function, this maps the whole allocation.
 STANDIN_API cudaError_t cudaIpcOpenMemHandle(void **device,
 					     cudaIpcMemHandle_t in,
 					     unsigned int)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches. There is one kernel, kernel/kernel.hpp, controlled by its arguments
-// only.
+// Launches. There is one kernel, kernel/kernel.hpp, and only its arguments
+// control it.
 #include "launch.hpp"
 #include "kernel.hpp"
 
@@ -9,7 +9,7 @@
 namespace
 {
 
-// Arguments come as one buffer, by the "extra" of a launch.
+// The arguments come as one buffer in the "extra" of a launch.
 bool arguments(void **extra, const char **buffer, size_t *size)
 {
 	*buffer = nullptr;
@@ -26,7 +26,7 @@ bool arguments(void **extra, const char **buffer, size_t *size)
 	return *buffer && *size;
 }
 
-// Aligned as on a device.
+// They are aligned as on a device.
 struct Copy {
 	struct Line {
 		alignas(64) char bytes[64];
@@ -70,7 +70,7 @@ CUresult standin::launch_kernel_ex(const CUlaunchConfig *config, CUfunction,
 	for (unsigned int i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute &attr = config->attrs[i];
 
-		// Blocks are threads: they need no resources of a device.
+		// Blocks are threads, so they need no resources of a device.
 		if (attr.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
 			event_happened(attr.value.launchCompletionEvent.event);
 	}

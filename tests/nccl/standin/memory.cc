@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory. Device memory is a sealed memfd: other processes can open it
+// Memory. Device memory is a sealed memfd. Other processes can open it
 // (ipc.cc), and network devices accept it as a dma-buf (export.cc). A page
-// behind each allocation says which parts were exported; see there.
+// behind each allocation lists the parts that were exported, see export.cc.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -16,7 +16,8 @@ namespace
 
 std::mutex lock;
 
-// Sorted by start address. Never destroyed: threads of NCCL outlive main().
+// This is sorted by start address. This is never destroyed, since threads of
+// NCCL outlive main().
 std::map<uintptr_t, standin::Range> &ranges()
 {
 	static auto *all = new std::map<uintptr_t, standin::Range>;
@@ -119,14 +120,14 @@ STANDIN_API cudaError_t cudaMalloc(void **device, size_t size)
 	return allocate(device, size, standin::Kind::device);
 }
 
-// The host can read all memory here.
+// Here the host can read all memory.
 STANDIN_API cudaError_t cudaMallocManaged(void **device, size_t size,
 					  unsigned int)
 {
 	return cudaMalloc(device, size);
 }
 
-// Like the real function, it waits for the device first.
+// Like the real function, this waits for the device first.
 STANDIN_API cudaError_t cudaFree(void *device)
 {
 	if (device)
@@ -169,7 +170,7 @@ STANDIN_API cudaError_t cudaPointerGetAttributes(
 	standin::Range range;
 
 	*attr = {};
-	attr->device = -2; // cudaInvalidDeviceId
+	attr->device = -2; // this is cudaInvalidDeviceId
 	attr->hostPointer = (void *)pointer;
 	if (!standin::memory_find(pointer, &range))
 		return cudaSuccess;

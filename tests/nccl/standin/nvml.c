@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libnvidia-ml.so.1, which NCCL opens: the devices of STANDIN_GPUS (see
- * device.cc), all of which reach each other. NCCL gets links and fabrics from
- * its topology file: functions about them return that they are not supported.
+ * libnvidia-ml.so.1, which NCCL opens. It has the devices of STANDIN_GPUS (see
+ * device.cc), and all of them reach each other. NCCL gets links and fabrics
+ * from its topology file. So functions about these return that they are not
+ * supported.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum {
 	NVML_ERROR_NOT_FOUND = 6,
 };
 
-/* A device's handle is its number, from 1. */
+/* The handle of a device is its number, counted from 1. */
 typedef void *nvmlDevice_t;
 
 static const char *list(void)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files of this folder: a CUDA runtime and driver in which device
-// memory is host memory, a stream is a queue with a thread, and a kernel is
-// code of the CPU (kernel/kernel.hpp).
+// The files of this folder share this header. They are a CUDA runtime and
+// driver in which device memory is host memory, a stream is a queue with a
+// thread, and a kernel is code of the CPU (kernel/kernel.hpp).
 //
-// Any thread may call any function. Order of locks: that of all streams, that
-// of a stream, that of the memory.
+// Any thread may call any function. Locks are taken in this order: that of all
+// streams, that of a stream, that of the memory.
 #ifndef STANDIN_HPP
 #define STANDIN_HPP
 
@@ -18,25 +18,25 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-// The library hides its symbols, as NCCL does; these are the API.
+// The library hides its symbols, as NCCL does. These functions are the API.
 #define STANDIN_API extern "C" __attribute__((visibility("default")))
 
 namespace standin
 {
 
-// error.cc: set the result of this thread's cudaGetLastError(), and return it.
+// error.cc: set the result of this thread's cudaGetLastError() and return it.
 cudaError_t fail(cudaError_t error);
-// Print which unsupported function NCCL has called, and end the process: no
-// test may pass because of a missing function.
+// Print which unsupported function NCCL has called, and end the process. No
+// test may pass because a function is missing.
 [[noreturn]] void not_done(const std::string &what);
 
-// device.cc: devices of this process, in the order of STANDIN_GPUS.
+// device.cc: the devices of this process, in the order of STANDIN_GPUS.
 int device_count();
 int device_current();
-// Return its address on PCI, of the form 0000:10:00.0.
+// Return its PCI address in the form 0000:10:00.0.
 const std::string &device_bus(int device);
-// Return the value of a runtime's or a driver's attribute; the numbers are the
-// same.
+// Return the value of an attribute of the runtime or the driver, which use the
+// same numbers.
 int device_attribute(int attribute);
 
 // memory.cc
@@ -52,7 +52,7 @@ struct Range {
 	size_t size;
 	Kind kind;
 	int device;
-	int fd; // of the memfd behind device memory, or -1
+	int fd; // fd of the memfd of device memory, or -1
 };
 
 // Return the range that contains the address.
@@ -60,8 +60,8 @@ bool memory_find(const void *address, Range *range);
 void memory_add(const Range &range);
 cudaError_t memory_free(void *begin);
 
-// stream.cc: work of a stream runs in order, one item after the other. Work
-// that never waits is quick: on an idle stream it runs immediately, in the
+// stream.cc: the work of a stream runs in order, one item after the other. Work
+// that never waits is quick. On an idle stream it runs immediately, in the
 // caller.
 void stream_add(cudaStream_t stream, std::function<void()> work,
 		bool quick = false);
@@ -69,7 +69,7 @@ void stream_add(cudaStream_t stream, std::function<void()> work,
 void stream_drain(cudaStream_t stream);
 void stream_drain_all();
 
-// event.cc: mark the event as complete without work on a stream.
+// event.cc: mark the event as complete, without work on a stream.
 void event_happened(cudaEvent_t event);
 
 // driver.cc: return a driver function by its name, or NULL.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: each has a queue, and a thread once it has work that may wait.
+// Streams. Each has a queue, and gets a thread when it has work that may wait.
 #include "standin.hpp"
 
 #include <condition_variable>
@@ -19,7 +19,8 @@ class Stream : public std::enable_shared_from_this<Stream>
 		std::unique_lock<std::mutex> guard(lock);
 
 		if (quick && queue.empty() && !busy) {
-			work(); // locked, so that nothing overtakes it
+			// under the lock, so that no other work overtakes it
+			work();
 			return;
 		}
 		queue.push_back(std::move(work));
@@ -84,7 +85,7 @@ class Stream : public std::enable_shared_from_this<Stream>
 	}
 };
 
-std::mutex lock; // of the list
+std::mutex lock; // protects the list
 
 std::map<cudaStream_t, std::shared_ptr<Stream>> &streams()
 {
@@ -93,7 +94,8 @@ std::map<cudaStream_t, std::shared_ptr<Stream>> &streams()
 	return *all;
 }
 
-// 0, cudaStreamLegacy and cudaStreamPerThread are the stream of all.
+// 0, cudaStreamLegacy and cudaStreamPerThread mean the stream that all threads
+// share.
 const cudaStream_t legacy = (cudaStream_t)1;
 
 cudaStream_t key(cudaStream_t stream)

@@ -181,7 +181,7 @@ static void write_endless_start(char *path)
 	assert_int_equal(fclose(file), 0);
 }
 
-TEST_OF(a_start_program_that_hangs_is_killed_after_the_grace_period, start_short,
+TEST_OF(a_hanging_start_program_is_killed_after_the_grace_period, start_short,
 	loop_stop)
 {
 	char path[] = "/tmp/mpib-start-XXXXXX", lock[64];

@@ -16,12 +16,14 @@
 
 namespace {
 
-constexpr size_t most = 64 << 10; /* bytes of one exchange */
+constexpr size_t most = 64 << 10; /* most bytes of one exchange */
 constexpr int comms = 64;
 
 struct mailbox {
-	std::atomic<uint64_t> written; /* exchanges that its rank wrote */
-	std::atomic<uint64_t> taken; /* exchanges that its rank read */
+	/* number of exchanges that its rank wrote */
+	std::atomic<uint64_t> written;
+	/* number of exchanges that its rank read */
+	std::atomic<uint64_t> taken;
 	char data[most];
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of MPI that the functional tests of aws-ofi-nccl call, for two
- * ranks on one machine. A communicator is a mailbox for each rank in memory
- * that both ranks map (the file $MPI_FILE); each call is one exchange of the
- * two mailboxes. $MPI_RANK is 0 or 1.
+ * The MPI functions that the functional tests of aws-ofi-nccl call, for two
+ * ranks on one machine. A communicator is a mailbox for each rank, in memory
+ * that both ranks map (the file $MPI_FILE). Each call is one exchange between
+ * the two mailboxes. $MPI_RANK is 0 or 1.
  */
 #ifndef MPIB_NCCL_OFI_MPI_H
 #define MPIB_NCCL_OFI_MPI_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 typedef int MPI_Comm;
-typedef int MPI_Datatype; /* its size in bytes */
+typedef int MPI_Datatype; /* size of the type in bytes */
 typedef int MPI_Op;
 typedef int MPI_Info;
 typedef struct {
@@ -46,16 +46,16 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info,
 int MPI_Comm_free(MPI_Comm *comm);
 int MPI_Get_processor_name(char *name, int *len);
 int MPI_Barrier(MPI_Comm comm);
-/* In place only. */
+/* This supports only in-place calls. */
 int MPI_Allgather(const void *out, int sent, MPI_Datatype out_type, void *in,
 		  int count, MPI_Datatype type, MPI_Comm comm);
-/* One int, MPI_MIN only. */
+/* This supports one int and MPI_MIN only. */
 int MPI_Allreduce(const void *mine, void *least, int count, MPI_Datatype type,
 		  MPI_Op op, MPI_Comm comm);
 int MPI_Sendrecv(const void *out, int sent, MPI_Datatype out_type, int to,
 		 int out_tag, void *in, int count, MPI_Datatype type, int from,
 		 int in_tag, MPI_Comm comm, MPI_Status *status);
-/* A send is stored until the following receive, since both ranks send first. */
+/* A send is stored until the next receive, since both ranks send first. */
 int MPI_Send(const void *out, int count, MPI_Datatype type, int to, int tag,
 	     MPI_Comm comm);
 int MPI_Recv(void *in, int count, MPI_Datatype type, int from, int tag,
