@@ -7,9 +7,12 @@
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-a] [-m mode]
  *
- * -p: private lanes. -a: adaptive mode, in which most messages use one rail.
- * Without -a each message uses both rails. -m: how lanes are spread: 0 split, 1
- * spray, 2 dqplb, 3 auto. Fragments are so small that most messages are spread.
+ *   -p  private lanes
+ *   -a  adaptive mode, in which most messages use one rail; without it each
+ *       message uses both
+ *   -m  how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto
+ *
+ * Fragments are so small that most messages are spread.
  *
  * Prints two histograms for each kind: the time to detection, and the time
  * until every connection has completed a message that was posted after the

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices. The environment defines the devices:
 //
-//   STANDIN_GPUS    addresses on PCI of those that this process sees, by commas
-//   STANDIN_SM      compute capability, such as 90; at 80 and below NCCL flushes
-//                   what the network wrote
-//   STANDIN_DMABUF  0: memory of devices cannot be exported
+//   STANDIN_GPUS    PCI addresses of the devices that this process sees,
+//                   separated by commas
+//   STANDIN_SM      compute capability, such as 90; up to 80 NCCL flushes the
+//                   data that the network wrote
+//   STANDIN_DMABUF  0 means that memory of devices cannot be exported
 #include "standin.hpp"
 
 #include <cstdio>
