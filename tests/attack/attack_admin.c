@@ -139,7 +139,7 @@ static int be_root_of_a_user_namespace(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWUSER) < 0)
-		return 77; /* not allowed on this machine */
+		return 77; /* if this machine does not allow it */
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
 	snprintf(map, sizeof(map), "0 %u 1", uid);
 	if (fd < 0 || write(fd, map, strlen(map)) < 0 || getuid() != 0)

@@ -351,7 +351,7 @@ TEST(no_user_can_read_the_proxys_memory)
 	struct node n;
 
 	attack_needs_root();
-	/* like a machine that writes core dumps */
+	/* some machines write core dumps */
 	setrlimit(RLIMIT_CORE, &all);
 	node_start(&n, 5, "--run-user", "nobody", NULL);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);

@@ -16,7 +16,7 @@
 #include "victim.h"
 
 #define CLIENTS 8u
-#define MANY_CLIENTS 240u /* of the 256 that a user may have */
+#define MANY_CLIENTS 240u /* a user may have 256 */
 #define PAIRS 500u /* pairs of ends per client */
 #define PACE_US 300 /* stays within the quota of control messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more descriptors than a ring holds */

@@ -123,8 +123,8 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 	    setresgid(TENANT_GROUP, TENANT_GROUP, TENANT_GROUP) ||
 	    setresuid(uid, uid, uid))
 		_exit(100);
-	/* A change of the uid resets both. A process that is not dumpable may
-	 * not write its own uid_map. */
+	/* A change of the uid resets the two settings below. A process that is
+	 * not dumpable may not write its own uid_map. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 1);
 	if (getppid() != parent)

@@ -39,8 +39,8 @@ files() {
 	done
 }
 
-# Print the scripts for bash and sh. They have such a first line, or a name that
-# ends with ".sh".
+# Print the scripts for bash and sh. Their first line names bash or sh, or their
+# name ends with ".sh".
 scripts() {
 	files '*' | xargs -d '\n' awk 'FNR == 1 {
 		if (/^#!.*[\/ ](ba|da)?sh( |$)/)

@@ -243,7 +243,7 @@ TEST(changes_while_the_proxy_reads_descriptors_do_no_harm)
 	unsigned broken = 0;
 
 #ifdef __SANITIZE_THREAD__
-	skip_as("the test itself races in its memory");
+	skip_as("the test has a race in its own memory");
 #endif
 	for (unsigned i = 0; i < RACED; i++)
 		open_pair(i);

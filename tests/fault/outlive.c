@@ -101,7 +101,7 @@ static void outlives_with(const char *sup)
 	for (unsigned i = 0; i < MOVERS; i++)
 		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
-		/* in the other cases the clients are still resuming */
+		/* otherwise the clients are still resuming */
 		if (rand() % 2)
 			move(m, (unsigned)rand() % (k % 8 ? 8 : 200));
 		step(m, 200);

@@ -65,7 +65,7 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# A follower that gets no answer for three seconds prints this and ends.
+# The follower ends if it gets no answer for three seconds. It then prints why.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

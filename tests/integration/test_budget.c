@@ -184,7 +184,8 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
 	assert_int_equal(mpib_qp_room(q), 0);
 	assert_true(mpib_qp_probe(q));
-	assert_false(mpib_qp_probe(q)); /* one probe is reserved already */
+	/* the first probe is reserved already */
+	assert_false(mpib_qp_probe(q));
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
 	assert_int_equal(mpib_qp_outstanding(q), 0);

@@ -33,9 +33,8 @@
 #define PART "16K"
 
 static struct node node;
-static struct outcome
-	/* shared with children: two outcomes at a limit, two afterwards */
-	*seen;
+/* shared with children: two outcomes at a limit, two afterwards */
+static struct outcome *seen;
 static struct user before; /* a user who attached before the limit was set */
 static bool sweep;
 
@@ -182,7 +181,7 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
-	/* this signal is sent because of a memfd of the user */
+	/* a file operation of the user's memfd may cause this signal */
 	signal(SIGXFSZ, SIG_IGN);
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)

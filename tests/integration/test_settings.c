@@ -60,7 +60,7 @@ static const struct {
 	  "(unit/test_rdma_lane)" },
 	{ "qp.pkey_index",
 	  "the software HCA has one key; more are refused by the probe" },
-	{ "qp.traffic_classes", "a client may request them, and none does here "
+	{ "qp.traffic_classes", "clients may request them, but none does here "
 				"(unit/settings)" },
 	{ "client.request_timeout",
 	  "a clock, which fails late requests (integration/test_late)" },

@@ -59,7 +59,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	json_t *r;
 
 	ends_move(&ends, BUF,
-		  11); /* both ends know tags after the first message */
+		  11); /* known at both ends after the first message */
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
 	assert_string_equal(ask_text(r, "last"), "no_cts");

@@ -162,11 +162,11 @@ CASE(each_send_shows_what_it_waits_for)
 			100);
 	pair_post_group(&rx, 2, 1, pair.node[1].mr, PAIR_RX + 2 * 4096, 64,
 			200);
-	tagged(0, 300); /* has no receive */
-	tagged(1, 100); /* is for the first group */
-	tagged(2, 100); /* is for the second group, */
-	tagged(3, 100); /* which is not matched yet */
-	tagged(4, 200); /* is for a receive that is posted later */
+	tagged(0, 300); /* a send without a receive */
+	tagged(1, 100); /* a send for the first group */
+	tagged(2, 100); /* a send for the second group, */
+	tagged(3, 100); /* another send for it, not matched yet */
+	tagged(4, 200); /* a send for a receive that is posted later */
 	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 5);

@@ -2,8 +2,8 @@
 /*
  * There is a completion, and a thread that arms the CQ, finds it empty and
  * sleeps. This tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes
- * the lock from soft_req_notify_cq(). WITHOUT_TELL removes it from the turn
- * that completes.
+ * the lock from soft_req_notify_cq(). WITHOUT_TELL removes the lock from the
+ * turn that completes.
  */
 #include "verbs/soft/ctx.h"
 

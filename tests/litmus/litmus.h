@@ -40,7 +40,7 @@ static inline void litmus_count(_Atomic int *sleepers)
 /* Callbacks for place i of LITMUS_PLACES. Places are on separate cache
  * lines. */
 struct litmus {
-	void (*renew)(unsigned i); /* one thread calls this and `lost` */
+	void (*renew)(unsigned i); /* called by the same thread as `lost` */
 	void (*tell)(unsigned i); /* the first thread announces work */
 	/* the second thread announces its sleep and checks for work */
 	void (*doze)(unsigned i);

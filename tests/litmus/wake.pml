@@ -235,7 +235,7 @@ inline doze()
 		:: else
 #endif
 		fi
-	:: else -> heard = false /* so it does not check */
+	:: else -> heard = false /* the owner does not check the work */
 	fi
 #elif defined(LOCK)
 #ifdef WITHOUT_DOZE

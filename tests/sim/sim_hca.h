@@ -69,12 +69,12 @@ struct sim_ctx {
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device or the process is gone */
-	bool ended; /* it ended with its process */
+	bool ended; /* the context ended with its process */
 	bool told; /* the process got the event */
 	bool hung; /* the device is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
-	uint64_t turns; /* number of polls that moved the device */
+	uint64_t turns; /* number of polls in which the device made progress */
 	unsigned pds, cqs, srqs, qps, mrs, channels;
 	LIST_HEAD(, sim_qp) all_qps;
 	struct sim_mr **mr;

@@ -171,7 +171,7 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* This is as long as a device retries by default. */
+	/* With these values a device retries for as long as by default. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");

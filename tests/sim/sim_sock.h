@@ -59,7 +59,7 @@ struct sim_sock {
 	struct sim_flow *in, *out;
 	int err; /* error for the next call and for SO_ERROR */
 	struct ucred peer;
-	/* in ns; 0 means none */
+	/* timeouts in ns; 0 means none */
 	uint64_t read_limit, write_limit, user_timeout;
 	/* A listener's backlog, and a connection's link in it. */
 	TAILQ_HEAD(, sim_sock) backlog;

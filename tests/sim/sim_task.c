@@ -252,7 +252,7 @@ static bool only_looks(const struct sim_task *t)
  * than poll. Return NULL if there is none. */
 static struct sim_task *choose(bool *busy)
 {
-	/* this array is not on each stack */
+	/* static, since the array is too large for each task's stack */
 	static struct sim_task *ready[TASKS_MAX];
 	unsigned n = 0;
 
@@ -294,7 +294,7 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* The tasks may wait for a time, too. */
+	/* Some tasks may wait for a time instead of an object. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)

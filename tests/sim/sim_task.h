@@ -28,7 +28,7 @@ struct sim_proc {
 	struct sim_task_list tasks;
 	bool over; /* no thread of the process runs any more */
 	bool reaped;
-	int status; /* as waitpid(2) returns it */
+	int status; /* exit status as waitpid(2) returns it */
 	/* until then the process is stopped, as after SIGSTOP */
 	uint64_t stopped_until;
 	/* the process has too few descriptors and too little device memory */

@@ -86,7 +86,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		memset(m.challenge, 0x55, sizeof(m.challenge));
 		break;
 	case 6:
-		addr[13] = 7; /* in none of the proxy's networks */
+		addr[13] = 7; /* an address in none of the proxy's networks */
 		break;
 	default: /* the READY never comes */
 		break;
@@ -111,7 +111,7 @@ static size_t words(const struct visit *v, uint8_t *frame)
 		return 0; /* the visitor sends nothing */
 	case 2:
 		n = hello(v, frame);
-		return n / 2; /* it sends no more than this */
+		return n / 2; /* the visitor sends only this part */
 	default:
 		return hello(v, frame);
 	}

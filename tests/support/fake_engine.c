@@ -16,7 +16,7 @@ struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
 	mpib_done_fn *done; /* NULL means that this is an event */
 	void *arg;
-	bool *mark; /* is set when done is called */
+	bool *mark; /* set when done is called */
 	/* the event is about conn or, if that is NULL, about lane */
 	struct engine_conn *conn;
 	struct mpib_lane *lane;

@@ -124,7 +124,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
-	/* so that ibv_query_port() calls the function in this file */
+	/* makes ibv_query_port() call the function in this file */
 	ctx->abi_compat = NULL;
 	return ctx;
 }

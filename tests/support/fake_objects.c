@@ -166,7 +166,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 
 void mpib_lane_established(struct mpib_lane *lane)
 {
-	fake_expect(lane->connected, "a lane without a peer was settled");
+	fake_expect(lane->connected, "an unconnected lane was settled");
 }
 
 void mpib_lane_unlinked(struct mpib_lane *lane)

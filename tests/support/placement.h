@@ -16,8 +16,8 @@ enum placement {
 	 * Their bytes are placed only when this device answers a READ, as on
 	 * PCIe to a GPU. */
 	LATE,
-	/* WRITEs are acknowledged, but neither placed nor completed. A device
-	 * does so that fails between the ack and the placement. */
+	/* WRITEs are acknowledged, but neither placed nor completed, as if the
+	 * device failed between the ack and the placement. */
 	FORGOTTEN,
 };
 

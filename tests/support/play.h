@@ -21,9 +21,8 @@ struct play {
 	unsigned n[PLAY_BUFFERS]; /* number of buffers of each receive */
 	int32_t tag[PLAY_BUFFERS];
 	uint32_t len[PLAY_BUFFERS];
-	unsigned send
-		/* sends of the buffers, in the order of their posts */
-		[PLAY_BUFFERS];
+	/* sends of the buffers, in the order of their posts */
+	unsigned send[PLAY_BUFFERS];
 	bool parts[PLAY_BUFFERS];
 	uint32_t g_rx[PLAY_BUFFERS], g_tx[PLAY_BUFFERS];
 };

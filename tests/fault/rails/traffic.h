@@ -36,7 +36,7 @@ struct conn {
 	enum traffic_kind kind;
 	unsigned number;
 	struct end tx, rx;
-	/* sends posted of the current group, by tag */
+	/* number of sends posted of the current group, by tag */
 	uint64_t next[TRAFFIC_GROUPED];
 	uint64_t drawn; /* number of tags drawn */
 	bool poisoned[TRAFFIC_WINDOW];

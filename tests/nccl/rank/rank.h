@@ -48,10 +48,8 @@ struct world {
 	atomic_int ids; /* number of unique IDs that rank 0 has made */
 	char id[IDS_MAX][ID_SIZE];
 	atomic_uint rounds; /* rounds of a loop, written by rank 0 */
-	atomic_int
-		/* 0 before the command runs, 1 while it runs, 2 after it has
-		 * ended */
-		during;
+	/* 0 before the command runs, 1 while it runs, 2 after it has ended */
+	atomic_int during;
 	atomic_uint during_rounds; /* round in which it ended */
 	/* now() when it began, or when a rank was killed */
 	_Atomic double begun;
@@ -60,7 +58,7 @@ struct world {
 struct rank {
 	const struct options *opt;
 	struct world *world;
-	int rank, n; /* in the communicator of all ranks */
+	int rank, n; /* rank and size in the communicator of all ranks */
 	int made; /* number of communicators of all ranks made so far */
 	ncclComm_t comm;
 	cudaStream_t stream;

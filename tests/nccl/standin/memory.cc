@@ -170,7 +170,7 @@ STANDIN_API cudaError_t cudaPointerGetAttributes(
 	standin::Range range;
 
 	*attr = {};
-	attr->device = -2; // this is cudaInvalidDeviceId
+	attr->device = -2; // the value of cudaInvalidDeviceId
 	attr->hostPointer = (void *)pointer;
 	if (!standin::memory_find(pointer, &range))
 		return cudaSuccess;

@@ -50,8 +50,8 @@ TEST(holes_cannot_be_punched)
 	mpib_memseg_fini(&a);
 }
 
-/* Try this without the capability, which a child drops. If this process has it,
- * try this with it, too. */
+/* Try this without the capability, which a child drops. If this process has the
+ * capability, try this with it, too. */
 TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };

@@ -6,7 +6,7 @@
 
 #include "engine/split/mode.h"
 
-/* bytes that the processor passes to a rail at once */
+#define STEP (10 * SIM_US)
 /* bytes that the processor passes to a rail at once */
 #define QUANTUM (64u << 10)
 

@@ -18,7 +18,7 @@ static struct leaf {
 } leaf[LEAVES], other;
 
 static struct mpib_drr_class root, tenant[2], client[CLIENTS + 1];
-static unsigned looks; /* all visits */
+static unsigned looks; /* number of all visits to leaves */
 
 static int run(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
@@ -202,8 +202,8 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* A quantum of many leaves takes many rounds. Each round visits some of
- * them. */
+/* A quantum of many leaves takes many rounds. Each round visits some of the
+ * leaves. */
 setup_test(weights_hold_while_many_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);

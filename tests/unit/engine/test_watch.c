@@ -131,8 +131,7 @@ TEST(progress_at_either_end_restarts_the_time_of_a_rail)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* SOUT is down. So no progress can show that the peer's node is only
- * stopped. */
+/* SOUT is down, so no other rail shows whether the peer's node is stopped. */
 static void open_alone(void)
 {
 	open_lane();

@@ -126,7 +126,7 @@ TEST(a_fault_while_a_rail_returns_ends_the_attempt)
 	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
 	assert_int_equal(mpib_fence_probed(&f, false),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
-	/* The other end knew that already. */
+	/* The other end has received that message before. */
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), 0);
 	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, 1);

@@ -27,7 +27,7 @@ struct fake_conn {
 	struct mpib_desc queue[FAKE_QUEUE];
 	unsigned first, last;
 	uint32_t moved; /* bytes of the current message so far */
-	/* the part of these that belongs to the current part */
+	/* how many of these belong to the current part */
 	uint32_t in_part;
 	/* bytes of each member of the current group */
 	uint32_t size[MPIB_GROUP_MAX];
@@ -97,7 +97,7 @@ void fake_proxy_end(struct fake_proxy *f);
  * fake_proxy_end() before. */
 void fake_proxy_return(struct fake_proxy *f);
 
-/* Start another proxy that listens at the place of f. */
+/* Start another proxy. It listens at the same path instead of f. */
 struct fake_proxy *fake_proxy_beside(struct fake_proxy *f);
 /* Announce an upgrade to the proxy's client. */
 void fake_tell_next(struct fake_proxy *f, uint32_t number);

@@ -3,7 +3,7 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would hide c inside them. */
+/* cmocka's headers would hide the name c inside them. */
 #include "loop.h"
 #include "test.h"
 

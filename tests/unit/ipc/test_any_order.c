@@ -42,7 +42,7 @@ struct program {
 	unsigned unwanted; /* number of extra sends */
 	unsigned n[RECEIVES]; /* number of buffers */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
-	int list[SENDS]; /* for INSISTS: the tags in their order */
+	int list[SENDS]; /* the tags in their order, for INSISTS */
 	unsigned of[TAGS]; /* number of sends by tag */
 	size_t size; /* most bytes of a send; 0 means that all are empty */
 	bool mixed; /* some sends are empty */

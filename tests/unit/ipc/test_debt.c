@@ -108,7 +108,7 @@ CASE(the_client_waits_for_a_stopped_proxy_only_once)
 	atomic_store(&f->hold, false);
 	until_asked(MPIB_CTL_CLOSE, 8);
 	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
-	/* one of them is for the memory itself */
+	/* one of the two is for the memory itself */
 	until_asked(MPIB_CTL_DEREG, 2);
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 1);
 	assert_int_equal(mpib_listen(c, &h, &l), 0);

@@ -201,7 +201,7 @@ CASE(bytes_are_copied_out_before_the_window_is_lost)
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
 	end_as(1, first, 1000);
-	/* The caller of this request has not given it a result yet. */
+	/* The new index has no window yet. give_window() sets it below. */
 	assert_int_equal(resume(rx, RX, 1), 0);
 	give_window(RX, mpib_window_size(old));
 	resume_rx(1);
@@ -278,7 +278,7 @@ static int start_device(void **state)
 {
 	int rc = start(state);
 
-	/* Set the state that a welcome with dmabuf leaves. */
+	/* Set the state as after a welcome with dmabuf. */
 	rx->flush.room =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));

@@ -30,15 +30,15 @@ struct node {
 	unsigned clients;
 };
 
+/* Tests set the members before rig_up(). traffic_class may change later. */
 struct rig {
 	struct node node[NODES];
 	unsigned seed; /* draws the order of turns */
-	int traffic_class; /* of later connections; 0 means none */
-	/* The rest is set before rig_up(). */
 	bool private_lanes;
 	bool v6; /* all nodes are on ::1, each with its own port */
 	unsigned silence_s; /* 0 means random */
 	unsigned grace_s; /* 0 means no resumption */
+	int traffic_class; /* class of later connections; 0 means none */
 	struct mpib_cluster_key key;
 	struct mpib_islands islands[NODES];
 	const struct mpib_networks *networks[NODES]; /* NULL: any network */

@@ -64,7 +64,7 @@ CASE(a_sending_connection_is_registered_until_it_closes)
 	follow_to_its_end(*state, e.a, 3);
 }
 
-/* By this an agent learns that the proxy knows MPIB_HINT_OWN. */
+/* This flag tells an agent that the proxy knows MPIB_HINT_OWN. */
 CASE(a_proxy_reports_that_it_can_split_by_itself)
 {
 	struct rig *rig = *state;

@@ -107,7 +107,7 @@ rig_test(peers_are_limited_and_a_user_gets_a_quarter)
 	give_up(rig, of[1], 5);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(call(rig, of[USERS - 1], had[USERS - 1], n, h), 0);
-	/* A user at its limit gets another error for one more peer. */
+	/* A user at its limit gets another reason for the refusal. */
 	give_up(rig, of[1], 6);
 	rig_pass(rig, MPIB_SEC);
 	n++;

@@ -172,8 +172,8 @@ rig_test(a_connections_name_belongs_to_one_node)
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
-/* A CONN_OPEN without a name is a protocol error. So is one from a receiving
- * end. */
+/* A CONN_OPEN without a name is a protocol error. A CONN_OPEN from a receiving
+ * end is one, too. */
 TEST(only_a_sending_end_can_open_a_connection)
 {
 	for (unsigned i = 0; i < 2; i++) {

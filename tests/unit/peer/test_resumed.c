@@ -352,7 +352,7 @@ rig_test(another_client_cannot_resume_the_connection)
 	r.from = other;
 	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
 	r.from = &r.rig->node[0].client[0];
-	/* it was requested already */
+	/* the connection was requested already */
 	assert_int_equal(ask_sender(&r, 1, 1), -EEXIST);
 	assert_int_equal(ask_receiver(&r, 1, 1, 0), -EINVAL);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);

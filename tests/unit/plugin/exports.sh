@@ -20,7 +20,7 @@ else
 		echo "$2 declares nothing?"
 		exit 1
 	}
-	# A version is a symbol, too, but of no section.
+	# A version is a symbol, too. It belongs to no section.
 	found=$(awk '$2 != "A" { print $3 }' <<<"$exported" |
 		sed 's/@@MPIB_[0-9.]*$//' | sort)
 fi
@@ -56,6 +56,6 @@ newest=$(tail -n 1 <<<"$versions")
 elsewhere=$(nm -D --undefined-only "$1" | grep -v ' w ' |
 	grep -oE ' (pthread_(once|mutex_trylock|mutex_timedlock|create|join|key_create|getspecific|setspecific|rwlock_[a-z]*)|sem_[a-z]*|dl(open|sym|close|error)|shm_open|clock_nanosleep|lio_listio)(@|$)' || true)
 [ -z "$elsewhere" ] || {
-	echo "on older systems another library than libc has:$elsewhere"
+	echo "on older systems these are in another library than libc:$elsewhere"
 	exit 1
 }

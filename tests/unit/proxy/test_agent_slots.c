@@ -212,7 +212,8 @@ CASE(a_second_registration_of_a_connection_is_refused)
 	assert_int_equal(enlist(a, 5).status, -EEXIST);
 	/* The same number in another proxy is another connection. */
 	assert_int_equal(enlist(b, 5).status, 0);
-	ask(b, MPIB_AGENT_DEREGISTER, 77); /* this connection never existed */
+	/* the agent never had this connection */
+	ask(b, MPIB_AGENT_DEREGISTER, 77);
 	assert_int_equal(enlist(b, 6).status, 0);
 	close(a);
 	close(b);

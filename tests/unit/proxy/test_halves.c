@@ -9,7 +9,7 @@
 #include "peer/internal.h"
 #include "test.h"
 
-#define LIMIT_NOFILE 131072u /* as in mpib-proxy.service */
+#define LIMIT_NOFILE 131072u /* the value in mpib-proxy.service */
 #define MEMORY (1ull << 34)
 
 static struct mpib_config cfg;

@@ -110,7 +110,7 @@ CASE(the_job_that_ended_first_is_replaced)
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 4, "", i + 1);
 	join(MPIB_JOBS, 9, "", 1000);
-	/* all jobs run, so none has a place left */
+	/* all jobs run, so none can be replaced */
 	assert_int_equal(client[MPIB_JOBS].job_at, 0);
 	leave(5, 1);
 	leave(3, 1);

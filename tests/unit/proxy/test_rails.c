@@ -169,7 +169,8 @@ CASE(active_ports_become_the_rails)
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	give_hardware(fake_ibv_add("fake_2", "127.41.2.3"));
 	fake_ibv.device[1].port[0].attr.state = IBV_PORT_DOWN;
-	fake_ibv.device[1].attr.vendor_part_id = 1; /* it is of another model */
+	/* has another model than the first device */
+	fake_ibv.device[1].attr.vendor_part_id = 1;
 	snprintf(cfg.sout, sizeof(cfg.sout), "auto");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_true(cfg.found);

@@ -124,10 +124,8 @@ TEST(each_caller_has_a_share_of_the_handshakes)
 	mpib_loop_advance(&loop, MPIB_SEC);
 	for (unsigned ms = 0; ms < 10000; ms += 10) {
 		admitted += handshakes("198.51.100.1", 1000);
-		admitted += handshakes("127.0.0.1",
-				       /* these belong to no user, so they count
-				        * by address, too */
-				       1000);
+		/* Callers without a user count by address, too. */
+		admitted += handshakes("127.0.0.1", 1000);
 		admitted += handshakes("127.0.0.9", 1000);
 		if (ms % 1000 == 0)
 			assert_int_equal(handshakes("198.51.100.2", 1), 1);

@@ -37,7 +37,7 @@ enum end {
 
 static const struct {
 	enum ibv_wc_status status;
-	bool refused; /* by the peer, which then is in ERR */
+	bool refused; /* refused by the peer, which then is in ERR */
 } ends[ENDS] = {
 	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
 	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },

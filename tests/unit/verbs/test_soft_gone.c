@@ -80,7 +80,8 @@ TEST(a_device_can_be_hidden_from_this_process)
 	struct ibv_context *old, *now;
 
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	assert_true(mpib_soft_hide(&spec, false)); /* it did not exist */
+	/* the device did not exist */
+	assert_true(mpib_soft_hide(&spec, false));
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(mpib_soft_hide(&spec, true));
 	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);

@@ -268,8 +268,7 @@ vt_test(control_verbs_do_not_disturb_a_running_owner)
 	assert_int_equal(atomic_load(&c.failed), 0);
 }
 
-/* Move all bytes of both ends. This thread is not the one that did so
- * before. */
+/* Move all bytes of both ends from another thread than before. */
 struct move {
 	struct vt *t;
 	struct ibv_qp *qa, *qb;

@@ -59,8 +59,8 @@ vt_test(only_a_correct_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* A caller that names an earlier connection has no reason to
-		 * retry. */
+		/* A caller that claims an earlier connection need not be told
+		 * to retry. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));

@@ -44,7 +44,8 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			return q->fail_post;
 		}
 		assert_true(q->sq_head - q->sq_tail < HCA_DEPTH);
-		assert_non_null(wr->sg_list); /* is set even without an SGE */
+		/* sg_list is set even without an SGE */
+		assert_non_null(wr->sg_list);
 		assert_true(wr->num_sge <= 2);
 		w->wr = *wr;
 		memset(w->sge, 0, sizeof(w->sge));

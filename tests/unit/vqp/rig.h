@@ -36,7 +36,7 @@ void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
 	       unsigned devices, bool replay);
 /* Break and drain all QPs and take everything down, if it is up. */
 void rig_down(struct rig *r);
-int teardown(void **state); /* for `rig` */
+int teardown(void **state); /* teardown for the rig above */
 
 /* Post a WRITE_WITH_IMM of len bytes at off in both memories. Return 0 or
  * -errno. */

@@ -131,7 +131,7 @@ fixture_test(one_number_without_an_answer_keeps_the_span_from_moving)
 	}
 }
 
-/* Answers come in any order, twice round all places and across the wrap. */
+/* Answers come in any order, twice around all places and across the wrap. */
 fixture_test(the_span_moves_past_the_oldest_numbers_that_have_answers)
 {
 	unsigned seed = 3;
@@ -170,7 +170,7 @@ fixture_test(a_number_is_complete_when_all_its_parts_arrived)
 
 	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
-	/* the same number twice */
+	/* the same number arrives twice */
 	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	/* Try other parts, no parts, and a part that does not exist. */
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 1, 1, true, 10));

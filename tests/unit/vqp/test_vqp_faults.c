@@ -80,7 +80,7 @@ teardown_test(t3_a_wr_posted_in_part_completes)
 	assert_int_equal(rig_write(&rig, 1, 0, 6 * 4096), 0);
 	assert_int_equal(rig.tx.data[0]->wrs, 3);
 	assert_int_equal(rig.tx.data[1]->wrs, 1);
-	/* some of its fragments are on this QP */
+	/* some of the message's fragments are on this QP */
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	rig_steps(&rig, 100);
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);

@@ -254,7 +254,7 @@ teardown_test(wrong_attributes_are_refused)
 	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* the same limit for one number per message */
+	/* the limit with one number per message */
 	a.depth = 2 * MPIB_SEQ_SPAN;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
@@ -264,7 +264,7 @@ teardown_test(wrong_attributes_are_refused)
 	qp[1].device = 1; /* the CQ has no such device */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	qp[1].qp = NULL; /* as if ibv_create_qp() had returned NULL */
+	qp[1].qp = NULL; /* the value of a failed ibv_create_qp() */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.qp = NULL;
