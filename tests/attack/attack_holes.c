@@ -220,7 +220,7 @@ TEST(pools_have_no_holes)
 	comes_to_nothing(punch_pool);
 }
 
-TEST(memory_of_others_is_not_mapped)
+TEST(memory_whose_holes_cannot_be_prevented_is_refused)
 {
 	comes_to_nothing(register_and_punch);
 }

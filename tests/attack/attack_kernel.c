@@ -29,7 +29,7 @@ static void ctl(const char *word, const char *more)
 		fail_msg("mpibctl %s: %d: %s", word, run.status, run.err);
 }
 
-TEST(a_proxy_only_makes_system_calls_of_its_list)
+TEST(a_proxy_makes_only_the_system_calls_of_its_list)
 {
 	const char *const args[] = { "--seccomp", "kill", NULL };
 	static const char *const words[] = { "ping",	"info",	   "rails",

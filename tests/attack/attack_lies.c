@@ -127,7 +127,7 @@ static int tell_lies(void *arg)
 	return 0;
 }
 
-TEST(lies_about_memory_are_refused)
+TEST(wrong_descriptions_of_memory_are_refused)
 {
 	unsigned tries = getenv("LIES") ? (unsigned)atoi(getenv("LIES")) : 5000;
 	struct victim *v;

@@ -319,7 +319,7 @@ TEST(lanes_of_a_user_are_bounded)
 	stop_all();
 }
 
-TEST(only_operators_allow_traffic_classes)
+TEST(only_operators_can_allow_traffic_classes)
 {
 	const char *const args[] = { "--qp-traffic-classes", "26,106", NULL };
 	struct victim *v;

@@ -80,7 +80,7 @@ static int lie_about_its_own(void *arg)
 	return 0;
 }
 
-TEST(lies_about_own_connections_hurt_only_their_owner)
+TEST(wrong_states_of_own_connections_harm_only_their_owner)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, lie_about_its_own, NULL), 0);

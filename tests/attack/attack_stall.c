@@ -232,17 +232,17 @@ static void goes_on_beside(pid_t pid)
 	child_kill(pid);
 }
 
-TEST(memory_that_is_written_to_is_registered)
+TEST(registering_memory_with_a_blocked_write_delays_no_other_user)
 {
 	goes_on_beside(attack_begin(register_what_is_written, NULL));
 }
 
-TEST(memory_that_is_registered_is_written_to)
+TEST(a_blocked_write_to_registered_memory_delays_no_other_user)
 {
 	goes_on_beside(attack_begin(write_to_what_is_registered, NULL));
 }
 
-TEST(files_whose_close_waits_are_closed)
+TEST(files_whose_close_blocks_delay_no_other_user)
 {
 	static uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
 
@@ -250,7 +250,7 @@ TEST(files_whose_close_waits_are_closed)
 		goes_on_beside(attack_begin(offer_a_file, &flags[i]));
 }
 
-TEST(files_without_end_are_closed)
+TEST(endlessly_sent_files_delay_no_other_user)
 {
 	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
@@ -285,7 +285,7 @@ TEST(reconnecting_clients_do_not_use_up_descriptors)
 	child_kill(pid);
 }
 
-TEST(sockets_that_linger_are_closed)
+TEST(lingering_sockets_are_closed)
 {
 	goes_on_beside(attack_asleep(send_sockets));
 }

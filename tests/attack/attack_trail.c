@@ -98,7 +98,7 @@ static unsigned events_of(const struct node *n, const char *kind,
 	return found;
 }
 
-TEST(reconnecting_users_push_out_no_others_events)
+TEST(reconnecting_users_do_not_push_out_events_of_others)
 {
 	json_int_t newest = 0;
 

@@ -179,7 +179,7 @@ CASE(a_dead_client_leaves_no_descriptor)
 	/* detach() checks that the descriptor is gone */
 }
 
-CASE(descriptors_count_for_their_user)
+CASE(descriptors_count_towards_the_quota_of_their_user)
 {
 	int fd = buffer_make("d-many");
 	struct mpib_message m;

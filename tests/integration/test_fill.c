@@ -380,7 +380,7 @@ FILL_TEST(small_regions_share_a_step)
 		assert_int_equal(hear_status(a), 0);
 }
 
-FILL_TEST(a_client_that_leaves_loses_its_regions)
+FILL_TEST(the_regions_of_a_client_are_removed_with_it)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();

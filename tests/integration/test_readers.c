@@ -116,7 +116,7 @@ static void first_line(int fd, char *buf, size_t len)
 	buf[n] = '\0';
 }
 
-TEST(a_thousand_idle_readers_cost_little)
+TEST(a_thousand_idle_readers_use_little_memory)
 {
 	long before;
 

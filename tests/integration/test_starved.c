@@ -167,7 +167,7 @@ CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
 			 MPIB_CAUSE_STUCK);
 }
 
-CASE(a_rail_that_moves_again_is_not_fenced)
+CASE(a_rail_with_new_progress_is_not_fenced)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 

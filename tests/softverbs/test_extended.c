@@ -228,7 +228,7 @@ static void every_operation_does_what_its_name_says(void **state)
 	assert_memory_equal(f->buf, f->buf + HALF, 100);
 }
 
-static void a_wrong_batch_is_refused_whole(void **state)
+static void a_wrong_batch_is_refused_as_a_whole(void **state)
 {
 	struct fixture *f = *state;
 	struct ibv_sge three[3] = { { 0 } };
@@ -283,7 +283,7 @@ static void a_wrong_batch_is_refused_whole(void **state)
 	ibv_end_poll(f->cq);
 }
 
-static void what_it_cannot_do_is_refused_at_creation(void **state)
+static void unsupported_operations_are_refused_at_creation(void **state)
 {
 	struct fixture *f = *state;
 	struct ibv_qp_init_attr_ex init = {
@@ -320,8 +320,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_operation_does_what_its_name_says),
-		TEST(a_wrong_batch_is_refused_whole),
-		TEST(what_it_cannot_do_is_refused_at_creation),
+		TEST(a_wrong_batch_is_refused_as_a_whole),
+		TEST(unsupported_operations_are_refused_at_creation),
 	};
 	char devices[64];
 	int x = (int)getpid();

@@ -5,7 +5,7 @@
 
 /* These are literals, because another implementation must agree with these
  * bits. */
-TEST(immediates_of_v1_have_these_bits)
+TEST(immediates_of_v1_have_the_documented_bits)
 {
 	assert_int_equal(mpib_imm_v1(0, 0, 0), 0);
 	assert_int_equal(mpib_imm_v1(0xff, 0, 0), 0x000000ff);
@@ -16,7 +16,7 @@ TEST(immediates_of_v1_have_these_bits)
 			 0xfffffd05);
 }
 
-TEST(immediates_of_v2_have_these_bits)
+TEST(immediates_of_v2_have_the_documented_bits)
 {
 	assert_int_equal(mpib_imm_v2(0, 0, 0, 0), 0);
 	assert_int_equal(mpib_imm_v2(0, 0, 1, 0), 0x00000400);

@@ -250,7 +250,7 @@ CASE(hints_that_other_users_could_write_are_not_trusted)
 	assert_true(agent_rig_is_heard());
 }
 
-TEST(the_layout_is_the_agents_contract)
+TEST(the_layout_matches_the_agents_contract)
 {
 	struct mpib_hint_entry e = { 0 };
 

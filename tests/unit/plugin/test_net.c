@@ -58,7 +58,7 @@ static int class_with(const char *environment, int of_communicator)
 
 #define CASE(name) TEST_OF(name, set_up, tear_down)
 
-CASE(nccl_ib_tc_is_the_traffic_class)
+CASE(nccl_ib_tc_sets_the_traffic_class)
 {
 	assert_int_equal(class_with("106", -1), 106);
 	/* The communicator's own setting wins, as in NCCL. */

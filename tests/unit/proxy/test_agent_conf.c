@@ -105,7 +105,7 @@ fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 }
 
 /* No process writes to the pipe, so a blocking open would never return. */
-fixture_test(a_pipe_in_its_place_is_refused_at_once)
+fixture_test(a_pipe_instead_of_the_file_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(20);

@@ -84,7 +84,7 @@ CASE(a_conf_d_that_cannot_be_read_is_an_error)
 }
 
 /* No process writes to the pipe, so a blocking open would never return. */
-CASE(a_pipe_in_its_place_is_refused_at_once)
+CASE(a_pipe_instead_of_the_file_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
 	alarm(20);

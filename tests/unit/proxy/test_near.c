@@ -68,7 +68,7 @@ CASE(only_cpus_that_the_process_may_use_count_for_a_node)
 	assert_false(mpib_numa_cpus(1, &cpus));
 }
 
-CASE(with_one_numa_node_nothing_is_pinned)
+CASE(with_one_numa_node_no_thread_is_pinned)
 {
 	cpu_set_t cpus;
 
@@ -167,7 +167,7 @@ CASE(a_shard_runs_near_its_hca)
 	mpib_engine_close(engine);
 }
 
-CASE(more_shards_than_cpus_of_a_node_run_anywhere)
+CASE(if_shards_outnumber_a_nodes_cpus_they_run_anywhere)
 {
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;

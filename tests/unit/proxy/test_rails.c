@@ -117,7 +117,7 @@ CASE(the_software_hca_is_used_if_it_is_configured)
 }
 
 /* In sysfs a scalable function is a separate device, below the PCI function. */
-CASE(a_scalable_function_does_not_stand_for_its_card)
+CASE(a_scalable_function_does_not_count_as_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
 					  "0000:08:00.0" };

@@ -51,7 +51,7 @@ static struct mpib_survivors begin(void)
 	return v;
 }
 
-CASE(a_living_client_is_back_when_all_its_requests_came)
+CASE(a_living_client_counts_as_back_after_all_its_requests)
 {
 	const struct mpib_process self = process_of(getpid());
 	struct mpib_survivors v = begin();

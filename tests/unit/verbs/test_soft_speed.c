@@ -31,7 +31,7 @@ TEST(a_rail_reports_the_speed_of_its_interface)
 	assert_int_equal(speed_of("127.0.0.1", "1000\n"), 1000);
 }
 
-TEST(without_a_known_speed_a_rail_has_that_of_software)
+TEST(a_rail_without_a_known_speed_reports_the_software_speed)
 {
 	assert_int_equal(speed_of("127.0.0.1", "-1\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", "0\n"), NOT_KNOWN);
@@ -40,7 +40,7 @@ TEST(without_a_known_speed_a_rail_has_that_of_software)
 	assert_int_equal(speed_of("127.0.0.77", "25000\n"), NOT_KNOWN);
 }
 
-TEST(a_rail_on_loopback_has_the_speed_of_software)
+TEST(a_rail_on_loopback_reports_the_software_speed)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",

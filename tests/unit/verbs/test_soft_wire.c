@@ -318,7 +318,7 @@ vt_test(a_peer_whose_connection_broke_is_called_for_its_nak)
 	be_called_for_a_nak(*state, true);
 }
 
-vt_test(noise_instead_of_a_greeting_is_cut_off)
+vt_test(a_caller_that_sends_noise_is_disconnected)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);

@@ -302,7 +302,7 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 	}
 }
 
-vt_test(poll_of_nothing_returns_nothing)
+vt_test(a_poll_of_an_empty_queue_returns_nothing)
 {
 	struct vt *t = *state;
 	struct ibv_wc wc;

@@ -208,7 +208,7 @@ vt_test(a_read_of_a_region_without_read_access_is_refused)
 	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-vt_test(a_read_at_a_qp_without_read_access_is_refused)
+vt_test(a_read_from_a_qp_without_read_access_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;

@@ -65,7 +65,7 @@ writes_test(an_rkey_of_another_pd_is_refused)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-writes_test(a_write_at_a_qp_without_write_access_is_refused)
+writes_test(a_write_to_a_qp_without_write_access_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;

@@ -57,7 +57,7 @@ vt_test(a_send_with_imm_delivers_data_and_imm)
 	vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS);
 }
 
-vt_test(inline_data_is_taken_at_the_post)
+vt_test(inline_data_is_copied_at_the_post)
 {
 	struct vt *t = *state;
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
