@@ -259,7 +259,7 @@ static void one_draw(unsigned seed)
 }
 
 /* A new setting of the engine is drawn. Any other new setting needs a row. */
-static void each_setting_is_drawn_or_apart(void **state)
+static void each_setting_is_drawn_or_listed_with_a_reason(void **state)
 {
 	unsigned keys = 0, names = 0;
 
@@ -287,7 +287,7 @@ static void each_setting_is_drawn_or_apart(void **state)
 	assert_int_equal(keys, names);
 }
 
-static void what_is_not_refused_carries_traffic(void **state)
+static void messages_arrive_with_all_accepted_settings(void **state)
 {
 	for (unsigned i = 0; i < draws; i++)
 		one_draw(first + i);
@@ -296,8 +296,8 @@ static void what_is_not_refused_carries_traffic(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_setting_is_drawn_or_apart),
-		cmocka_unit_test(what_is_not_refused_carries_traffic),
+		cmocka_unit_test(each_setting_is_drawn_or_listed_with_a_reason),
+		cmocka_unit_test(messages_arrive_with_all_accepted_settings),
 	};
 
 	if (argc > 1)

@@ -119,7 +119,7 @@ static void side_close(struct side *s)
 	assert_int_equal(v.ibv_close_device(s->ctx), 0);
 }
 
-static void every_function_is_there_in_its_version(void **state)
+static void every_function_exists_in_its_version(void **state)
 {
 #define PRESENT(name, version) assert_non_null(v.name);
 	FUNCTIONS(PRESENT)
@@ -135,7 +135,7 @@ static void the_library_is_the_drop_in(void **state)
 	assert_non_null(strstr(info.dli_fname, MPIB_DROPIN));
 }
 
-static void what_is_not_done_is_refused_with_errno(void **state)
+static void unsupported_calls_are_refused_with_errno(void **state)
 {
 	struct ibv_port_attr port;
 	struct ibv_ece ece;
@@ -158,9 +158,9 @@ static void what_is_not_done_is_refused_with_errno(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_function_is_there_in_its_version),
+		cmocka_unit_test(every_function_exists_in_its_version),
 		cmocka_unit_test(the_library_is_the_drop_in),
-		cmocka_unit_test(what_is_not_done_is_refused_with_errno),
+		cmocka_unit_test(unsupported_calls_are_refused_with_errno),
 	};
 	char devices[64];
 	int x = (int)getpid();

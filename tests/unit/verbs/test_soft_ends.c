@@ -240,7 +240,7 @@ static void ends_of(struct vt *t, uint64_t seed)
 	vt_mem_free(t, &dst);
 }
 
-static void what_a_seed_ends_has_its_statuses_in_order(void **state)
+static void failed_pairs_have_their_statuses_in_order(void **state)
 {
 	for (unsigned long i = 0; i < seeds; i++)
 		ends_of(*state, first_seed + i);
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			what_a_seed_ends_has_its_statuses_in_order, vt_setup,
+			failed_pairs_have_their_statuses_in_order, vt_setup,
 			vt_teardown),
 	};
 

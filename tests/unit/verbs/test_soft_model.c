@@ -181,7 +181,7 @@ static void traffic_of(struct vt *t, uint64_t seed)
 	free(m);
 }
 
-static void what_a_seed_draws_is_done_once_and_in_order(void **state)
+static void requests_are_executed_once_and_in_order(void **state)
 {
 	for (unsigned long i = 0; i < seeds; i++)
 		traffic_of(*state, first_seed + i);
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			what_a_seed_draws_is_done_once_and_in_order, vt_setup,
+			requests_are_executed_once_and_in_order, vt_setup,
 			vt_teardown),
 	};
 
