@@ -131,8 +131,8 @@ static int attach_forged(void *arg)
 	return 0;
 }
 
-/* Names forge no event after a kill either, when the events come from the
- * file. */
+/* After a kill the events come from the file. Names must not forge events in
+ * that case either. */
 TEST(client_names_cannot_forge_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);

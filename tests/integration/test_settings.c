@@ -56,7 +56,7 @@ static const struct {
 	  "the path of the lane is drawn instead (unit/test_island)" },
 	{ "qp.timeout qp.retry_cnt qp.rnr_retry",
 	  "exhausted retries end a connection, and one node's turn may "
-	  "last longer than any of them here "
+	  "take longer than any of these timeouts "
 	  "(unit/test_rdma_lane)" },
 	{ "qp.pkey_index",
 	  "the software HCA has one key; more are refused by the probe" },

@@ -18,7 +18,7 @@
 #define WINDOW (512u << 10)
 
 struct sender {
-	struct pair *pair; /* the pair of its tenant */
+	struct pair *pair; /* the pair of the sender's tenant */
 	struct pair_end tx, rx;
 	uint32_t tx_gen[DEEP], rx_gen[DEEP];
 	bool idle;

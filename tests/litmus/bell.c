@@ -3,7 +3,7 @@
  * A bell rings while its owner has just heard another ring. This tests all of
  * runtime/base/bell.c and the kernel, except that counters replace its
  * eventfds. WITHOUT_TELL rings with a load and a store instead of the exchange.
- * WITHOUT_DOZE hears the bell in that way.
+ * WITHOUT_DOZE hears the bell with a load and a store, too.
  */
 #include "base/bell.h"
 

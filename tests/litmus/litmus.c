@@ -66,7 +66,7 @@ static void *doze(void *arg)
 
 	for (;;) {
 		lap(p, 1, &step, &seed);
-		meet(p, 1, ++step); /* reads the other thread's result */
+		meet(p, 1, ++step); /* waits for the other thread's result */
 		if (atomic_load_explicit(&p->over, memory_order_relaxed))
 			return NULL;
 	}

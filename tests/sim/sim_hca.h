@@ -128,7 +128,8 @@ struct sim_rwqe {
 
 struct sim_rq {
 	struct sim_rwqe *ring;
-	/* most_sge for each receive; NULL while no receive had any */
+	/* most_sge entries for each receive, or NULL if no receive has had
+	 * any */
 	struct ibv_sge *sge;
 	uint32_t room, most_sge, head, tail;
 };

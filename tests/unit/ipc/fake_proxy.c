@@ -285,7 +285,7 @@ static void *run(void *arg)
 			return NULL;
 		if (held)
 			sched_yield();
-		/* This also holds if the message arrived after the wake-up. */
+		/* Do this, too, if the message arrived after the wake-up. */
 		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
 		hear(f);

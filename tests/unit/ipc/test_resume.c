@@ -331,7 +331,7 @@ TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 		pushed(1, r, 0);
 		mpib_ring_publish(&f->conn[1].ring);
 		if (i == 0)
-			continue; /* so that the ring is full at a flush */
+			continue; /* the ring is then full at a flush */
 		assert_int_equal(mpib_iflush(rx, to, device, &flush), 0);
 		assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 		mpib_ring_publish(&f->conn[1].ring);

@@ -50,7 +50,7 @@ static int become_a_peer(struct rig *rig, uint16_t port)
 }
 
 /* Send this many bytes of one message, or until the peer stops reading. Return
- * the most bytes that were queued for all peers during this. */
+ * the largest number of bytes that were queued for all peers at any time. */
 static size_t flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
 		    size_t most)
 {

@@ -109,7 +109,7 @@ static void disturb(struct waiter *w, int flags, int most)
 	}
 }
 
-/* This is as with read(), which libibverbs uses to wait. */
+/* A read() behaves in the same way, and libibverbs uses it to wait. */
 vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct vt *t = *state;

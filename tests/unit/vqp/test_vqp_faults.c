@@ -210,7 +210,8 @@ teardown_test(a_receive_for_a_send_fails_when_qp_0_fails)
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A virtual QP that lost a number as a sender receives nothing more, either. */
+/* If a virtual QP lost a number as a sender, it receives no more messages
+ * either. */
 teardown_test(a_virtual_qp_that_failed_refuses_receives)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
