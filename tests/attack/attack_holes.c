@@ -160,8 +160,8 @@ static void *punch_on(void *arg)
 	return NULL;
 }
 
-/* Register memory in which the proxy cannot prevent holes. Return 0 if the proxy
- * refuses it. */
+/* Register memory in which the proxy cannot prevent holes. Return 0 if it is
+ * refused. */
 static int register_and_punch(void *arg)
 {
 	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);

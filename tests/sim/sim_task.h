@@ -142,7 +142,7 @@ void sim_addresses_fix(char **argv);
 void sim_addresses_move(void);
 /* Reuse the memory that the processes of a seed free. Call this once. */
 void sim_memory_stays(void);
-/* Allocate this many bytes. The second function accepts NULL. */
+/* Allocate a stack of this many bytes. sim_stack_free() accepts NULL. */
 #ifdef __SANITIZE_ADDRESS__
 #define SIM_STACK (1u << 20)
 #else

@@ -34,7 +34,7 @@ struct node {
 	struct engine_client *engine_client;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	int bell; /* rings the client's doorbell */
+	int bell; /* eventfd of the client's doorbell */
 	struct peer_client client;
 	char *mem;
 	uint32_t mr;

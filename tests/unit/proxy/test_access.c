@@ -92,7 +92,8 @@ CASE(a_host_may_be_the_own_address_or_a_listed_name)
 
 CASE(only_the_complete_token_is_accepted)
 {
-	/* ":" TOKEN, "user:" TOKEN, TOKEN, and "user:" with half of TOKEN */
+	/* The four base64 texts of this test are those of ":" TOKEN,
+	 * "user:" TOKEN, TOKEN, and "user:" with half of TOKEN. */
 	static const char *const bad[] = { "",
 					   "Bearer",
 					   "Bearer ",

@@ -163,7 +163,7 @@ static void traffic_of(struct vt *t, uint64_t seed)
 	o.timeout = 20;
 	assert_int_equal(t->v->create_srq(t->b.pd, &srq, &m->srq), 0);
 	if (verbose)
-		print_message("seed %lu: socket room %d, %u %% cut, breaks %u\n",
+		print_message("seed %lu: space %d, %u %% cut, breaks %u\n",
 			      (unsigned long)seed, unkind.room, unkind.cut,
 			      m->breaks);
 	for (int i = 0; i < PAIRS; i++)
