@@ -18,8 +18,8 @@
 #define SIM_WINDOW 32 /* most outstanding messages of an end */
 
 /* The seeds below one of these numbers keep the plans that they had when the
- * number was set. So a seed that found a bug still finds it. Fresh seeds are
- * above all of these numbers, since there are 1000 per second of real time. */
+ * number was set. So a seed that found a bug still finds it. A fresh seed is
+ * 1000 times the real time in seconds, which is above all of these numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000

@@ -91,7 +91,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 	default: /* the READY never comes */
 		break;
 	}
-	/* No proxy serves at port 0, so none adds the visitor as a peer. */
+	/* No proxy serves at that port, so none adds the visitor as a peer. */
 	if (m.node.port)
 		m.node.port = PORT + 1;
 	memcpy(&m.node.addr, addr, sizeof(addr));

@@ -312,7 +312,7 @@ TEST_OF(incomplete_flushes_are_posted_again, start_device, loop_stop)
 }
 
 /* All receives except the first are flushed before the next one. The ring has
- * an even number of slots, so it is always full at a flush. */
+ * an even number of slots, so it is always a flush that finds the ring full. */
 TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 {
 	struct mpib_request *r, *flush;
@@ -331,7 +331,7 @@ TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 		pushed(1, r, 0);
 		mpib_ring_publish(&f->conn[1].ring);
 		if (i == 0)
-			continue; /* the ring is then full at a flush */
+			continue; /* so that a flush finds the ring full */
 		assert_int_equal(mpib_iflush(rx, to, device, &flush), 0);
 		assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 		mpib_ring_publish(&f->conn[1].ring);
