@@ -81,7 +81,7 @@ for _ in $(seq 100); do
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
 # Without arguments mpibctl prints a summary. A report writes everything into
-# one new file.
+# one file and never overwrites a file.
 [ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
 	fail "the summary is: $(ctl)"
 ctl -j | has '"rails": \[' || fail "no JSON of the summary"

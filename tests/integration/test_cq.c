@@ -111,7 +111,7 @@ TEST(any_other_error_fails_only_the_rail)
 	}
 }
 
-/* The peer would refuse it again, because this end built the WR wrongly. */
+/* The WR would fail again, because this end built it wrongly. */
 TEST(a_connection_with_a_wrong_request_is_not_resumed)
 {
 	static const enum ibv_wc_status wrong[] = {

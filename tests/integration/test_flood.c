@@ -80,8 +80,8 @@ static void top_up(void)
 	}
 }
 
-/* Return the number of messages that the flood's connections have posted. */
-/* It is modulo 2^32, like the counters of connections. */
+/* Return the number of messages that the flood's connections have posted. It is
+ * modulo 2^32, like the counters of connections. */
 static uint32_t posted(void)
 {
 	uint32_t n = 0;

@@ -132,7 +132,7 @@ setup_test(the_leaves_of_two_tenants_are_visited_in_the_same_turns)
 
 static struct leaf small, behind;
 
-/* A leaf that may post posts one small message. */
+/* A leaf that may post does so once. A small message is posted last. */
 static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -146,7 +146,7 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 }
 
 /* One client has small messages, the second has very many leaves that wait, and
- * a third one is idle. */
+ * a third client has one leaf. */
 setup_test(a_client_behind_many_waiting_leaves_gets_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
@@ -163,7 +163,7 @@ setup_test(a_client_behind_many_waiting_leaves_gets_its_turns)
 	assert_in_range(behind.posted, 990, 1000);
 }
 
-/* The leaves of this client never have a message. */
+/* The leaves of some clients never have anything to send. */
 static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;

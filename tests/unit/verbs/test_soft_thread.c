@@ -88,7 +88,7 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 	vt_unthread_b(t, &saved);
 }
 
-/* Signals must not interrupt a program that waits for them itself. */
+/* Signals must not end a program that waits for them itself. */
 vt_test(signals_go_to_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };

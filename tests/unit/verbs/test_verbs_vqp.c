@@ -142,8 +142,7 @@ static void break_qp(unsigned i)
 }
 
 /* Two QPs of one device or of both break at any moment. Their fragments are
- * sent again as the first WRs of other QPs. Every message arrives exactly
- * once. */
+ * sent again in their first WRs. Every message arrives exactly once. */
 CASE(a_replay_neither_loses_nor_repeats_a_message)
 {
 	enum {

@@ -182,7 +182,7 @@ bool unkind_break(void)
 		return false;
 	fd = found[vt_rand(&unkind.rng) % (uint64_t)n];
 	way = (unsigned)(vt_rand(&unkind.rng) % 4);
-	/* A socket that is shut down before the other end closes is reset. */
+	/* A connect to no address resets the connection. */
 	if (way == 3)
 		return !connect(fd, &none, sizeof(none));
 	return !shutdown(fd, ways[way]);
