@@ -235,7 +235,7 @@ static uint64_t cpu_ns(void)
 
 struct took {
 	struct mpib_hist ns; /* CPU time as if each shard had a core */
-	uint64_t turns, flooded, n; /* messages of the flood meanwhile */
+	uint64_t turns, flooded, n; /* flooded, n: messages of each tenant */
 };
 
 /* Measure the time of a message from its posts to both completions. The machine

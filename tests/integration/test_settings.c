@@ -38,18 +38,20 @@ static const struct {
 	  "log.events proxy.daemon proxy.core proxy.seccomp metrics.listen "
 	  "metrics.cert metrics.key metrics.token_file metrics.hosts "
 	  "limit.readers",
-	  "the process and its sockets, which carry no message" },
+	  "these are for the process and its sockets, which carry no "
+	  "message" },
 	{ "hca.sout hca.sup hca.gid_net hca.filter hca.speed device.layout "
 	  "proxy.pin",
-	  "the rails; here they are two addresses, or one "
+	  "these choose the rails, which are one or two fixed addresses here "
 	  "(unit/test_rails, unit/test_layout, unit/test_near)" },
 	{ "peer.addr peer.port peer.networks peer.silence client.answer "
 	  "client.connect_timeout resume.grace",
-	  "the peer link and clients; here the lane exists already "
+	  "these are for the peer link and clients, and here the lane exists "
+	  "already "
 	  "(unit/test_broker, integration/test_late)" },
 	{ "failover.enable failover.hold_down failover.grace fault.enable",
-	  "a fence needs the peer link and clocks: the simulator draws "
-	  "them (tests/sim/sim_plan.c)" },
+	  "a fence needs the peer link and clocks; the simulator draws these "
+	  "settings (tests/sim/sim_plan.c)" },
 	{ "agent.dir agent.user",
 	  "there is no agent (integration/test_hints)" },
 	{ "island.prefix island.networks",
@@ -63,18 +65,19 @@ static const struct {
 	{ "qp.traffic_classes", "clients may request them, but none does here "
 				"(unit/settings)" },
 	{ "client.request_timeout",
-	  "a clock, which fails late requests (integration/test_late)" },
+	  "late requests fail by a clock (integration/test_late)" },
 	{ "client.window client.part client.huge_pages",
-	  "of memory that is copied: unit/test_any_order draws them" },
+	  "these are for memory that is copied; unit/test_any_order draws "
+	  "them" },
 	{ "client.own_memory",
-	  "refuses what is asked for, before a message is (attack_holes)" },
+	  "it refuses requests before any message is sent (attack_holes)" },
 	{ "limit.clients limit.regions limit.memory quota.clients "
 	  "quota.connections quota.requests quota.listeners quota.lanes "
 	  "quota.regions quota.memory quota.pool quota.fds quota.messages",
-	  "refuse what is asked for, before a message is "
+	  "these refuse requests before any message is sent "
 	  "(integration/test_quota)" },
 	{ "share.rules share.limit share.threads",
-	  "rates, which a clock would have to be waited for, and places "
+	  "rates need a clock, and share.threads only places clients "
 	  "(integration/test_shares, unit/test_place)" },
 };
 

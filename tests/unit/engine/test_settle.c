@@ -117,8 +117,8 @@ TEST(rails_that_serve_their_qps_in_turn_are_filled)
 		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
 		       fair() - 50, fair() + 50);
 		/* Messages complete in the order of their posts. So eight
-		 * messages in flight wait for one of 1 MiB on the slow rail for
-		 * half of their time. */
+		 * messages in flight spend half of their time waiting for a
+		 * message of 1 MiB on the slow rail. */
 		expect(i, "part", part, fair() - 60, fair() + 60);
 		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
 		expect(i, "stripes of ten messages",

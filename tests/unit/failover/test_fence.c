@@ -241,8 +241,8 @@ TEST(held_stripes_are_lost_even_if_the_rail_acknowledged_them)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
-	/* The completion of the other rail was seen. When the slot completes,
-	 * all completions have been seen. */
+	/* The receiver has the stripe of the other rail. When the slot
+	 * completes, it has every stripe. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
 	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;

@@ -113,7 +113,7 @@ static void take(int k)
 /* A transport as a program uses it. */
 struct net {
 	bool (*send)(int tag); /* returns false if the send is not accepted */
-	/* counts completed sends by tag, and eventually all of them */
+	/* counts the completed sends, in total and by tag */
 	void (*test)(void);
 	void (*turn)(void);
 };
