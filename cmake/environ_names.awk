@@ -6,7 +6,8 @@ BEGIN {
 	print "const char *const mpib_environ_names[] = {"
 }
 
-# Print the name before, which may have been replaced.
+# Print the previous name. It is held back because a CHOICE_AS line may replace
+# it.
 function name(text) {
 	if (held)
 		printf "\t\"%s\",\n", toupper(held)

@@ -11,14 +11,14 @@ if(MPIB_WERROR)
 	target_compile_options(mpib_flags INTERFACE -Werror)
 endif()
 
-# What is installed is hardened (SECURITY.md), and so is what is tested and
-# measured. A sanitizer brings checks of its own.
+# Harden all programs (SECURITY.md), so that tests and benchmarks run the same
+# code as an installation. Sanitizer builds have their own checks.
 include(CheckCCompilerFlag)
 include(CheckPIESupported)
 check_pie_supported()
 function(mpib_harden)
-	# Shadow stacks alone: branch tracking would cost an instruction a
-	# function, and no Linux has it for programs.
+	# Use shadow stacks only: branch tracking would cost an instruction per
+	# function, and Linux does not support it in user space.
 	foreach(flag -fstack-clash-protection -fcf-protection=return)
 		string(MAKE_C_IDENTIFIER "MPIB_HAS${flag}" known)
 		check_c_compiler_flag(${flag} ${known})
@@ -26,29 +26,32 @@ function(mpib_harden)
 			target_compile_options(mpib_flags INTERFACE ${flag})
 		endif()
 	endforeach()
-	# What works for each message guards its buffers, and not each local
-	# that it takes the address of: that is 2 % of its instructions.
+	# Code on the hot path gets the weaker -fstack-protector, which guards
+	# only functions with buffers. -strong also guards functions that take
+	# the address of a local, which costs 2 % more instructions there.
 	target_compile_options(mpib_flags INTERFACE
 		-fstack-protector$<$<NOT:$<BOOL:$<TARGET_PROPERTY:MPIB_HOT>>>:-strong>)
-	# Nor are neighbouring fields gathered in a vector register to be stored as
-	# one: most of them are in registers already, of which there are too few.
+	# Do not let the hot path gather neighbouring fields in a vector
+	# register to store them at once. Most of the fields are in registers
+	# already, and registers are scarce.
 	target_compile_options(mpib_flags INTERFACE
 		$<$<BOOL:$<TARGET_PROPERTY:MPIB_HOT>>:-fno-tree-slp-vectorize>)
-	# Who packages it may ask for more. Without -O there is none.
+	# Keep the level that a packager sets in CFLAGS. Without -O, fortify
+	# does nothing.
 	if(NOT "${CMAKE_C_FLAGS}" MATCHES _FORTIFY_SOURCE)
 		target_compile_options(mpib_flags INTERFACE
 			$<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
 	endif()
-	# What was resolved at start cannot be pointed elsewhere later.
+	# Resolve all symbols at start and make the tables read-only.
 	target_link_options(mpib_flags INTERFACE LINKER:-z,relro,-z,now)
 endfunction()
 
-# A plain if(): a generator expression would split "address,undefined".
+# Use a plain if(): a generator expression would split "address,undefined".
 if(MPIB_SANITIZE)
 	target_compile_options(mpib_flags INTERFACE
 		-fsanitize=${MPIB_SANITIZE} -fno-omit-frame-pointer
 		-fno-sanitize-recover=all
-		# At -O1 it is often wrong; the plain build has it.
+		# This warning is often wrong at -O1. The plain build keeps it.
 		$<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 	target_link_options(mpib_flags INTERFACE
 		-fsanitize=${MPIB_SANITIZE})
@@ -56,13 +59,13 @@ else()
 	mpib_harden()
 endif()
 
-# Coverage for libFuzzer in everything; its main() only in the targets.
+# Instrument everything for libFuzzer; only the fuzz targets get its main().
 if(MPIB_FUZZ)
 	target_compile_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
 	target_link_options(mpib_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# cmake --build build --target format: all sources in the form of .clang-format.
+# cmake --build build --target format: format all sources by .clang-format.
 find_program(CLANG_FORMAT clang-format)
 if(CLANG_FORMAT)
 	add_custom_target(format

@@ -1,5 +1,5 @@
-# mpib_manual(COMPONENT PAGES...): NAME.SECTION.scd of this folder as manual
-# pages, packed as Debian wants them, where scdoc is there to make them.
+# mpib_manual(COMPONENT PAGES...): make manual pages from NAME.SECTION.scd of
+# this folder and compress them as Debian requires. Without scdoc, do nothing.
 find_program(SCDOC scdoc)
 
 function(mpib_manual component)
@@ -25,7 +25,8 @@ function(mpib_manual component)
 	add_custom_target(${target} ALL DEPENDS ${all})
 endfunction()
 
-# mpib_manual_also(COMPONENT PAGE NAMES...): other names of a page, each a link to it.
+# mpib_manual_also(COMPONENT PAGE NAMES...): install other names of a page as
+# links to it.
 function(mpib_manual_also component page)
 	if(NOT SCDOC)
 		return()

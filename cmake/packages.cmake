@@ -2,8 +2,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 pkg_check_modules(ck REQUIRED IMPORTED_TARGET ck>=0.7)
-# Without it, or with an older one as on Ubuntu 22.04, the software HCA goes by
-# epoll.
+# Without liburing 2.3, as on Ubuntu 22.04, the software HCA uses epoll.
 if(MPIB_URING)
 	pkg_check_modules(liburing IMPORTED_TARGET liburing>=2.3)
 endif()
@@ -20,5 +19,5 @@ if(BUILD_TESTING)
 	pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka>=1.1.5)
 endif()
 
-# Only the GPU tests and benchmarks want the toolkit; the rest builds without.
+# Only the GPU tests and benchmarks need the toolkit.
 find_package(CUDAToolkit QUIET)

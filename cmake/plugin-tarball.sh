@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# plugin-tarball.sh PLUGIN VERSION DIR: the plugin alone as
-# DIR/libnccl-net-mpib-VERSION-MACHINE.tar.xz, for images that have no package
-# manager or another one: unpack it anywhere, NCCL takes its path.
+# plugin-tarball.sh PLUGIN VERSION DIR: pack the plugin alone into
+# DIR/libnccl-net-mpib-VERSION-MACHINE.tar.xz. It is for images that cannot
+# install Debian packages: unpack it anywhere and give NCCL the path.
 set -euo pipefail
 plugin=$1 version=$2 out=$(realpath "$3")
 CDPATH='' cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# setup-debian.sh [tests|bench]: install what building mpib needs, on Debian 12,
-# and nothing when it is there; with "tests" what all tests need, too, with
-# "bench" what the commands of bench/ put beside mpib.
+# setup-debian.sh [tests|bench]: install the Debian 12 packages that building
+# mpib needs, if any is missing. With "tests", also install the packages for all
+# tests; with "bench", those that the commands of bench/ compare mpib with.
 set -euo pipefail
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 
@@ -15,11 +15,11 @@ while read -r package; do
 done < <(cat "${lists[@]}")
 [ ${#missing[@]} -eq 0 ] && exit 0
 
-# Packages that only some tests or benches need may be absent from other
-# distributions; those are skipped then.
+# Skip packages that only some tests or benches need and that this distribution
+# does not have.
 leave_unknown() {
 	local package known=()
-	# apt has never been asked for its lists here: it knows no package at all.
+	# If apt has no package lists yet, it knows no package, so skip none.
 	[ -n "$(apt-cache madison dpkg 2>/dev/null)" ] || return 0
 	for package in "${missing[@]}"; do
 		if grep -qxF "$package" "${lists[0]}" ||

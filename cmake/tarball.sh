@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tarball.sh NAME DIR: DIR/NAME.tar.xz of the sources this lies in: what git knows,
-# or, where they came out of such a tarball or git refuses them as another user's,
-# all but build folders. The same sources give the same file.
+# tarball.sh NAME DIR: pack the source tree of this script into DIR/NAME.tar.xz.
+# In a git checkout, pack the files that git tracks. In an unpacked tarball, or
+# if git refuses a tree of another user, pack everything except build folders.
+# The same sources give the same file.
 set -euo pipefail
 name=$1 out=$(realpath "$2")
 CDPATH='' cd "$(dirname "$0")/.."

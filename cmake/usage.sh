@@ -1,19 +1,19 @@
-# shellcheck shell=bash
-# Sourced by scripts that people run: --help is the comment at their head, and
-# what is wrong is one line, "name: what failed: why (remedy)".
+# shellcheck shell=bash Sourced by scripts that users run. --help prints the
+# comment at the head of the script. Errors are one line: "name: what failed:
+# why (remedy)".
 
-# Figures have a decimal point in any locale: awk in a German locale reads 0.15
-# as 0.
+# Use a decimal point in every locale: in a German locale awk reads 0.15 as 0.
 export LC_ALL=C
 usage_name=$(basename "$0")
 
-# usage_wrong WHY: the command line cannot be used. Ends with 2.
+# usage_wrong WHY: report a wrong command line and exit with status 2.
 usage_wrong() {
 	echo "$usage_name: command line: $1 (see $0 --help)" >&2
 	exit 2
 }
 
-# usage_option OPTION: one that the script itself does not know. Ends.
+# usage_option OPTION: handle an option that the script itself does not know,
+# and exit.
 usage_option() {
 	case $1 in
 	-h | --help)
@@ -29,8 +29,9 @@ usage_option() {
 	esac
 }
 
-# usage_count OPTION VALUE: 1 to 999999, of digits. usage_seconds: they may have
-# a point.
+# usage_count OPTION VALUE: check that the value is a whole number, 1 to 999999.
+# usage_seconds OPTION VALUE: check a number of seconds, with or without a
+# decimal point.
 usage_count() {
 	[[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || usage_wrong "$1: \"$2\" is not 1..999999"
 }
@@ -39,12 +40,12 @@ usage_seconds() {
 		usage_wrong "$1: \"$2\" is no number of seconds above 0"
 }
 
-# usage_file OPTION PATH: it can be read.
+# usage_file OPTION PATH: check that the file can be read.
 usage_file() {
 	[ -r "$2" ] || usage_wrong "$1: \"$2\" is no file to read"
 }
 
-# usage_value OPTION [VALUE]...: it must have one.
+# usage_value OPTION [VALUE]...: check that the option has a value.
 usage_value() {
 	[ $# -ge 2 ] || usage_wrong "$1 wants a value"
 }

@@ -18,8 +18,8 @@
 
 /* Protects current and all refs. Never held across a request to the proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Taken before lock. One thread attaches; threads that come meanwhile wait and
- * share its client. */
+/* Taken before lock. One thread attaches. Threads that arrive meanwhile wait
+ * and then share its client. */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct net_proxy *current;
 static _Atomic(struct net_ctx *) default_ctx;
@@ -32,7 +32,7 @@ static void proxy_in_child(void)
 	net_in_child();
 }
 
-/* When NCCL loads the plugin. */
+/* Runs when NCCL loads the plugin. */
 __attribute__((constructor)) static void proxy_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, proxy_in_child);
@@ -110,8 +110,8 @@ static struct mpib_client *client_of(struct net_proxy *s, unsigned dev)
 	return client;
 }
 
-/* Attach to one more device of the proxy of s. Fail if that proxy is gone: the
- * next proxy does not know the comms of s. */
+/* Attach to one more device of the proxy of s. Fail if that proxy is gone,
+ * because the next proxy does not have the comms of s. */
 static int attach_to(struct net_proxy *s, unsigned dev)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
@@ -202,7 +202,7 @@ static bool is_nccls(const char *name)
 	return !strncmp(name, "NCCL_IB_", 8) && strcmp(name, NCCL_CLASS) != 0;
 }
 
-/* Once per process, with the first context. */
+/* Called once per process, for the first context. */
 static void check_environment(void)
 {
 	char names[300];

@@ -38,7 +38,7 @@
 
 #define NCCL_NET_DEVICE_INVALID_VERSION 0
 
-/* NCCL has more; the plugin's devices are of this one. */
+/* NCCL has more types. The plugin's devices have this one. */
 enum nccl_net_device_type {
 	NCCL_NET_DEVICE_HOST = 0,
 };
@@ -134,12 +134,12 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceVersion) ==
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v9) == 104);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxP2pBytes) == 88);
 
-/* v11 begins with v9. */
+/* v11 begins with the fields of v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v11) == 112);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxMultiRequestSize) ==
 		104);
 
-/* As far as vProps v12 is like v9. */
+/* Up to vProps, v12 has the fields of v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v12) == 128);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, name) == 0);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, pciPath) == 8);
@@ -169,10 +169,10 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
 
 #define NCCL_NET_HANDLE_MAXSIZE 128
 
-/* The maximum of outstanding requests of one comm; times maxRecvs on the send
- * side. */
+/* The most outstanding requests of one receive comm. A send comm has maxRecvs
+ * times as many. */
 #define NCCL_NET_MAX_REQUESTS 32
-/* Requests that NCCL really keeps outstanding on one connection. */
+/* The most requests that NCCL in fact keeps outstanding on one connection. */
 #define NCCL_STEPS 8
 
 #define NCCL_MAX_NETDEVS 128
@@ -201,7 +201,7 @@ enum nccl_log_level {
 	NCCL_LOG_INFO = 3,
 };
 
-/* The subsystem of a log line, of a bit mask. */
+/* The subsystem of a log line: a bit of a mask. */
 #define NCCL_SUBSYS_NET 0x10ul
 
 /* NCCL's logger, given to init; any thread may call it. It formats and writes
@@ -246,7 +246,7 @@ struct nccl_profiler_ib_v1 {
  * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
  * setNetAttr, and for iflush of a plugin that never claims GPU memory.
  */
-/* Members with the same type in every version, in three groups. */
+/* Members that have the same type in every version, in three groups. */
 #define NCCL_NET_FIRST(init_type, props_type)                                  \
 	const char *name;                                                      \
 	init_type;                                                             \

@@ -47,8 +47,9 @@ static void fill_names(int dev, const struct mpib_device_info *info)
 	pthread_mutex_unlock(&device_lock);
 }
 
-/* The same in all processes of a node, different on each node: HCAs have the
- * same names everywhere, so the machine's boot id is hashed too. */
+/* Return an id that is the same in all processes of a node and different on
+ * each node. HCAs have the same names on every node, so the machine's boot id
+ * is hashed too. */
 static uint64_t device_guid(int dev)
 {
 	uint64_t h = net_hash(NET_HASH, device[dev].name);
@@ -58,8 +59,8 @@ static uint64_t device_guid(int dev)
 	return net_hash(h, boot);
 }
 
-/* In Mbit/s, of the rails that carry payload. NCCL divides by the speed, so it
- * must not be 0: a rail of unknown speed counts as 10 Gbit/s. */
+/* Return the speed in Mbit/s of the rails that carry payload. NCCL divides by
+ * it, so it must not be 0: a rail of unknown speed counts as 10 Gbit/s. */
 static int device_speed(const struct mpib_device_info *info)
 {
 	uint32_t sum = 0;
@@ -113,9 +114,9 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.netDeviceType = NCCL_NET_DEVICE_HOST,
 		.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION,
 		/*
-		 * Not both rails: devs[] are device indices that NCCL may pass
-		 * to getProperties. A device that is not fused by NCCL lists
-		 * itself.
+		 * devs[] holds device indices that NCCL may pass to
+		 * getProperties, not rails. A device that NCCL did not fuse
+		 * lists itself.
 		 */
 		.vProps = { .ndevs = 1, .devs = { dev } },
 		.maxP2pBytes = MPIB_SIZE_MAX,
@@ -135,8 +136,8 @@ enum nccl_result mpib_net_no_vdevice(void)
 	return NCCL_INVALID_USAGE;
 }
 
-/* Registration, isend, irecv and test. The latter three run on NCCL's Progress
- * thread and are the plugin's hot path. */
+/* Registration, isend, irecv and test. isend, irecv and test run on NCCL's
+ * Progress thread and are the plugin's hot path. */
 
 enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 			      void **mhandle)
@@ -145,7 +146,8 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	struct mpib_region *region;
 	int rc;
 
-	/* NCCL tries regMr after a failed regMrDmaBuf, which has logged why. */
+	/* After a failed regMrDmaBuf, NCCL calls regMr for the same memory. The
+	 * failure is in the log already. */
 	if (type != NCCL_PTR_HOST &&
 	    atomic_load_explicit(&c->refused, memory_order_relaxed) == data)
 		return NCCL_INVALID_USAGE;
@@ -162,9 +164,8 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	return NCCL_SUCCESS;
 }
 
-/* A proxy that accepts dma-bufs also accepts a sealed memfd as one, and flushes
- * it like memory of a device. For other proxies it is memory that they can
- * map. */
+/* A proxy that accepts dma-bufs also accepts a sealed memfd as a dma-buf, and
+ * flushes it like device memory. Other proxies map the memfd. */
 static uint32_t kind_of(const struct net_comm *c, int fd)
 {
 	int seals = c->proxy->node.dmabuf ? -1 : fcntl(fd, F_GET_SEALS);
@@ -184,7 +185,7 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	(void)type;
 	rc = mpib_reg_fd(c->client, data, size, offset, fd, kind_of(c, fd),
 			 &region);
-	/* Relaxed: read by this same thread, in the mpib_net_reg() that NCCL
+	/* Relaxed: the same thread reads it, in the mpib_net_reg() that NCCL
 	 * calls next. */
 	atomic_store_explicit(&c->refused, rc < 0 ? data : NULL,
 			      memory_order_relaxed);

@@ -61,19 +61,20 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes);
 enum nccl_result mpib_net_close(void *comm);
 enum nccl_result mpib_net_close_listen(void *listen_comm);
 
-/* The rest is internal: the process's client of mpib-proxy, NCCL's contexts
- * that use it, and how failures get into NCCL's log. */
+/* The rest is internal: the process's clients of mpib-proxy, NCCL's contexts
+ * that use them, and logging of failures by NCCL's logger. */
 
 /*
  * One client of the proxy for each device in use serves all contexts of the
  * process, so that they share its registrations and staging memory: NCCL
  * registers the same buffers on every comm. A context made after the proxy was
- * restarted, or in a forked child, gets new clients; older contexts keep the
- * dead ones and their errors.
+ * restarted, or in a forked child, gets new clients. Older contexts keep their
+ * dead clients, whose calls fail.
  */
 struct net_proxy {
-	/* By device. Device 0 has a client from the start, which asks the proxy
-	 * for the other devices. These get a client with their first comm. */
+	/* By device. Device 0 has a client from the start, which also asks the
+	 * proxy about the other devices. Each other device gets a client with
+	 * its first comm. */
 	struct mpib_client *client[MPIB_DEVICES];
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
@@ -85,7 +86,8 @@ struct net_proxy {
 struct net_ctx {
 	struct net_proxy *proxy;
 	int traffic_class; /* of the communicator; -1: undefined */
-	struct net_ctx *older; /* default context: the dead one it replaced */
+	/* default context: the dead context that this one replaced */
+	struct net_ctx *older;
 };
 
 /* Return the FNV-1a hash of a text that continues one with hash h; start with
@@ -100,11 +102,12 @@ static inline uint64_t net_hash(uint64_t h, const char *text)
 
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
-/* Get the device's client. -errno, with a text. */
+/* Get the device's client. On failure return -errno and set the thread's error
+ * text. */
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
-/* Describe the newest client's node, as of its init, and one of its devices.
- * Returns the number of devices, 0 without a client. Leaves info unchanged if
- * the node has no device dev. */
+/* Describe the newest client's node, as it was at its init, and one of its
+ * devices. Returns the number of devices, 0 without a client. Leaves info
+ * unchanged if the node has no device dev. */
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
@@ -112,7 +115,7 @@ int net_proxy_query(struct mpib_node_info *node, int dev,
 void net_in_child(void);
 
 void net_log_set(nccl_log_fn log);
-/* Write a line to NCCL's log: INFO when ok, else WARN. */
+/* Write a line to NCCL's log: INFO if ok, else WARN. */
 void net_say(bool ok, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -127,17 +130,17 @@ enum nccl_result net_fail_local(const char *call, int rc);
 
 /*
  * Events for NCCL's profiler, v10 and newer: one for each rail that a request
- * uses and each of its handles, in the format of NCCL's own IB transport
- * (plugin type IB, record version 1). The proxy's shard does the work, so the
- * plugin learns of it only in test: an event begins when test sees that a rail
- * has posted something for the request, and ends when test sees that the rail
- * is done. The callback has no time as argument: a profiler notes when it is
- * called.
+ * uses and for each handle of the request, in the format of NCCL's own IB
+ * transport (plugin type IB, record version 1). The proxy's shard does the
+ * work, so the plugin learns of it only in test: an event begins when test sees
+ * that a rail has posted something for the request, and ends when test sees
+ * that the rail is done. The callback has no time as argument: a profiler notes
+ * when it is called.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
- * So the first request of a comm tries, then one request in a thousand tests
- * without result, until a profiler accepts the event. Requests that are not
- * watched cost nothing.
+ * So the comm's first request begins an event. Until a profiler accepts one,
+ * further requests try again, one per about 1000 tests without a result.
+ * Requests that are not watched cost nothing.
  */
 
 struct net_profile; /* one per comm */
@@ -149,7 +152,8 @@ struct net_phandle {
 	void **each; /* irecv */
 };
 
-/* Any thread. Remember the callback that NCCL gave to init, NULL too. */
+/* Any thread. Remember the callback that NCCL gave to init, even if it is
+ * NULL. */
 void net_profile_set(nccl_profiler_fn fn);
 /* Watch a new comm over conn. Each of its posts sets *ph. Returns NULL when
  * NCCL gave no callback or the proxy cannot report. */
@@ -169,10 +173,11 @@ struct net_comm {
 	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
 	/* Latest GPU memory that could not be registered as a dma-buf. */
 	_Atomic(const void *) refused;
-	/* Listen comms, and send comms whose connect is pending. */
+	/* Set for listen comms, and for send comms whose connect is pending. */
 	const struct net_ctx *ctx;
 	LIST_ENTRY(net_comm) link;
-	/* Pending connect: where NCCL keeps the handle, and its nonce. */
+	/* Pending connect: the address at which NCCL keeps the handle, and the
+	 * handle's nonce. */
 	const void *handle;
 	uint64_t nonce;
 };

@@ -20,14 +20,14 @@ enum {
 
 #define WRITE_WITH_IMM 1 /* enum ibv_wr_opcode */
 
-/* A request slot of the connection. */
+/* The events of one request slot of the connection. */
 struct watched {
 	unsigned n; /* handles, some perhaps NULL; 0: not watched */
 	bool send;
 	void *phandle[MPIB_GROUP_MAX];
 	void *event[MPIB_GROUP_MAX][MPIB_RAILS]; /* of each handle */
 	bool begun[MPIB_RAILS];
-	bool taken; /* a profiler took one of the events */
+	bool taken; /* a profiler accepted one of the events */
 };
 
 struct net_profile {
@@ -42,7 +42,8 @@ static mpib_watch_fn profile_watch;
 
 void net_profile_set(nccl_profiler_fn fn)
 {
-	/* Relaxed: a function in NCCL's code, no data is published with it. */
+	/* Relaxed: it points to a function in NCCL's code, and no data is
+	 * published with it. */
 	atomic_store_explicit(&callback, fn, memory_order_relaxed);
 }
 
@@ -88,7 +89,7 @@ static void profile_end(struct watched *w, struct mpib_profiled *data)
 	}
 }
 
-/* Begin or end a rail's event according to its report. */
+/* Begin or end a rail's event, depending on the rail's report. */
 static void profile_look(struct watched *w, const struct mpib_request *req,
 			 unsigned rail, const struct mpib_rail_report *r,
 			 bool over)
@@ -117,8 +118,8 @@ static void profile_look(struct watched *w, const struct mpib_request *req,
 	profile_end(w, &data);
 }
 
-/* No profiler takes events. A profiler that accepted an earlier event of this
- * request still needs its stop event. */
+/* Return whether no profiler accepts events. A profiler that accepted an
+ * earlier event of this request still needs its stop event. */
 static bool is_refused(const struct watched *w)
 {
 	return !w->taken &&
@@ -137,7 +138,7 @@ static void on_post(struct net_profile *p, struct watched *w,
 		if (w->phandle[i])
 			w->n = (unsigned)n;
 	}
-	if (!w->n) /* a later request may have one: try again then */
+	if (!w->n) /* a later request may have a handle */
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 }
 

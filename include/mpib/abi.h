@@ -20,8 +20,8 @@
 #define MPIB_RAIL_SUP 1
 
 /* Requests that one connection may have outstanding (NCCL_NET_MAX_REQUESTS),
- * buffers that one grouped receive may name, and the slots that an IMM tells
- * apart: the product of the two, since each buffer takes one slot. */
+ * buffers that one grouped receive may name, and the slots that an IMM
+ * distinguishes: the product of the two, because each buffer uses one slot. */
 #define MPIB_REQUESTS 32
 #define MPIB_GROUP_MAX 8
 #define MPIB_SLOTS 256

@@ -16,20 +16,22 @@
  *
  * hints: created by the agent and mapped read-only by the proxy. It begins with
  * the 4112 bytes of struct mpib_hint_shm; header.more entries of the same form
- * may follow. hint_slot of a response is the index of an entry, counted through
- * both. The agent may give several connections the same entry. Each entry is a
- * sequence lock with one writer: the writer makes seq odd, writes sup_bw, and
- * makes seq even. The proxy tries MPIB_HINT_TRIES times to read an entry and
- * keeps its last value if the writer never finishes, so an agent that dies
- * during a write blocks no reader. A hint takes effect with the next message. A
- * zeroed file is the safe state: all traffic on SOUT.
+ * may follow. hint_slot of a response is the index of an entry; the count
+ * continues from the first entries to the further ones. The agent may give
+ * several connections the same entry. Each entry is a sequence lock with one
+ * writer: the writer makes seq odd, writes sup_bw, and makes seq even. The
+ * proxy tries MPIB_HINT_TRIES times to read an entry and keeps its last value
+ * if the writer never finishes, so an agent that dies during a write blocks no
+ * reader. A hint takes effect with the next message. A zeroed file is the safe
+ * state: all traffic on SOUT.
  *
- * A proxy in adaptive mode may register its connections, too, and says so by
- * MPIB_AGENT_ADAPTIVE in its requests. It splits by itself each connection
- * without a hint and each whose entry is MPIB_HINT_OWN, so an agent needs to
- * steer only connections that it has a reason to steer. In advanced mode, and
- * for an agent or proxy that does not know it, MPIB_HINT_OWN is like any number
- * above 1024: all on SUP.
+ * A proxy in adaptive mode may register its connections, too, and then sets
+ * MPIB_AGENT_ADAPTIVE in its requests. The proxy itself splits each connection
+ * without a hint and each connection whose entry is MPIB_HINT_OWN. So an agent
+ * can limit itself to connections that it has a reason to steer. In advanced
+ * mode MPIB_HINT_OWN means the same as any number above 1024: all bytes go over
+ * SUP. An agent or proxy that does not know MPIB_HINT_OWN treats it that way,
+ * too.
  *
  * If the proxy's requests have MPIB_AGENT_HEARS, the agent may send a
  * mpib_agent_summary and mpib_agent_reasons, repeatedly and at any time. The
@@ -57,7 +59,8 @@ extern "C" {
 #define MPIB_HINT_MAGIC 0x4D504948u
 #define MPIB_HINT_VERSION 1u
 #define MPIB_HINT_MAX_ENTRIES 256u
-/* Further entries that may follow those, and the most entries of a file. */
+/* The most further entries after the first ones, and the most entries in a
+ * file. */
 #define MPIB_HINT_MORE_MAX 3840u
 #define MPIB_HINT_SLOTS_MAX (MPIB_HINT_MAX_ENTRIES + MPIB_HINT_MORE_MAX)
 #define MPIB_HINT_SUP_BW_MAX 1024u
@@ -94,13 +97,13 @@ enum mpib_agent_type {
 	MPIB_AGENT_DEREGISTER = 2,
 };
 
-/* Flags of a REGISTER: the proxy knows MPIB_HINT_OWN; it accepts summaries. */
+/* Flags of a REGISTER: the proxy supports MPIB_HINT_OWN, or summaries. */
 #define MPIB_AGENT_ADAPTIVE 1u
 #define MPIB_AGENT_HEARS 2u
 
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
-	uint32_t flags; /* of the above; older agents ignore them */
+	uint32_t flags; /* MPIB_AGENT_*; older agents ignore them */
 	uint64_t conn_id; /* the proxy's PID << 16 | a counter */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip;
@@ -118,23 +121,23 @@ struct mpib_agent_response {
 /* The agent steers nothing, and only reports what it would do. */
 #define MPIB_AGENT_DRY 1u
 
-/* How the agent sees this node: its rails, one bit each, SOUT the lowest; the
- * drains that apply now, each of a rail towards a network of peers; and its
- * island. Texts end with 0. */
+/* The agent's view of this node. Masks have one bit per rail, SOUT is the
+ * lowest bit. A drain applies to one rail and to the peers in one network.
+ * Texts end with a zero byte. */
 struct mpib_agent_summary {
 	uint8_t sick, congested;
 	uint16_t windows;
 	uint32_t flags;
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* printable; "": no island */
 	struct mpib_agent_told {
-		uint8_t addr[16]; /* IPv6, or IPv4 mapped into it */
-		uint8_t bits; /* of these 128 */
+		uint8_t addr[16]; /* IPv6, or an IPv4-mapped address */
+		uint8_t bits; /* prefix length, of 128 bits */
 		uint8_t rail; /* 0: SOUT, 1: SUP */
 	} window[MPIB_AGENT_TOLD_MAX];
-	char config[128]; /* path of its rules; "": its command line has one */
-	char fault[256]; /* why it could not read them again, or "" */
+	char config[128]; /* path of its rules; "": given on its command line */
+	char fault[256]; /* why reloading the rules failed, or "" */
 	struct {
-		uint64_t since; /* seconds of the epoch; 0: the rail is well */
+		uint64_t since; /* seconds since the epoch; 0: healthy */
 		char why[MPIB_AGENT_REASON];
 	} rail[2];
 };
@@ -144,8 +147,8 @@ struct mpib_agent_reason {
 	uint32_t hint_slot;
 	/* Value of the entry; in a dry run the proposed value. */
 	uint32_t sup_bw;
-	uint64_t since; /* seconds of the epoch */
-	char why[MPIB_AGENT_REASON]; /* ends with 0 */
+	uint64_t since; /* seconds since the epoch */
+	char why[MPIB_AGENT_REASON]; /* ends with a zero byte */
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 1208);
@@ -160,8 +163,9 @@ static inline size_t mpib_hint_bytes(uint32_t slots)
 	       slots * sizeof(struct mpib_hint_entry);
 }
 
-/* Return the entry of that index, which may be after the first
- * MPIB_HINT_MAX_ENTRIES. The caller has checked that the file has it. */
+/* Return the entry with that index, also beyond the first
+ * MPIB_HINT_MAX_ENTRIES. The caller has checked that the file is long
+ * enough. */
 static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
 						   uint32_t slot)
 {
@@ -169,11 +173,12 @@ static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
 					  mpib_hint_bytes(slot));
 }
 
-/* Set an entry's hint. Wait-free. Only the agent's one writer thread. */
+/* Set an entry's hint. Wait-free. Called only by the agent's single writer
+ * thread. */
 static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 {
-	/* An agent that died inside its own write left seq odd, so set the
-	 * lowest bit instead of adding 1. */
+	/* An agent that died during a write left seq odd, so set the lowest bit
+	 * instead of adding 1. */
 	uint32_t odd = __atomic_load_n(&e->seq, __ATOMIC_RELAXED) | 1;
 
 	__atomic_store_n(&e->seq, odd, __ATOMIC_RELAXED);
@@ -184,7 +189,7 @@ static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 	__atomic_store_n(&e->seq, odd + 1, __ATOMIC_RELEASE);
 }
 
-/* Returns the entry's sup_bw, or last when the writer was inside the entry at
+/* Return the entry's sup_bw, or last if the writer was changing the entry at
  * each of MPIB_HINT_TRIES tries. Wait-free. Any number of readers. */
 static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 				      uint32_t last)
@@ -193,7 +198,7 @@ static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 		/* Acquire pairs with the last release in mpib_hint_write(). */
 		uint32_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 		/* Acquire pairs with the release of sup_bw in
-		 * mpib_hint_write(), and keeps the second look at seq behind
+		 * mpib_hint_write(), and keeps the second load of seq behind
 		 * this load. */
 		uint32_t sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 

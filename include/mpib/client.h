@@ -5,10 +5,10 @@
  * which itself needs neither NCCL nor verbs.
  *
  * Calls return 0 or a count, or -errno. mpib_strerror() describes the last
- * failure of the calling thread in a sentence. A call that asks the proxy may,
- * besides the errors listed at its declaration, return
+ * failure of the calling thread in a sentence. Any call that sends a request to
+ * the proxy may also return
  *   -EPIPE      the proxy is gone, and no other started within its setting
- *               resume.grace; or it hung up on this client for good
+ *               resume.grace; or the proxy ended this client's session for good
  *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
  *               or it ended and the next one did not start within that time.
  *               Only one call waits that long: until the proxy answers
@@ -37,9 +37,9 @@
  *
  * After fork() the child must not use the parent's objects: there a call that
  * returns -errno returns -EOWNERDEAD and a call that returns nothing does
- * nothing, without disturbing the parent. mpib_query(), mpib_request_buffers()
- * and mpib_request_slot() need no shared memory and still give the child the
- * parent's answers.
+ * nothing, without an effect on the parent. mpib_query(),
+ * mpib_request_buffers() and mpib_request_slot() need no shared memory and
+ * still give the child the parent's answers.
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -125,8 +125,8 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
 int mpib_query_device(struct mpib_client *client, unsigned device,
 		      struct mpib_device_info *info);
 
-/* 0 while the proxy lives, -errno once it is gone; then no call on the client
- * works any more. */
+/* Return 0 while the proxy runs, -errno after it is gone. After that every call
+ * on the client fails. */
 int mpib_alive(struct mpib_client *client);
 
 /* Return the directory of the proxy's socket: MPIB_RUN_DIR, else
@@ -149,27 +149,28 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 void mpib_close_listen(struct mpib_listener *listener);
 
 /*
- * mpib_connect() begins to connect a sending end to a handle, mpib_accept()
- * begins to accept one receiving end. Both block for a round trip to the proxy,
+ * mpib_connect() starts to connect a sending end to a handle. mpib_accept()
+ * starts to accept one receiving end. Both block for a round trip to the proxy,
  * not for a peer; poll mpib_ready() for the outcome. A listener may have
- * several accepts under way. -EINVAL: handle is not from mpib_listen(). -EMFILE
- * also: 1024 connections of this client are open or closing. -EACCES: the
- * peer's address is in none of the networks of the proxies; -EPERM: the traffic
- * class is not for clients; -ENOSPC: the proxy has too many peers; -EIO:
- * mpib_connect() gets no random bits of the kernel.
+ * several pending accepts. -EINVAL: handle is not from mpib_listen(). -EMFILE
+ * may also mean that 1024 connections of this client are open or closing.
+ * -EACCES: the peer's address is in none of the networks of the proxies;
+ * -EPERM: clients may not use the traffic class; -ENOSPC: the proxy has too
+ * many peers; -EIO: mpib_connect() could not get random bits from the kernel.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
 /*
- * 1: ready; 0: not yet, or it failed and the reason is not known yet; -errno:
- * the connection failed, close it. Wait-free, except for one poll(2) every 10
- * ms while the connection is pending. -ETIMEDOUT: the peer was not reached, or
- * did not accept within the proxy's setting client.connect_timeout;
- * -ECONNREFUSED, -ECONNRESET: the listener or the peer is gone; -ECANCELED: of
- * an accept, its listener was closed; -ENETDOWN: the two nodes have no rail in
- * common that is up; or a limit of either proxy, with a code from the list above.
+ * Return 1 when the connection is ready. Return 0 while it is pending, or if it
+ * failed and the reason is not known yet. Return -errno if it failed: close it
+ * then. Wait-free, except for one poll(2) every 10 ms while the connection is
+ * pending. -ETIMEDOUT: the peer was not reached, or did not accept within the
+ * proxy's setting client.connect_timeout; -ECONNREFUSED, -ECONNRESET: the
+ * listener or the peer is gone; -ECANCELED: the listener of this accept was
+ * closed; -ENETDOWN: the two nodes have no rail in common that is up; other
+ * codes: a limit of either proxy, see the list above.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -195,17 +196,17 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  *
  * If the memory lies within a region with the same flags, that region is
  * returned and counted. This is cheap. The region needs one mpib_dereg() for
- * each call, and all its memory must stay until the last one. The reason: a
- * dma-buf is identified by its addresses, since each export of the same memory
- * is a file of its own. So other memory at these addresses is mistaken for it.
- * A memfd is identified by file and offset, too.
+ * each call, and all its memory must stay until the last one. The reason: the
+ * library identifies a dma-buf by its addresses, because each export of the
+ * same memory is a separate file. So it would mistake other memory at these
+ * addresses for the dma-buf. It identifies a memfd by file and offset, too.
  *
- * All pages of a memfd are allocated, in this process, and its seals are sealed
- * (F_SEAL_SEAL): add other seals before.
+ * This call allocates all pages of a memfd and adds F_SEAL_SEAL: add other
+ * seals before.
  *
  *   -EPERM       the descriptor is not of the kind that flags says; or a memfd
- *                is not sealed or too short; or the proxy accepts no memfds of
- *                this user (client.own_memory of mpib.conf(5)): use
+ *                is not sealed or too short; or the proxy accepts no memfds
+ *                from this user (client.own_memory of mpib.conf(5)): use
  *                mpib_mem_alloc()
  *   -EBADF       fd is not open
  *   -EINVAL      unknown flags, or size is 0
@@ -220,9 +221,10 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * mpib_mem_free() is the fence, and outstanding requests continue until then.
  *
  * A connection with an outstanding request that names the region fails with
- * -ECANCELED. The proxy does not know ordinary memory. So there a connection
- * fails only if a send must still be copied; a receive ends with -ECANCELED
- * when its message has arrived, and the connection continues.
+ * -ECANCELED. The proxy does not know ordinary memory. So with ordinary memory
+ * a connection fails only if a send must still be copied. A receive into
+ * ordinary memory ends with -ECANCELED when its message has arrived, and the
+ * connection continues.
  *
  * -ETIMEDOUT: the caller cannot use the region any more, but the proxy has not
  * answered yet and may still touch the memory. region may be NULL.
@@ -239,24 +241,24 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Send size bytes at data, which lies inside region. If 0 is returned with *req
  * NULL, the request cannot be posted now: test outstanding requests, then try
  * again. The reasons:
- *   - 256 sends wait for receives (besides 24 that the proxy has), and the
- *     oldest receive that lacks a send wants another tag
+ *   - 256 sends wait for receives (besides 24 that the proxy holds), and the
+ *     oldest receive without a send has another tag
  *   - 544 sends or 32 receives are outstanding, or the ring is full
  *   - the proxy has ended, and the connection has not continued yet
  *   - the connection failed, and the proxy has not said why yet
  *   - the request needs a staging window, and another call or the helper has
  *     the client's lock
- *   - the connection released its staging window after a rest, and the proxy
- *     has no memory for another or does not answer
+ *   - the connection was idle and released its staging window, and the proxy
+ *     has no memory for a new one or does not answer
  *
  * Wait-free for memory that needs no copy. Otherwise the call copies as much as
  * the staging window holds, and mpib_test() copies the rest. The first such
- * call of a connection, and one after a rest, blocks for a round trip to the
- * proxy, which makes the window.
+ * call of a connection blocks for a round trip to the proxy, which makes the
+ * window. So does the first call after the window was released.
  *
  * A receive takes the sends of its tag in the order sent. A send whose receive
- * is posted never waits for sends of other tags. mpib_isend() and mpib_test()
- * of any send of the connection continue waiting sends.
+ * is posted never waits for sends of other tags. To continue waiting sends,
+ * call mpib_isend(), or mpib_test() on any send of the connection.
  *
  * Errors of mpib_isend() and mpib_irecv():
  *   -ENOTCONN  the connection is not ready yet
@@ -272,30 +274,30 @@ int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 
 /* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
  * all tags are 0. Buffers with the same tag are filled in order. *req is NULL
- * for the reasons of mpib_isend(), and while a group of ordinary memory needs a
- * larger staging window than the one in use. */
+ * for the same reasons as in mpib_isend(). It is also NULL while a group in
+ * ordinary memory needs a larger staging window than the current one. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
- * Flush what was received so far into device memory at data, inside a region
- * that mpib_reg_fd() made with MPIB_REG_DMABUF: the host may see a completion
+ * Flush the bytes received so far into device memory at data, inside a region
+ * that mpib_reg_fd() made with MPIB_REG_DMABUF. The host may see a completion
  * before the device sees the bytes. One byte stands for all memory of the same
  * device, so one buffer of a grouped receive is enough. If 0 is returned with
- * *req NULL, data is host memory and needs no flush; it never means "not yet".
- * Otherwise mpib_test() says when the flush is complete; it writes no sizes.
- * Flushes do not count among the 32 receives. Wait-free. -EBUSY: 256 flushes
- * are outstanding; -EINVAL: a sending end, or a region of another client;
- * -ENOTCONN, -EFAULT: as for mpib_irecv().
+ * *req NULL, data is host memory and needs no flush; unlike in mpib_isend(),
+ * this is final. Otherwise mpib_test() reports when the flush is complete. It
+ * writes no sizes. Flushes do not count among the 32 receives. Wait-free.
+ * -EBUSY: 256 flushes are outstanding; -EINVAL: a sending end, or a region of
+ * another client; -ENOTCONN, -EFAULT: as for mpib_irecv().
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
 
 /*
  * Set *done to 1 once the request is complete. req must not be used after that,
- * and sizes[0..n-1], if sizes is not NULL, hold the number of bytes received
- * (or sent). A send is complete when its buffer may be used again; the proxy's
+ * and sizes[0..n-1] hold the number of bytes received (or sent), if sizes is
+ * not NULL. A send is complete when its buffer may be used again; the proxy's
  * setting failover.completion says when that is.
  *
  * A negative return means that the request ended with an error. -EMSGSIZE: the
@@ -304,14 +306,16 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * grouped receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
- * settings allow. A connection's failure is reported once the proxy has said
- * why, or after client.answer; no call waits for that. Close a connection that
- * failed: after -ECANCELED the peer may learn of it only by that.
+ * settings allow. A connection's failure is reported after the proxy has sent
+ * the reason, or after client.answer. No call blocks for that. Close a failed
+ * connection: after -ECANCELED, closing may be the only way the peer learns of
+ * the failure.
  *
- * While the proxy works, this makes no system call, with two exceptions. Each
- * 64th call in a row that finds nothing makes one poll(2), at most every 10 ms;
- * a program that calls rarely should also call mpib_alive(). And while ordinary
- * memory goes through the staging window, a write(2) wakes a sleeping shard.
+ * While the proxy runs, mpib_test() makes no system call, with two exceptions.
+ * Every 64th call in a row without a result makes one poll(2), at most every 10
+ * ms; a program that calls rarely should also call mpib_alive(). While ordinary
+ * memory passes through the staging window, mpib_test() wakes a sleeping shard
+ * by write(2).
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
@@ -334,20 +338,20 @@ enum mpib_watch {
 };
 
 /* Called for each request with a report, on the connection's thread, from
- * inside mpib_isend(), mpib_irecv() or mpib_test(), as what says. req may be
- * read. */
+ * inside mpib_isend(), mpib_irecv() or mpib_test(). what tells from which call.
+ * The callback may read req. */
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* Ask for reports on requests of conn; fn gets user. On the connection's
- * thread, once the connection is ready. */
+/* Enable reports for requests of conn. fn is called with user. Call this on the
+ * connection's thread, once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
-/* Get what each rail has done for the request so far. report has room for
- * two. */
+/* Get what each rail has done for the request so far. report points to two
+ * entries. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
-/* Get the times of these steps. */
+/* Get the times of the request's steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
 /* Return a send's or receive's number: below MPIB_REQUEST_SLOTS, and different

@@ -11,12 +11,12 @@
  * (receive). As progress grows the client reuses (send) or empties (receive)
  * that part of its staging window.
  *
- * rail[] says what each rail did for a request that asked for a report, and the
- * stamps when. These hold no generation: they belong to the request once
- * progress has its generation, because the shard clears them before it writes
- * that. Stamps lie where sizes of a larger group would: those of a request of
- * more than MPIB_STAMPED_MAX buffers are in group_at of struct mpib_reply
- * (segment.h).
+ * For a request with a report, rail[] holds what each rail did, and the stamps
+ * hold when. Neither has a generation. They are valid once progress has the
+ * request's generation, because the shard clears them before it writes
+ * progress. The stamps share memory with the last entries of size[]. So a
+ * request of more than MPIB_STAMPED_MAX buffers has its stamps in group_at of
+ * struct mpib_reply (segment.h).
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -31,7 +31,8 @@
 #define MPIB_REPORT_BYTES_BITS 38
 #define MPIB_REPORT_BYTES_MASK ((1ull << MPIB_REPORT_BYTES_BITS) - 1)
 
-/* Times of first events, from mpib_stamp_of(); 0: not yet, or unknown. */
+/* Time of the first event of each kind, from mpib_stamp_of(); 0: not yet, or
+ * unknown. */
 struct mpib_stamps {
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
 	_Atomic uint32_t over; /* word was written */
@@ -86,8 +87,8 @@ static inline bool mpib_completion_poll(const struct mpib_completion *c,
 	return true;
 }
 
-/* Wait-free. Any thread of the client. Bytes of the message that have moved, 0
- * before the first. */
+/* Wait-free. Any thread of the client. Return how many bytes of the message
+ * have moved. */
 static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 						uint32_t gen)
 {
@@ -98,7 +99,7 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
-/* Wait-free. Shard only, before it reports anything of the request. */
+/* Wait-free. Shard only, before the first report on the request. */
 static inline void mpib_stamps_clear(struct mpib_stamps *at)
 {
 	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
@@ -124,7 +125,7 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Wait-free. Shard only. Replaces the report of one rail, as a word: state
+/* Wait-free. Shard only. Replaces the report of one rail. The word holds: state
  * (2 bits) | QP number (24) | bytes (38; a group of 8 has less than 2^34). */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
@@ -141,8 +142,8 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 
 /* Wait-free. Any thread of the client. True when the progress word, and with it
  * the reports and stamps, has this generation. If this is true before a request
- * is posted, the word is left from a request 2^32 generations ago, and the new
- * request must take another generation. */
+ * is posted, the word remains from a request 2^32 generations ago. Then the new
+ * request must use another generation. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)
 {
@@ -151,8 +152,8 @@ static inline bool mpib_completion_reported(const struct mpib_completion *c,
 	       gen;
 }
 
-/* Wait-free. Any thread of the client. The report of one rail, idle if the
- * request has none. */
+/* Wait-free. Any thread of the client. Return the report of one rail,
+ * MPIB_RAIL_IDLE if there is none. */
 static inline struct mpib_rail_report
 mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 		     uint32_t gen)
@@ -185,7 +186,7 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 
 	if (!stamp)
 		return 0;
-	/* now was read before the stamp was made. */
+	/* The stamp is newer than now. */
 	if (age >> 31)
 		return now;
 	return ((now >> 6) - age) << 6;

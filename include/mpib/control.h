@@ -2,11 +2,12 @@
 /*
  * The control socket RUNDIR/proxy.sock: AF_UNIX, SOCK_SEQPACKET, one message
  * per datagram, file descriptors by SCM_RIGHTS. The proxy answers each request
- * of the client once, with the same id. A request that takes time (connect,
- * accept, close) is answered at once, and its outcome appears in the
- * connection's state word in the reply segment; that word has left FREE before
- * the answer to connect or accept, and READY before the answer to close. The
- * proxy takes the client's identity from SO_PEERCRED, never from a message.
+ * of the client once, with the same id. The proxy also answers connect, accept
+ * and close at once, although they take time: their outcome appears in the
+ * connection's state word in the reply segment. That word is no longer FREE
+ * when the client gets the answer to connect or accept, and no longer READY
+ * when it gets the answer to close. The proxy takes the client's identity from
+ * SO_PEERCRED, never from a message.
  */
 #ifndef MPIB_CONTROL_H
 #define MPIB_CONTROL_H
@@ -16,8 +17,8 @@
 
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
-/* Administration socket, in RUNDIR.admin: beside the run directory and not in
- * it, because containers mount the run directory. */
+/* Suffix of the administration socket's directory, RUNDIR.admin. It is not
+ * inside the run directory, because containers mount the run directory. */
 #define MPIB_ADMIN_SUFFIX ".admin"
 #define MPIB_ADMIN_SOCK "admin.sock"
 
@@ -30,8 +31,8 @@ struct mpib_handle {
 	/* IPv4 address of the listening proxy's peer links, network order; 0:
 	 * addr6 has it. */
 	uint32_t addr;
-	uint64_t nonce; /* names the listener; only its handle has it */
-	uint8_t addr6[16]; /* IPv6; 0 where addr is not */
+	uint64_t nonce; /* identifies the listener; found only in its handle */
+	uint8_t addr6[16]; /* IPv6; 0 if addr is set */
 	/* second address, on the same port: IPv6, or IPv4 as a mapped address;
 	 * 0: none */
 	uint8_t second[16];
@@ -54,17 +55,20 @@ enum mpib_control_type {
 	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask for a device's properties */
 	MPIB_CTL_RESUME, /* ask for a connection that was accepted before */
-	MPIB_CTL_LOST, /* from the proxy, id 0, without an answer: look which
-			  connections are MPIB_CONN_LOST */
-	/* An upgrade; struct mpib_ctl_next, never answered. From the proxy, id 0:
-	 * the successor accepts at the proxy's socket now; attach there and register
-	 * all memory, beside this proxy (number), or forget it (number 0). From the
-	 * client: how that ended. From the successor: it serves. Before that it
-	 * takes HELLO, POOL, REG_FD and DEREG alone. */
+	/* from the proxy, id 0, never answered: check which connections are
+	 * MPIB_CONN_LOST */
+	MPIB_CTL_LOST,
+	/* An upgrade; struct mpib_ctl_next, never answered. From the proxy,
+	 * with id 0 and a number: the successor now accepts at the proxy's
+	 * socket, so attach there, too, and register all memory with it. From
+	 * the proxy with number 0: forget the successor. From the client: the
+	 * result. From the successor: it serves now. Before that the successor
+	 * accepts only HELLO, POOL, REG_FD and DEREG. */
 	MPIB_CTL_NEXT,
-	/* Without an answer, struct mpib_ctl_id, id: the client's thread that will
-	 * attach to the next proxy if this one ends. From the client of an earlier
-	 * proxy also: it has asked for all of its connections and listeners. */
+	/* struct mpib_ctl_id, never answered. id: the client's thread that will
+	 * attach to the next proxy after this one. A client of an earlier proxy
+	 * sends this after it has asked for all its connections and listeners.
+	 */
 	MPIB_CTL_RESUMED,
 };
 
@@ -75,7 +79,7 @@ struct mpib_ctl_header {
 	uint32_t len; /* of the whole message */
 };
 
-/* Every answer with status < 0 has this form; why is a sentence. */
+/* Every answer with status < 0 has this form. why holds a sentence. */
 struct mpib_ctl_error {
 	struct mpib_ctl_header h;
 	char why[240];
@@ -91,11 +95,13 @@ struct mpib_ctl_hello {
 	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
 	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
 	char name[64]; /* the client's name in tools; a label, not trusted */
-	uint32_t device; /* whose shards and rails the client will use */
+	/* the client will use this device's shards and rails */
+	uint32_t device;
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
-	/* For a process that had an earlier proxy: 1 more than the shard of
-	 * that WELCOME, which handles of its listeners name; 0: any. */
+	/* For a process that was attached to an earlier proxy: 1 + the shard in
+	 * that proxy's WELCOME, since the handles of the process's listeners
+	 * contain that shard. 0: any shard. */
 	uint32_t shard;
 	uint32_t thread; /* the one of MPIB_CTL_RESUMED, or 0 */
 };
@@ -108,9 +114,10 @@ struct mpib_ctl_rail {
 };
 
 /* Answer to HELLO, with fds in this order: status segment, submit segment,
- * reply segment, doorbell eventfd, and, where the kernel has pidfds, that of
- * the proxy's process: while a process that hung up has not ended, it may still
- * write. All but the first and the last are this client's alone. */
+ * reply segment, doorbell eventfd, and a pidfd of the proxy's process if the
+ * kernel has pidfds. The pidfd is needed because a proxy that has hung up may
+ * write to memory until its process ends. Only this client gets the submit
+ * segment, the reply segment and the doorbell. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
@@ -123,8 +130,9 @@ struct mpib_ctl_welcome {
 			       10000 */
 	uint32_t devices;
 	uint32_t device; /* the client's */
-	uint32_t grace_ms; /* how long a connection waits for its other end, or
-			      for another proxy; 0: nothing is resumed */
+	/* how long a connection waits for its peer or for the next proxy; 0:
+	 * connections do not resume */
+	uint32_t grace_ms;
 };
 
 struct mpib_ctl_next {
@@ -189,27 +197,28 @@ struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */
 	int32_t traffic_class; /* -1: the proxy's configured one */
-	/* Names the connection at both ends, for ever: random bits that no
-	 * other connection has; not 0. */
+	/* Identifies the connection at both ends for its whole life: unique
+	 * random bits, not 0. */
 	uint64_t key;
 	/* How many times this end was requested, including this one. */
 	uint64_t number;
-	uint64_t peer_number; /* of struct mpib_reply_end when it was READY
-				 last; 0: never */
+	/* from struct mpib_reply_end when it was last READY; 0: never */
+	uint64_t peer_number;
 	struct mpib_handle handle;
 };
 
-/* The receiving end of a connection that an ACCEPT made once, as the rank knows
- * it from its struct mpib_reply_end. The sending end asks again with a CONNECT
- * with a greater number. */
+/* Resume the receiving end of a connection that was made by an ACCEPT. The rank
+ * has these values from struct mpib_reply_end. The sending end resumes by a
+ * CONNECT with a greater number. */
 struct mpib_ctl_resume {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */
 	uint32_t rsvd;
 	uint64_t key;
-	uint64_t number; /* how many times this end was asked for, its ACCEPT
-			    and this one included */
-	uint64_t base; /* receives completed before */
+	/* how many times this end was requested, including its ACCEPT and this
+	 * request */
+	uint64_t number;
+	uint64_t base; /* receives that have completed */
 	uint8_t addr[16], second[16]; /* of the peer's proxy */
 	uint16_t port;
 	uint16_t zero[3];
@@ -232,14 +241,15 @@ struct mpib_ctl_device {
 	struct mpib_ctl_header h;
 	char name[32]; /* as tools show it */
 	uint32_t rails;
-	uint32_t carries; /* bit per rail that has payload while all are up */
+	/* bit per rail that carries payload while all rails are up */
+	uint32_t carries;
 	struct mpib_ctl_rail rail[MPIB_RAILS];
 };
 
-/* Enough for any message of either side. */
+/* The maximum length of a message in either direction. */
 #define MPIB_CTL_MAX 1024u
 #define MPIB_CTL_FDS_MAX 5
-#define MPIB_WELCOME_PIDFD 4 /* its place in the WELCOME */
+#define MPIB_WELCOME_PIDFD 4 /* index of this fd in the WELCOME */
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);

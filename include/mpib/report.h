@@ -8,8 +8,10 @@
 
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
-	MPIB_RAIL_POSTED, /* bytes are in flight, or a receive is announced */
-	MPIB_RAIL_DONE, /* its part is complete; of a receive, all of it */
+	/* bytes are in flight, or the receive's CTS was sent */
+	MPIB_RAIL_POSTED,
+	/* its part is complete; for a receive, the whole request */
+	MPIB_RAIL_DONE,
 };
 
 struct mpib_rail_report {
@@ -32,19 +34,19 @@ struct mpib_report_times {
 #define MPIB_PROFILED_MAGIC 0x4650424d4950424dull
 
 /*
- * What a profiler of NCCL gets at the end of each network event that it took
- * from mpib's plugin, as the data of the state ncclProfilerNetPluginUpdate
- * right before stopEvent; NCCL's own transports have no such state. Times are
- * as above; those of the callbacks are later, since the plugin learns in test
- * what the proxy did.
+ * Data that mpib's plugin gives to NCCL's profiler at the end of each network
+ * event that the profiler accepted: with the state ncclProfilerNetPluginUpdate,
+ * right before stopEvent. NCCL's own transports do not use that state. The
+ * times have the same meaning as above. The callbacks come later than these
+ * times, because the plugin learns only in test what the proxy did.
  */
 struct mpib_profiled {
 	uint64_t magic; /* MPIB_PROFILED_MAGIC */
-	uint32_t size; /* of this struct, which grows at its end */
+	uint32_t size; /* of this struct; new fields are appended */
 	uint32_t rail;
 	uint64_t bytes; /* of the rail, posted or arrived */
 	uint64_t submitted_ns, posted_ns, done_ns, over_ns;
-	uint64_t seen_ns; /* when the plugin saw over, in test */
+	uint64_t seen_ns; /* when test saw that the request was complete */
 };
 
 #endif

@@ -7,17 +7,16 @@
  * A slot carries its sequence word in the cache line of its descriptor, so one
  * line moves per message. Indices are 64 bits, count up forever and name slot
  * index % slots. The producer may fill the slot of an index that is less than
- * the ring's size ahead of the consumer's published head. The consumer finds a
- * slot full when seq == index + 1. Only the producer writes seq. Only the
- * consumer writes the head, in the reply segment, which the client cannot
- * write.
+ * the ring's size ahead of the consumer's published head. A slot is full if seq
+ * == index + 1. Only the producer writes seq. Only the consumer writes the
+ * head, in the reply segment, which the client cannot write.
  *
  * Neither side trusts the other: each keeps the ring's geometry and its own
- * index in private memory. A client that writes nonsense into seq either
- * garbles its own descriptors, which the shard copies once and then checks, or
- * is found out by mpib_ring_jumped(); it can make the shard neither read
- * outside the ring nor loop. A producer that sees a head ahead of its own index
- * reports -EPROTO.
+ * index in private memory. A client that writes an invalid seq either garbles
+ * its own descriptors, which the shard copies once and then checks, or is
+ * detected by mpib_ring_jumped(). It cannot make the shard read outside the
+ * ring or loop. A producer that sees a head ahead of its own index reports
+ * -EPROTO.
  */
 #ifndef MPIB_RING_H
 #define MPIB_RING_H
@@ -32,23 +31,25 @@ enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
 	/* Sending ends only, n 1, all other fields 0. The shard completes it in
-	 * the turn that takes it; with it a client measures a round trip
+	 * the turn that reads it. Clients use it to measure a round trip
 	 * through the ring. */
 	MPIB_OP_NOP = 3,
-	/* Receiving ends only: make what was received before into the dma-buf
-	 * region mr visible to the memory's own device. n, total and len are 1,
-	 * off names any byte of the region, and gen counts the flushes of the
-	 * connection from 1; all other fields are 0. It is no request: flushed
-	 * in the reply segment becomes gen when it is complete. */
+	/* Receiving ends only: make the bytes received so far into the dma-buf
+	 * region mr visible to the device that owns the memory. n, total and
+	 * len are 1, off names any byte of the region, and gen counts the
+	 * flushes of the connection from 1; all other fields are 0. A flush is
+	 * not a request: when it is complete, flushed in the reply segment is
+	 * set to gen. */
 	MPIB_OP_FLUSH = 4,
 };
 
-/* Added to op of a request's first descriptor: the shard writes into the
+/* Flag in op of a request's first descriptor: the shard reports in the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-/* Added to op of a send's first descriptor: other sends wait for the room that
- * its bytes use in the staging window. So the shard posts it as soon as it has
- * its receive, instead of holding it for the other sends of a group. */
+/* Flag in op of a send's first descriptor: other sends wait for this send's
+ * bytes to leave the staging window. So the shard posts the send as soon as its
+ * receive is known, and does not hold it back for the other sends of a
+ * group. */
 #define MPIB_OP_AT_ONCE 0x40u
 #define MPIB_OP_MASK 0x3fu
 
@@ -59,9 +60,9 @@ enum mpib_op {
  * grouped receive is n descriptors in a row, idx 0..n-1, each with pos 0 and
  * len == total.
  *
- * On one connection the parts of a receive are never mixed with those of the
- * next; those of sends may be. The first parts of the sends of one tag come in
- * the order posted.
+ * On one connection all parts of a receive precede those of the next receive.
+ * Parts of different sends may be mixed. The first parts of the sends of one
+ * tag come in the order posted.
  */
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */
@@ -102,8 +103,8 @@ struct mpib_consumer {
 
 /*
  * Wait-free. Producer thread only. Returns how many slots may be pushed. Reads
- * the consumer's cache line only when the private copy of the head shows less
- * than want free slots. -EPROTO: the published head cannot be right.
+ * the consumer's cache line only if the private copy of the head shows fewer
+ * than want free slots. -EPROTO: the published head is impossible.
  */
 static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 {
@@ -158,9 +159,9 @@ static inline void mpib_ring_push(struct mpib_producer *p,
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the descriptor with that index, which
- * is next or one of the size - 1 behind it, into *desc; false when there is
- * none.
+ * Wait-free. Consumer thread only. Copies the descriptor with that index into
+ * *desc. The index is next or one of the size - 1 indices after it. False: the
+ * slot is empty.
  */
 static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 				  struct mpib_desc *desc)
@@ -179,8 +180,8 @@ static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc;
- * false when there is none. Call mpib_ring_publish() once per batch.
+ * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc.
+ * False: the ring is empty. Call mpib_ring_publish() once per batch.
  */
 static inline bool mpib_ring_pop(struct mpib_consumer *c,
 				 struct mpib_desc *desc)
@@ -192,10 +193,10 @@ static inline bool mpib_ring_pop(struct mpib_consumer *c,
 }
 
 /*
- * Wait-free. Consumer thread only, after mpib_ring_pop() found nothing. True
- * when the slot holds a sequence that no sound client writes there: neither
- * that of the lap before nor 0, the value of an unused slot or one that was
- * taken back.
+ * Wait-free. Consumer thread only, after mpib_ring_pop() found nothing. True if
+ * the slot holds a sequence number that a correct client never writes there.
+ * Correct values are that of the previous lap, and 0 in an unused or withdrawn
+ * slot.
  */
 static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 {
@@ -206,8 +207,7 @@ static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 	return seq != 0 && seq != c->next + 1 && seq != c->next + 1 - c->size;
 }
 
-/* Wait-free. Consumer thread only. Gives the popped slots back to the
- * producer. */
+/* Wait-free. Consumer thread only. Returns the popped slots to the producer. */
 static inline void mpib_ring_publish(struct mpib_consumer *c)
 {
 	/* Release pairs with the acquire in mpib_ring_room(): the consumer's

@@ -27,23 +27,24 @@
 
 #define MPIB_SHARDS_MAX 16
 #define MPIB_CONNS_MAX 1024 /* connections of one client */
-/* A connection that resumes needs a second index until its rank has moved there. */
+/* A connection that resumes needs a second index until its rank has moved to
+ * it. */
 #define MPIB_INDEXES_MAX (2 * MPIB_CONNS_MAX)
 #define MPIB_RING_SLOTS 64
 
 struct mpib_status_shard {
 	/* Set by mpib_shard_sleeps(), read by mpib_summary_tell(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	/* Grows by one per turn of the shard, stands still while the shard
-	 * sleeps. On a cache line of its own: every push reads sleeping, which
-	 * should stay in the clients' caches. */
+	/* Turns of the shard; constant while the shard sleeps. It has its own
+	 * cache line, so that sleeping, which every push reads, stays in the
+	 * clients' caches. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
 struct mpib_status {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t pid; /* the proxy's, in its own pid namespace */
+	uint32_t pid; /* of the proxy, in its own pid namespace */
 	uint32_t shards;
 	uint32_t rsvd;
 	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
@@ -51,9 +52,10 @@ struct mpib_status {
 
 /*
  * Which rings may have work. After a push into ring i the client sets bit i %
- * 64 of word i / 64, then bit i / 64 of top. The shard takes top, then the
- * words that top names, each by an exchange with 0. The shard serves a ring
- * until the ring is empty, or remembers in private memory that it is not.
+ * 64 of word i / 64, then bit i / 64 of top. The shard reads and clears top,
+ * then each word whose bit was set in top, by atomic exchanges with 0. The
+ * shard then serves a ring until the ring is empty, or records in private
+ * memory that it is not.
  */
 struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
@@ -65,13 +67,13 @@ struct mpib_summary {
  * True when the shard sleeps, in which case the caller has to write to the
  * doorbell eventfd.
  *
- * The shard sets sleeping and then looks at top a last time; the client sets
- * top and then looks at sleeping. All four accesses are sequentially
- * consistent, so at least one of the two threads sees the other's write. With a
- * weaker order a push could lie there until the next one. A read-modify-write
- * and a load need no separate fence for that. The bit in word is released to
- * the shard, too: the shard may take this word because of another ring's bit in
- * top, before this ring's bit is in top.
+ * The shard sets sleeping and then reads top once more. The client sets top and
+ * then reads sleeping. All four accesses are sequentially consistent, so at
+ * least one of the two threads sees the other's write. With a weaker order the
+ * shard could miss a push until the next push. A read-modify-write and a load
+ * need no separate fence for that. The write of the bit in word is a release,
+ * too: the shard may read this word because another ring set the bit in top,
+ * before this call sets it.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -82,8 +84,8 @@ static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 	return atomic_load(sleeping) != 0;
 }
 
-/* Wait-free. Shard only. After this the shard looks at the summaries of all its
- * clients once more before it sleeps. */
+/* Wait-free. Shard only. After this the shard must check the summaries of all
+ * its clients once more before it sleeps. */
 static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
 {
 	atomic_store(&shard->sleeping, 1);
@@ -104,8 +106,7 @@ static inline bool mpib_summary_any(const struct mpib_summary *sum)
 }
 
 /* Counters of events that only the client sees. Client threads add to them
- * (relaxed) when they copy or have to wait. The proxy shows them and does not
- * rely on them. */
+ * (relaxed) when they copy or have to wait. The proxy only displays them. */
 struct mpib_client_counts {
 	_Atomic uint64_t copies; /* parts copied through a staging window */
 	_Atomic uint64_t copied_bytes;
@@ -121,18 +122,19 @@ struct mpib_submit {
 	uint32_t conns; /* MPIB_INDEXES_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
-	/* Since when sends of a connection are refused for lack of requests:
-	 * CLOCK_MONOTONIC, ns; 0: they are not. For tools, like counts. */
+	/* Time since which mpib_isend() on the connection finds no free
+	 * request: CLOCK_MONOTONIC, ns; 0: it finds one. For tools, like
+	 * counts. */
 	_Atomic uint64_t refused[MPIB_INDEXES_MAX];
 	struct mpib_ring_slot ring[MPIB_INDEXES_MAX][MPIB_RING_SLOTS];
 };
 
 /*
- * The tags that the oldest unanswered receive of a sending end lacks sends of.
- * The shard writes it when no send that it has fits that receive. word is the
- * index of the ring up to which the shard had read, times 16, plus how many
- * tags there are. A client that has pushed nothing behind that index may rely
- * on it: the shard writes no other before it has read more.
+ * The tags for which the oldest unanswered receive still lacks sends, for a
+ * sending end. The shard writes it if none of its waiting sends fits that
+ * receive. word is 16 * the ring index up to which the shard had read, plus the
+ * number of tags. It is current for a client that has pushed nothing after that
+ * index, because the shard writes a new value only after it has read more.
  */
 struct mpib_want {
 	_Atomic uint64_t word;
@@ -154,8 +156,8 @@ static inline void mpib_want_tell(struct mpib_want *want, uint64_t index,
 	atomic_store_explicit(&want->word, word, memory_order_release);
 }
 
-/* Wait-free. Connection's thread only; index is that of its next push. How many
- * tags it wrote to tag. */
+/* Wait-free. Connection's thread only. index is that of the thread's next push.
+ * Return the number of tags written to tag. */
 static inline unsigned mpib_want_read(const struct mpib_want *want,
 				      uint64_t index, int32_t *tag)
 {
@@ -172,20 +174,20 @@ static inline unsigned mpib_want_read(const struct mpib_want *want,
 }
 
 enum mpib_conn_state {
-	MPIB_CONN_FREE, /* connect and accept may use the index; the ring
-			   continues at the published head */
+	/* unused; the next connection's ring continues at the published head */
+	MPIB_CONN_FREE,
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* error says why; closing frees the index */
 	MPIB_CONN_CLOSING, /* becomes FREE when no peer can access its memory */
-	MPIB_CONN_LOST, /* nothing writes to it any more: ask for it again at
-			   another index, MPIB_CTL_CONNECT or MPIB_CTL_RESUME;
-			   closing frees the index */
+	/* nothing writes to it any more; resume at another index by
+	 * MPIB_CTL_CONNECT or MPIB_CTL_RESUME; closing frees the index */
+	MPIB_CONN_LOST,
 };
 
 /* Value of broken: no completion word changes any more, and the connection
- * continues at another index. Set with release, after the last word. No errno
- * has this value. */
+ * continues at another index. Stored with release, after the last completion
+ * word. No failure sets this value. */
 #define MPIB_BROKEN_LOST (-ESTALE)
 
 struct mpib_reply_conn {
@@ -197,19 +199,19 @@ struct mpib_reply_conn {
 	 * does not share a cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
-	/* Written by the shard: completed MPIB_OP_FLUSH of the connection, from
-	 * 0; they complete in the order pushed. */
+	/* Written by the shard: the number of completed MPIB_OP_FLUSH of the
+	 * connection. They complete in the order pushed. */
 	_Atomic uint32_t flushed;
 	struct mpib_want want; /* of a sending end, written by the shard */
 };
 
 /*
- * Which receive a send answers, as the shard says before the first byte of the
- * send can reach its peer: generation of the send's request, whether the send
- * is larger than its receive, and the receive's number at this index, modulo
- * 2^31: 0 for the one that struct mpib_reply_end's base names. Then it is
- * refused, and its completion has the two sizes. The client reads it only when
- * nothing writes it any more.
+ * The receive that a send answers. The shard writes it before the first byte of
+ * the send can reach the peer. It holds the generation of the send's request
+ * and the receive's number at this index, modulo 2^31; receive 0 is the first
+ * one after base of struct mpib_reply_end. MPIB_ANSWER_REFUSED: the send is
+ * larger than its receive and was refused; its completion has both sizes. The
+ * client reads it only after the shard has stopped writing.
  */
 #define MPIB_ANSWER_REFUSED (1u << 31)
 
@@ -219,15 +221,16 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 	       (receive & ~MPIB_ANSWER_REFUSED);
 }
 
-/* State that a rank needs about a connection after its proxy has ended. Written
- * by the proxy's control thread before state becomes READY, and for an accept
- * before the peer learns that it was accepted. */
+/* State of a connection that the rank needs after its proxy has ended. The
+ * proxy's control thread writes it before state becomes READY. For an accept,
+ * it writes it before the peer learns of the accept. */
 struct mpib_reply_end {
 	/* From struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
-	uint64_t number, peer_number; /* of this end's request, of the peer's */
-	uint64_t base; /* how many receives of the connection ended before the
-			  first one at this index */
+	/* number of this end's request, and of the peer's */
+	uint64_t number, peer_number;
+	/* receives that ended before the first one at this index */
+	uint64_t base;
 	uint8_t addr[16], second[16]; /* of the peer's proxy, as in a handle */
 	uint16_t port;
 };
@@ -236,16 +239,16 @@ struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
-	/* 1: the proxy hangs up for good; this client must not attach to
-	 * another. */
+	/* 1: the proxy ended the session; this client must not attach to
+	 * another proxy. */
 	_Atomic uint32_t ended;
 	struct mpib_reply_conn conn[MPIB_INDEXES_MAX];
 	struct mpib_reply_end end[MPIB_INDEXES_MAX];
 	struct mpib_completion completion[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 	/* For requests with a report and more than MPIB_STAMPED_MAX buffers. */
 	struct mpib_stamps group_at[MPIB_INDEXES_MAX][MPIB_REQUESTS];
-	/* For sending ends, from mpib_answer(). On separate cache lines,
-	 * because clients do not poll them. */
+	/* For sending ends, from mpib_answer(). On separate cache lines from
+	 * what clients poll. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
 		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What travels between two proxies on the rails: immediate data (IMM),
- * clear-to-send (CTS), end-to-end acks and completion records. All in
- * little-endian, the native order of every supported machine, except the IMM,
- * which verbs wants in big-endian (htobe32() around these values).
+ * clear-to-send (CTS), end-to-end acks and completion records. All fields are
+ * little-endian, the native order of every supported machine. Only the IMM is
+ * big-endian, as verbs requires: apply htobe32() to these values.
  *
  * IMM, bits high to low:
  *   v1, lane of one connection:  size_q 31..10 | mask 9..8 | slot 7..0
@@ -39,8 +39,8 @@
  * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; further groups wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
-/* The smallest supported max_msg_sz of a port: one WRITE of a whole table of
- * CTS. Everything else that is not payload is shorter. */
+/* The smallest supported max_msg_sz of a port. It is the size of the longest
+ * WRITE other than payload: a whole table of CTS. */
 #define MPIB_MSG_LEAST 4096u
 
 /* Return the rail's bit in a mask of a lane's rails. */
@@ -97,17 +97,16 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 
 /*
  * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % entries
- * of the sender's CTS table. seq comes last in the structure, so that it is
- * placed last. seq is 1 + the slot's 64-bit sequence number and so names the
- * lap as well. A receive of n buffers takes n consecutive entries. A receive in
- * parts takes one entry per part, with the same msg, ascending pos, and the
- * posted size in total; the sender skips the remaining entries of a message
- * that ended early.
+ * of the sender's CTS table. seq is the last field, so the HCA writes it last.
+ * seq is 1 + the slot's 64-bit sequence number, so it also identifies the lap.
+ * A receive of n buffers takes n consecutive entries. A receive in parts takes
+ * one entry per part, with the same msg, ascending pos, and the posted size in
+ * total; the sender skips the remaining entries of a message that ended early.
  *
- * ended is the receiver's end-to-end ack as of this CTS, on lanes that have
- * such acks, and 0 on others: every slot below it has ended, that is, all its
- * bytes and IMMs have arrived. An end-to-end ack without a CTS is written
- * behind the table, see struct mpib_e2e_ack.
+ * ended is the receiver's end-to-end ack at the time of this CTS, or 0 on lanes
+ * without end-to-end acks. Every slot below it has ended: all its bytes and
+ * IMMs have arrived. An end-to-end ack without a CTS is written behind the
+ * table, see struct mpib_e2e_ack.
  */
 struct mpib_cts {
 	uint64_t addr;
@@ -117,17 +116,17 @@ struct mpib_cts {
 	uint32_t total; /* posted size of the whole buffer */
 	uint32_t msg; /* receives posted before this one, modulo 2^32 */
 	int32_t tag;
-	uint16_t n, idx; /* buffers of the receive; which one this is */
+	uint16_t n, idx; /* buffers of the receive; index of this one */
 	uint64_t ended;
 	uint32_t rsvd[2];
 	uint64_t seq;
 };
 
 /*
- * End-to-end acks behind the sender's CTS table: for each rail the last ack
- * that the receiver wrote by the rail's first QP, 8 bytes at a time. Acks only
- * grow, so the largest one that the sender ever saw counts, whether from here
- * or from a CTS.
+ * End-to-end acks behind the sender's CTS table. Each rail has the last ack
+ * that the receiver wrote through the rail's first QP, as one 8-byte WRITE.
+ * Acks only grow, so the sender uses the largest one that it has seen, from
+ * here or from a CTS.
  */
 struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
@@ -138,21 +137,22 @@ struct mpib_e2e_ack {
  * A completion record: written by the sender with RDMA WRITE into the slot's
  * entry of the receiver's record table, on the leader rail (SOUT if it carries
  * bytes of the message, else SUP), before that rail's WRITE_WITH_IMM on the
- * same QP. Written where the sum of byte_len does not tell everything: grouped
- * receives, a part sent in several writes, a message that ends exactly at the
- * end of a part other than its last, v1's sentinel, errors and replays. The
- * record is valid when its seq equals the CTS's.
+ * same QP. Written where the sum of byte_len is not enough: grouped receives, a
+ * part sent in several writes, a message that ends exactly at the end of a part
+ * other than its last, v1's sentinel, errors and replays. The record is valid
+ * when its seq equals the CTS's.
  */
 struct mpib_record {
 	uint64_t seq;
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
 	uint8_t n;
-	/* Replays only, rails as first posted: */
-	uint8_t expected; /* with all their stripes the slot ends */
-	uint8_t ends; /* their stripes are complete with this IMM */
+	/* Replays only. One bit per rail that the stripe was first posted
+	 * on: */
+	uint8_t expected; /* rails whose stripes the slot needs to end */
+	uint8_t ends; /* rails whose stripes are complete with this IMM */
 	uint8_t rsvd;
 	uint32_t size[MPIB_GROUP_MAX]; /* per buffer; n 1: of the message */
-	/* Bytes of this slot per rail: of a group up to 8 times 2 GiB. */
+	/* Bytes of this slot per rail: for a group up to 8 times 2 GiB. */
 	uint64_t rail[MPIB_RAILS];
 };
 
@@ -162,7 +162,7 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
-/* An IMM's 8 bits tell the slots in use apart, and 2^64 is a whole number of
+/* 8 bits of an IMM distinguish all slots in use, and 2^64 is a whole number of
  * laps. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);
 MPIB_ABI_ASSERT((MPIB_TABLE_SLOTS & (MPIB_TABLE_SLOTS - 1)) == 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of send WRs, each with its SGEs in the same object, and chains of WRs
- * that one doorbell posts. Fields that are equal in most WRs remain filled in
- * from one use to the next. A caller may keep a WR until its completion, so
- * that the WR can be posted again unchanged. Only the thread that owns the pool
+ * that one doorbell posts. A reused WR keeps its old values in the fields that
+ * are equal in most WRs. A caller may keep a WR until its completion, so that
+ * the WR can be posted again unchanged. Only the thread that owns the pool
  * calls these functions; nothing allocates after mpib_wr_pool_init(). Part of
  * libmpib-vqp.
  */
