@@ -55,8 +55,9 @@ struct mpib_agent_conn {
 struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
-	uid_t user; /* besides root and our own, see mpib_agent_open() */
-	bool adaptive; /* the mode: only hints of an agent override it */
+	uid_t user; /* trusted besides root and our own user */
+	/* the mode: the proxy decides the split without a hint */
+	bool adaptive;
 	const char *without; /* log text: what connections do without agent */
 	/* A mapping of shm_bytes that always exists: an agent's hint file with
 	 * `slots` entries, then zeros. */
@@ -66,7 +67,8 @@ struct mpib_agent_link {
 	int fd; /* -1: no agent */
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	int told; /* the last error logged, so that each is logged once */
+	/* the last error logged, so that no error is logged twice in a row */
+	int told;
 	uint16_t counter;
 	struct conn_list conns;
 	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
@@ -104,8 +106,9 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 	 * undefined, and the offset has 64 bits. */
 	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
 		     (l->shm ? MAP_FIXED : 0);
-	/* Not mmap(): ThreadSanitizer treats mmap() as a write. Shards read the
-	 * pages while the kernel exchanges them, which is safe. */
+	/* Shards read the pages while the kernel exchanges them, which is safe.
+	 * ThreadSanitizer would report it, because it treats mmap() as a
+	 * write. */
 	long p = syscall(SYS_mmap, l->shm, bytes, (long)PROT_READ, flags,
 			 (long)fd, 0L);
 
@@ -118,7 +121,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-/* The socket may be another user's, with data whose release takes long. */
+/* Another user may own the socket and may have sent data whose release takes
+ * long. */
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
@@ -151,7 +155,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
 
-/* Send a request. 1: sent; 0: no room now; -errno: the agent is gone. */
+/* Send a request. 1: sent; 0: the socket is full; -errno: the agent is gone. */
 static int agent_request(struct mpib_agent_link *l,
 			 const struct mpib_agent_conn *c, uint32_t type)
 {
@@ -225,7 +229,7 @@ static void agent_pump(struct mpib_agent_link *l)
 			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-/* Handle an answer. False: no agent would send it now. */
+/* Handle an answer. False: a correct agent does not send it now. */
 static bool agent_on_answer(struct mpib_agent_link *l,
 			    const struct mpib_agent_response *r)
 {
@@ -340,8 +344,8 @@ static int find_agent(struct mpib_agent_link *l)
 	rc = l->fd = mpib_agent_dial(dir, l->user);
 	if (rc < 0)
 		goto out_dir;
-	/* Only after connecting: the hint file of an agent that has left may
-	 * still exist. */
+	/* Open the hints only after connecting: an agent that has exited may
+	 * have left its hint file. */
 	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
 	if (rc >= 0) {
 		rc = map_shm(l, hints, slots);
@@ -526,7 +530,7 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot)
 /*
  * The agent's directory with its socket and hint file, and the check whether
  * the files can be trusted. A writer of hints steers all traffic over one rail,
- * so only root, our own user and the agent's user may have write access.
+ * so only root, our own user and the agent's user may be able to write them.
  * Control thread.
  */
 
@@ -570,8 +574,8 @@ int mpib_agent_dial(int dir, uid_t user)
 
 	if (fd < 0)
 		return -errno;
-	/* Through the fd: this is the directory that was checked, even if its
-	 * path now leads to another one. */
+	/* Use the fd: it is the directory that was checked, even if its path
+	 * now leads to another one. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||

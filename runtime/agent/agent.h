@@ -21,10 +21,10 @@
 struct mpib_agent_link;
 struct mpib_agent_conn;
 
-/* The word of a node's agent about that node's rails, as far as it concerns one
- * peer. One bit per rail, SOUT is the lowest. */
+/* The summary of a node's agent about that node's rails, for one peer. One bit
+ * per rail, SOUT is the lowest. */
 struct mpib_agent_word {
-	bool there; /* an agent runs, and has sent its word */
+	bool there; /* an agent runs and has sent a summary */
 	uint8_t sick, congested, maintenance;
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* of the node, "": none */
 };
@@ -38,9 +38,9 @@ struct mpib_agent_route {
 /*
  * Start looking for an agent in dir that belongs to root, to our user or to
  * `user` (MPIB_AGENT_NO_USER: no third user). adaptive: the engine is in
- * adaptive mode, so that it decides the split without a hint and needs no
- * agent. Tells the engine where its shards read hints, so call it before the
- * first connection is made. Returns 0 or -errno.
+ * adaptive mode, so it decides the split of a connection without a hint. This
+ * call sets where the engine's shards read hints, so make it before the first
+ * connection. Returns 0 or -errno.
  */
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 		    const char *dir, uid_t user, bool adaptive,
@@ -55,8 +55,8 @@ void mpib_agent_close(struct mpib_agent_link *link);
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
-/* Get the agent's word for the peer whose SOUT has this IPv4 address (network
- * order); 0: for any peer. */
+/* Get the summary of the agent for the peer whose SOUT has this IPv4 address
+ * (network order). 0: for any peer. */
 void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 		     struct mpib_agent_word *word);
 /* Return the connected agent's report about itself, and its pid; NULL: none
@@ -77,12 +77,12 @@ void mpib_agent_del(struct mpib_agent_conn *conn);
 int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */
 int mpib_agent_dial(int dir, uid_t user);
-/* Open the hint file in dir. Its owner and mode are checked like those of the
- * directory, and its size and header, too (-EPROTO). Returns an fd, with the
- * number of entries in *slots, or -errno. */
+/* Open the hint file in dir. Checks its owner and mode like those of the
+ * directory, then its size and header (-EPROTO). Returns an fd, with the number
+ * of entries in *slots, or -errno. */
 int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots);
-/* Return the meaning of these calls' result rc, with the remedy if there is
- * one. */
+/* Return a text for the result rc of these three calls, with a remedy if there
+ * is one. */
 const char *mpib_agent_dir_error(int rc);
 
 #endif

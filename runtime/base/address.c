@@ -148,8 +148,8 @@ static bool address_towards(const char *text, struct in6_addr *addr)
 
 bool mpib_address_default(struct in6_addr *addr)
 {
-	/* Ask for networks reserved for documentation (RFC 5737, RFC 3849):
-	 * only the default route leads there. */
+	/* Use addresses that are reserved for documentation (RFC 5737, RFC
+	 * 3849): only the default route leads to them. */
 	return address_towards("192.0.2.1", addr) ||
 	       address_towards("2001:db8::1", addr);
 }
@@ -237,8 +237,8 @@ static unsigned bits_of(const struct sockaddr *mask)
 	return bits + skip;
 }
 
-/* Return the length of the mask of the interface that has the address; 0:
- * none. */
+/* Return the mask length of the interface that has the address; 0: no interface
+ * has it. */
 static unsigned bits_of_own(const struct ifaddrs *all,
 			    const struct in6_addr *own)
 {
@@ -338,8 +338,8 @@ static bool leads_somewhere(unsigned long flags)
 	return (flags & (UP | REJECT)) == UP;
 }
 
-/* The fields are interface, destination, gateway, flags, three counters, mask.
- * Numbers are hexadecimal; addresses have the byte order of memory. */
+/* Fields of a line: interface, destination, gateway, flags, three counters,
+ * mask. Numbers are hexadecimal. Addresses are in network order. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table)
 {
@@ -373,7 +373,7 @@ static bool hex_address(const char *text, struct in6_addr *addr)
 	return true;
 }
 
-/* The fields are destination and prefix length, source and prefix length,
+/* Fields of a line: destination and prefix length, source and prefix length,
  * gateway, metric, two counters, flags, interface. */
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 		      FILE *table)

@@ -18,7 +18,7 @@ struct ifaddrs;
 
 #define MPIB_ADDRESS_MAX (INET6_ADDRSTRLEN + 8) /* with brackets and port */
 
-/* ip in network order. */
+/* Map an IPv4 address; ip is in network order. */
 struct in6_addr mpib_address_of_ip(uint32_t ip);
 /* Return the IPv4 address in network order; 0: addr is not IPv4. */
 uint32_t mpib_address_ip(const struct in6_addr *addr);
@@ -41,7 +41,7 @@ void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
  * anything. False: no default route. */
 bool mpib_address_default(struct in6_addr *addr);
 
-/* A list of IPv4 and IPv6 networks, and a test whether an address is in one. */
+/* A list of IPv4 and IPv6 networks, to test whether it contains an address. */
 
 #define MPIB_NETWORKS_MAX 32
 
@@ -49,21 +49,21 @@ struct mpib_networks {
 	unsigned n; /* 0: no list was given, so every address matches */
 	struct mpib_network {
 		struct in6_addr addr; /* see base/address.h */
-		unsigned bits; /* of the mapped form: IPv4 adds 96 */
+		unsigned bits; /* prefix length, mapped: 96 more for IPv4 */
 	} net[MPIB_NETWORKS_MAX];
 };
 
 /* Parse one network of len characters. -EINVAL: it is not a network, or its
  * host bits are not zero. All functions here: any thread. */
 int mpib_network_parse(const char *text, size_t len, struct mpib_network *net);
-/* Parse "10.1.0.0/16,fd00:1::/32"; an empty text is an empty list. -EINVAL with
- * the fault and its remedy, as a sentence fragment, in why. */
+/* Parse "10.1.0.0/16,fd00:1::/32"; an empty text is an empty list. -EINVAL: why
+ * holds the fault and its remedy, as part of a sentence. */
 int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 			size_t why_len);
 /* Add the network of this machine's own address, with the mask of its
- * interface. 0; -ENOENT: no interface has the address; -ERANGE: the mask is too
- * long to describe a network (/31 or longer, for IPv6 /127 or longer); -ENOSPC;
- * -errno. */
+ * interface. Returns 0, -ENOSPC or another -errno. -ENOENT: no interface has
+ * the address. -ERANGE: the mask is too long to describe a network (/31 or
+ * longer, for IPv6 /127 or longer). */
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own);
 bool mpib_network_has(const struct mpib_network *net,

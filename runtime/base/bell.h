@@ -2,14 +2,14 @@
 /*
  * A wake-up for one owner thread, which sleeps in epoll on an eventfd among
  * other descriptors. Any other thread first queues work, then rings. If the
- * dirty word is set already, the ringer saves the system call.
+ * word dirty is already set, the ringer makes no system call.
  *
  * mpib_bell_ring() and mpib_bell_heard() are both read-modify-writes of dirty.
  * All threads see the read-modify-writes of one word in the same order, so no
  * fence is needed: either the owner notices the ring and then sees the work
  * queued before it, or the ringer finds dirty cleared and wakes the owner.
  *
- * ck_ec does not fit, because its owner can wait only on a futex.
+ * ck_ec is not suitable, because its owner can wait only on a futex.
  *
  * dirty is cleared only after a count was read from the eventfd. A ringer sets
  * dirty before it writes to the eventfd. If the owner cleared dirty in between,

@@ -21,9 +21,9 @@ static inline uint64_t mpib_now_ns(void)
 }
 
 /* Limit a rate, but allow a burst (a leaky bucket: the virtual scheduling of
- * ITU-T I.371). Each event uses up the time that it has at this rate. A caller
- * must wait when the time used up is ahead of the clock by more than the burst.
- * One thread; times are nanoseconds. */
+ * ITU-T I.371). Each event uses 1/rate of time. A caller must wait if the time
+ * used is ahead of the clock by more than the burst. One thread; times are
+ * nanoseconds. */
 
 /* Account for one event. *paid is the time used up so far, 0 at first. */
 static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)

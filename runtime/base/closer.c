@@ -26,13 +26,13 @@
 #define LASTS_NS 1000000000u
 /* Pause receiving from a user that has this many threads: each message can add
  * another MPIB_RIGHTS_MAX. The check is then repeated often, so a shorter time
- * counts as lasting. */
+ * than LASTS_NS counts as long. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
 /* If all users together have this many threads, receive nothing more from a
- * user with a single close that lasts. */
+ * user with even one close that lasts longer than LASTS_NS. */
 #define MOST_OF_ALL 512u
-#define FULL 8 /* waiting sockets may use 1/FULL of all descriptors */
+#define FULL 8 /* sockets waiting for close may use 1/FULL of all descriptors */
 /* Bytes unmapped at once: 2 ms with ordinary pages. */
 #define PART ((size_t)32 << 20)
 
@@ -183,8 +183,8 @@ static void *closer_run(void *arg)
 	struct closer *c = arg;
 	const enum kind kind = c->kind;
 	timer_t timer;
-	/* Interrupt the thread: a lingering socket then ends its wait, and so
-	 * do sockets in messages that were never received. */
+	/* Interrupt the thread to end the wait of a lingering socket. The
+	 * socket may also be inside a message that was never received. */
 	const bool interrupts =
 		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 
@@ -345,8 +345,9 @@ static void interrupted(int sig)
 	(void)sig;
 }
 
-/* Warn: without interrupts, a user whose sockets linger can use up all threads
- * of its sockets, and in the end descriptors that other users need. */
+/* Warn. Without interrupts, a user's lingering sockets can block all threads
+ * for that user's sockets. The waiting sockets then use up descriptors that
+ * other users need. */
 static int interrupts_fail(int rc)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -369,8 +370,8 @@ int mpib_interrupts_begin(timer_t *timer)
 	struct sigevent by = {
 		.sigev_notify = SIGEV_THREAD_ID,
 		.sigev_signo = SIGURG, /* ignored by default */
-		/* This is sigev_notify_thread_id, which not every glibc
-		 * names. */
+		/* This is sigev_notify_thread_id. Not every glibc defines that
+		 * name. */
 		._sigev_un._tid = gettid(),
 	};
 	sigset_t set;

@@ -18,9 +18,9 @@
 
 #include "base/crash.h"
 
-/* Compiler barrier: stores are not moved across it, and a loop that contains it
- * is not turned into memcpy(). On x86 the processor keeps the order of stores
- * by itself; elsewhere the release stores below do. */
+/* Compiler barrier: the compiler moves no store across it, and does not turn a
+ * loop that contains it into memcpy(). An x86 processor keeps the order of
+ * stores. On others the release stores below keep it. */
 static inline void in_order(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -39,9 +39,9 @@ static inline void in_order(void)
 #if defined(__x86_64__) && !defined(WORDS_ONLY)
 #include <emmintrin.h>
 
-/* Prefetch distance, in bytes. The source was mostly written by another core,
- * and the destination is rarely in a cache: ordered stores suffer from that
- * more than memcpy(). */
+/* Prefetch distance, in bytes. Usually another core wrote the source, and the
+ * destination is rarely in a cache. Ordered stores suffer more from these
+ * misses than memcpy(). */
 #define AHEAD 512
 
 /* to is aligned to 16 bytes. */
@@ -146,8 +146,8 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	bool ours = at - mpib_bus.to < len || at - mpib_bus.from < len;
 
 	(void)context;
-	/* Replace only pages that were removed (BUS_ADRERR), not broken
-	 * memory. With the default action the access faults again and
+	/* Replace only pages that were removed (BUS_ADRERR), not broken memory.
+	 * Otherwise restore the default action: the access faults again and
 	 * ends the process. */
 	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at)) {
 		mpib_crash_note(info);

@@ -12,9 +12,10 @@
  * in ascending order, with stores of 8 bytes or more where alignment allows,
  * each visible only after all stores below it. */
 void mpib_copy_up(void *to, const void *from, size_t len);
-/* Zero memory in atomic stores of 8 bytes. For memory that another thread
- * writes after a remote node was sent its address: neither the compiler nor a
- * race checker can see that order. to and len are multiples of 8. */
+/* Zero memory in atomic stores of 8 bytes. Use this for memory that another
+ * thread writes after its address was sent to a remote node: neither the
+ * compiler nor a race checker can see that order. to and len are multiples of
+ * 8. */
 void mpib_zero_words(void *to, size_t len);
 
 /*
@@ -22,9 +23,9 @@ void mpib_zero_words(void *to, size_t len);
  * be sealed against shrinking, but its owner can still punch a hole into it. If
  * the file has huge pages and none is left to fill the hole, the access raises
  * SIGBUS. The process that punched the hole may lose its data, but this process
- * must continue: the SIGBUS handler maps anonymous memory at the faulting
- * address, and this process uses that memory from then on (as an HCA continues
- * with the page that it has pinned).
+ * must continue. So the SIGBUS handler maps anonymous memory at the faulting
+ * address, and this process uses that memory from then on. (An HCA likewise
+ * keeps using the pages that it has pinned.)
  *
  * Any thread, wait-free, no system call unless a page is missing.
  */

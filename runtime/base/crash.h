@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records the client that a thread of the proxy works for, to identify a client
+/* Records which client each thread of the proxy works for, to identify a client
  * whose requests crash the proxy. */
 #ifndef MPIB_BASE_CRASH_H
 #define MPIB_BASE_CRASH_H

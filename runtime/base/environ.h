@@ -17,14 +17,15 @@ void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg);
 
 typedef bool mpib_environ_want(const char *name);
 
-/* Write the names in env that want accepts into text, separated by ", ". The
- * text ends in "..." if not all fit. Return the number of names. */
+/* Write the names in env for which want() returns true into text, separated by
+ * ", ". The text ends in "..." if not all fit. Return the number of names. */
 unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
 			   size_t len);
 
-/* Return whether Kubernetes set the variable for a Service: in pods beside a
- * Service named mpib-peer, MPIB_PEER_PORT is "tcp://10.96.0.7:80". No setting
- * has such a value, so these variables are ignored. */
+/* Return whether Kubernetes set the variable for a Service: with a Service
+ * named mpib-peer in the namespace, pods get MPIB_PEER_PORT
+ * "tcp://10.96.0.7:80". No setting has such a value, so these variables are
+ * ignored. */
 bool mpib_environ_is_link(const char *value);
 
 /* Return whether mpib-proxy reads the variable and a client process does

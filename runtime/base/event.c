@@ -21,15 +21,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mpib_event journal[MPIB_EVENTS];
 /* oldest and newest event kept; 0, 1: none */
 static uint64_t newest, oldest = 1;
-static int file = -1; /* also stores each event; -1: no file */
+static int file = -1; /* holds a copy of each event; -1: no file */
 /* Writes the file. */
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
-/* Events that a user may still cause. If the table is full, the user whose last
- * event is oldest is replaced. */
+/* How many events each user may still cause. If the table is full, the user
+ * whose last event is oldest is replaced. */
 static struct event_user {
 	uint32_t uid, left;
-	/* When `left` was last reduced or refilled; 0: unused entry. */
+	/* Time when `left` was last reduced or refilled; 0: unused entry. */
 	uint64_t told_ns;
 	uint64_t out; /* events left out since the last one written */
 } users[64];
@@ -154,9 +154,9 @@ static struct event_user *event_user_of(uint32_t uid)
 	return idlest;
 }
 
-/* Return whether the user may cause one more event. *out: events left out
- * before it; *last: the next event will be left out. The caller holds the
- * lock. */
+/* Return whether the user may cause one more event. *out becomes the number of
+ * events left out before it, *last whether the next event will be left out. The
+ * caller holds the lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	struct event_user *u = event_user_of(uid);
@@ -180,8 +180,8 @@ static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 	return true;
 }
 
-/* Return whether the event is within its user's limit. Write a prefix for its
- * text if events before or after it are left out. */
+/* Return whether the event is within its user's limit. If events before or
+ * after it are left out, write a prefix that says so. */
 static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 {
 	uint64_t out = 0;
@@ -330,8 +330,7 @@ static int events_file_new(const char *path)
 }
 
 /* Open the earlier file for reading, without waiting for a writer of a pipe.
- * Return the descriptor, -ENOENT, or -EINVAL: it is not a regular file, and
- * stays unchanged. */
+ * Return the descriptor or -errno. -EINVAL: it is not a regular file. */
 static int events_file_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

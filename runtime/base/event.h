@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State changes that an operator should know of. Each becomes a line of the log
- * and an entry of a journal. The journal keeps the last MPIB_EVENTS in fixed
- * memory, and in a file if one is configured. Any thread, but never on a hot
- * path: it takes a lock, reads the clock and may write to the file. */
+/* Events: state changes that an operator should know. Each becomes a log line
+ * and a journal entry. The journal keeps the last MPIB_EVENTS in fixed memory,
+ * and in a file if one is configured. Any thread, but never on a hot path: it
+ * takes a lock, reads the clock and may write to the file. */
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
 
@@ -13,8 +13,8 @@
 
 #define MPIB_EVENTS 512
 /* Limit the events that one user causes: a burst of MPIB_EVENTS_USER, then one
- * each MPIB_EVENTS_USER_NS. Further events are left out, also of the log.
- * Otherwise one user could push all other events out of the journal. */
+ * each MPIB_EVENTS_USER_NS. Further events go neither to the journal nor to the
+ * log. Otherwise one user could push all other events out of the journal. */
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
 
@@ -24,15 +24,15 @@ struct mpib_event_about {
 	uint32_t client; /* the client's id, 0 for none */
 	const char *peer;
 	uint64_t ns; /* duration */
-	uint64_t bytes; /* moved, or replayed by a failover */
+	uint64_t bytes; /* bytes moved, or replayed by a failover */
 	/* A user can cause any number of these events, so the limit applies. */
 	bool of_user;
 	uint32_t uid;
 };
 
 struct mpib_event {
-	uint64_t seq; /* from 1, without gaps; with a file it continues across
-			 restarts */
+	/* from 1, without gaps; a file keeps it across restarts */
+	uint64_t seq;
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];
@@ -53,15 +53,16 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	__attribute__((format(printf, 4, 5)));
 
 /* Copy up to max events with a seq above since to out, oldest first, and return
- * how many. *last becomes the newest seq, 0 if there is none. If out[0].seq >
- * since + 1, the journal no longer has the events between. Any thread. */
+ * their number. *last becomes the newest seq, 0 if there is none. If out[0].seq
+ * > since + 1, the journal has lost the events in between. Any thread. */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
-/* Keep the journal in the file at path from now on, and continue its numbers.
- * Call this before anything reads the journal. A new file is written beside the
- * old one and replaces it. Anything but a regular file, such as a pipe, stays
- * unchanged: -EINVAL. After an error (-errno) the journal has no file. */
+/* Keep the journal in the file at path from now on, and continue the file's
+ * numbers. Call this before anything reads the journal. A new file is written
+ * beside the old one and then replaces it. -EINVAL: path is not a regular file
+ * (a pipe, for example) and is left unchanged. After an error (-errno) the
+ * journal has no file. */
 int mpib_events_file(const char *path);
 
 /* Let a thread write the file from now on, so that a hanging disk blocks no

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MPIB_HIST_LOW_BITS 8 /* one bucket for everything below 2^8 ns */
-#define MPIB_HIST_HIGH_BITS 34 /* one bucket for everything from 2^34 ns */
+#define MPIB_HIST_LOW_BITS 8 /* one bucket for all times below 2^8 ns */
+#define MPIB_HIST_HIGH_BITS 34 /* one bucket for all times from 2^34 ns */
 #define MPIB_HIST_SUB_BITS 2
 #define MPIB_HIST_BUCKETS                                                      \
 	(((MPIB_HIST_HIGH_BITS - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) + 2)
@@ -28,7 +28,7 @@ struct mpib_hist {
 	uint64_t at;
 };
 
-/* A copy of one histogram, or the sum of several, for computing. */
+/* A copy of one histogram, or the sum of several, for calculations. */
 struct mpib_hist_counts {
 	uint64_t count, sum, max;
 	uint64_t bucket[MPIB_HIST_BUCKETS];
@@ -81,9 +81,9 @@ void mpib_hist_add(struct mpib_hist_counts *sum,
 
 /* Return the first ns above the bucket, UINT64_MAX for the last bucket. */
 uint64_t mpib_hist_bound(unsigned bucket);
-/* Return the q-quantile (q from 0 to 1): the smallest bucket bound that has at
- * least this fraction of the records below it, but no more than the recorded
- * maximum. 0 if nothing was recorded. */
+/* Return the q-quantile (q from 0 to 1): the smallest bucket bound with at
+ * least this fraction of the records below it, limited to the recorded maximum.
+ * 0 if nothing was recorded. */
 uint64_t mpib_hist_quantile(const struct mpib_hist_counts *h, double q);
 
 #endif

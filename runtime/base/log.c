@@ -24,12 +24,12 @@
 #define LOG_REFILL_NS 100000000ull
 #define LOG_DRAIN_MS 1000u
 
-/* Limits the lines of one format string, so that a peer or client that causes
- * the same warning again and again cannot fill the disk. Formats that hash
- * alike share a limit. */
+/* Limits the lines of one format string. So a peer or client that keeps causing
+ * the same warning cannot fill the disk. Formats that hash alike share a
+ * limit. */
 struct log_limit {
-	uint32_t used; /* lines of the burst that are not refilled yet */
-	uint32_t dropped; /* lines since the last one written */
+	uint32_t used; /* lines of the burst used and not yet refilled */
+	uint32_t dropped; /* lines dropped since the last line written */
 	uint64_t since_ns; /* when used was last reduced */
 };
 
@@ -37,8 +37,9 @@ static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
 static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
-/* Set while the writer runs, by a daemon that is ready. The store releases what
- * the caller prepared for the sink; log_write() acquires it. */
+/* Set by a daemon that is ready, while the writer may run. The store is a
+ * release of what the caller prepared for the sink. It pairs with the acquire
+ * in log_write(). */
 static _Atomic(mpib_log_sink *) custom_sink;
 static bool json;
 
@@ -81,7 +82,7 @@ void mpib_log_begin(void)
 {
 	int fd;
 
-	/* Each open() gets the lowest free number. Close-on-exec, because an
+	/* Each open() gets the lowest free number. Use close-on-exec: an
 	 * executed program opens its own. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: one line per state change, written where the cause is known first.
- * Never used on a hot path, which has counters instead. */
+/* The log: one line per state change, written by the code that first knows the
+ * cause. Hot paths do not log: they have counters. */
 #ifndef MPIB_BASE_LOG_H
 #define MPIB_BASE_LOG_H
 
@@ -20,8 +20,8 @@ enum mpib_log_level {
 /* Receives whole lines without a newline, from any thread. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
-/* Open /dev/null as standard input, output or error where these are closed.
- * Otherwise another file could get such a number and receive printed text. Call
+/* If standard input, output or error is closed, open /dev/null for it.
+ * Otherwise another file could get its number and receive printed text. Call
  * this first in main(). */
 void mpib_log_begin(void);
 
@@ -40,8 +40,8 @@ bool mpib_log_is_journal(void);
 void mpib_log_set_json(bool on);
 bool mpib_log_is_json(void);
 
-/* Send lines to sink instead of stderr; NULL restores stderr. Lines that are
- * queued go to the sink, too. */
+/* Send lines to sink instead of stderr; NULL restores stderr. Lines already
+ * queued go to the new sink, too. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
 /* Start a thread that writes the lines, so that a stuck reader of stderr blocks
@@ -69,8 +69,8 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 #define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Writes that may never return: to a pipe without a reader, a hanging disk, a
- * stuck supervisor. A writer has a thread and a queue of at most
+ * For writes that may never return: to a pipe that nobody reads, a hanging
+ * disk, a stuck supervisor. A writer has a thread and a queue of at most
  * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue
  * is full, the write is dropped and counted. Until mpib_writer_start(), the
  * caller's thread writes.

@@ -61,7 +61,8 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
-/* Remove from watch's unhandled events of this turn all but these. */
+/* Of the watch's events that this turn has not handled yet, drop all but
+ * these. */
 static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
 			  uint32_t but)
 {
@@ -258,7 +259,7 @@ int mpib_loop_run(struct mpib_loop *loop)
 {
 	int rc;
 
-	/* Relaxed: the exchanges in the bell order the flag with the
+	/* Relaxed: the read-modify-writes in the bell order this flag and the
 	 * wake-up. */
 	while (!atomic_exchange_explicit(&loop->stop, false,
 					 memory_order_relaxed)) {

@@ -2,11 +2,11 @@
 /*
  * The event loop of the control thread: descriptors (epoll, level-triggered)
  * and timers. All callbacks run inside mpib_loop_turn(), on the thread that
- * calls it. Watches and timers are members of the objects they serve and must
- * not move while they are added or armed. A callback may add, change or remove
- * any watch or timer, including its own, and free the object that holds it: a
- * removed watch is not called again, not even for an event that epoll has
- * already returned.
+ * calls it. Watches and timers are members of the objects that use them. They
+ * must not move in memory while they are added or armed. A callback may add,
+ * change or remove any watch or timer, including its own, and may free the
+ * object that holds it. A removed watch is not called again, even if epoll has
+ * already returned an event for it.
  *
  * All calls except mpib_loop_stop() belong to the loop's thread. Only
  * mpib_loop_turn() and mpib_loop_run() block. Times are nanoseconds.
@@ -53,7 +53,8 @@ struct mpib_loop {
 	struct mpib_timer *timers; /* root of the heap, due first */
 	uint64_t seq;
 	struct epoll_event batch[MPIB_LOOP_BATCH];
-	int at, taken; /* next event of the batch, and the batch's size */
+	/* index of the next event in the batch, and size of the batch */
+	int at, taken;
 	bool manual;
 	uint64_t clock; /* time last read, or set by mpib_loop_advance() */
 	struct mpib_bell bell; /* for mpib_loop_stop() */
@@ -70,8 +71,8 @@ void mpib_loop_fini(struct mpib_loop *loop);
  * are always reported. 0 or -errno. */
 int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 		  uint32_t events, mpib_io_fn *fn, void *arg);
-/* Change the events. From now on, even within the current turn, fn is called
- * only for these and for errors and hang-ups. */
+/* Change the events. This takes effect at once, also for the rest of the
+ * current turn. Errors and hang-ups are always reported. */
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
 /* Stop watching; call this before closing the fd. No effect if not added. */
@@ -94,10 +95,10 @@ uint64_t mpib_loop_now(struct mpib_loop *loop);
 /* Advance the time by ns, for tests. From now on only this call changes it. */
 void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
 
-/* Wait up to ns for something to do (MPIB_FOREVER: without limit; 0: do not
- * wait), then run the callbacks of ready descriptors and due timers. Return how
- * many callbacks ran, or -errno. After mpib_loop_advance() the call does not
- * wait for timers. */
+/* Wait up to ns for an event or a due timer (MPIB_FOREVER: without limit; 0: do
+ * not wait), then run the callbacks of ready descriptors and due timers. Return
+ * how many callbacks ran, or -errno. After mpib_loop_advance() the call does
+ * not wait for timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
 /* Make turns until mpib_loop_stop(). 0 or -errno. */

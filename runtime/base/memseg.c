@@ -37,7 +37,7 @@ static int memseg_reader_of(int fd)
 	return reader < 0 ? -errno : reader;
 }
 
-/* Map fd. On success fd belongs to the segment; on failure it is closed. */
+/* Map fd. On success the segment owns fd. On failure fd is closed. */
 static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		       bool read_only)
 {
@@ -56,8 +56,8 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		rc = reader;
 		goto unmap;
 	}
-	/* Set *seg last: after an error the caller may still finalise its old
-	 * segment. */
+	/* Set *seg last, so that after an error the caller can still finalise
+	 * its old segment. */
 	*seg = (struct mpib_memseg){ .addr = addr,
 				     .size = size,
 				     .fd = read_only ? reader : fd };
@@ -74,9 +74,9 @@ close_fd:
 
 /* Seal against hole punching: while a hole is punched, every thread that
  * touches the page waits in the kernel for as long as the user chooses.
- * Ordinary seals against it would also forbid clients to write. This flag
- * needs CAP_LINUX_IMMUTABLE and Linux 6.1; without them the segment is
- * used unsealed. */
+ * Ordinary seals against holes would also forbid clients to write. This flag
+ * needs CAP_LINUX_IMMUTABLE and Linux 6.1. Without them the segment is used
+ * without it. */
 static int memseg_close_to_holes(int fd)
 {
 	int flags;
@@ -114,7 +114,8 @@ static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 	struct rlimit files;
 	int fd, rc;
 
-	/* ftruncate() would end a process that does not ignore SIGXFSZ. */
+	/* Check first: ftruncate() would end a process that does not ignore
+	 * SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && size > files.rlim_cur)
 		return -EFBIG;
 	fd = memseg_file(name, flags);
@@ -145,8 +146,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 {
 	int rc;
 
-	/* mmap() reserves all pages from the reserved ones (vm.nr_hugepages),
-	 * so no later access fails for lack of a page. */
+	/* mmap() claims all pages from the machine's huge pages
+	 * (vm.nr_hugepages), so no later access fails for lack of a page. */
 	if (size && size % HUGE_BYTES == 0 && size <= INT64_MAX &&
 	    memseg_create(seg, name, size, MFD_HUGETLB | MFD_HUGE_2MB, false) ==
 		    0)
@@ -202,8 +203,8 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
-	/* Do not inherit: a forked child that wrote would corrupt its parent's
-	 * rings. */
+	/* A forked child must not inherit the mapping: its writes would corrupt
+	 * its parent's rings. */
 	if (madvise(addr, size, MADV_DONTFORK) < 0) {
 		rc = -errno;
 		munmap(addr, size);

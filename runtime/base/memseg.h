@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory between the proxy and its clients: a sealed memfd, whose
- * size can never change, so that no access to a mapping of it faults. One
- * process creates and seals; the other checks the seals and need not trust
- * the creator. */
+/* Shared memory between the proxy and its clients: a sealed memfd, whose size
+ * can never change, so that no access to a mapping of it faults. One process
+ * creates and seals it. The other checks the seals and need not trust the
+ * creator. */
 #ifndef MPIB_BASE_MEMSEG_H
 #define MPIB_BASE_MEMSEG_H
 
@@ -24,10 +24,9 @@ struct mpib_memseg {
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
-/* Return whether other users of a segment created here can punch holes
- * into it, which would block this process. 0: they cannot. -errno: this
- * process lacks CAP_LINUX_IMMUTABLE (EPERM), or the kernel lacks the flag
- * (before Linux 6.1). */
+/* Return 0 if other processes cannot punch holes into a segment created by this
+ * process. -errno: they can, and could thereby block this process, because it
+ * lacks CAP_LINUX_IMMUTABLE (EPERM), or the kernel is older than Linux 6.1. */
 int mpib_memseg_holes(void);
 
 /* Like mpib_memseg_create(), never read-only. Uses 2 MiB pages if size is a

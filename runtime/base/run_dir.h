@@ -13,17 +13,17 @@ const char *mpib_run_dir_default(char *buf, size_t len);
 
 /* Write to buf the directory of the admin socket of the proxy that runs in
  * run_dir: the real path of run_dir, followed by MPIB_ADMIN_SUFFIX. So it is
- * next to the run directory, whatever the spelling of that. False if run_dir
- * does not exist or the path exceeds len. Any thread. */
+ * next to the run directory, even if run_dir is a symbolic link. False if
+ * run_dir does not exist or the path exceeds len. Any thread. */
 bool mpib_admin_dir(const char *run_dir, char *buf, size_t len);
 
-/* A file that a process locks while it serves a directory. Any thread; never
+/* A lock file, held by a process while it serves a directory. Any thread; never
  * blocks. */
 
 /*
  * Open the file name in the directory dir and lock it. No other user can open
- * the file, so no other user can lock it. *fd is set in any case: -1, or a
- * descriptor that the caller closes, which also ends the lock.
+ * the file, so no other user can lock it. *fd is always set: to -1, or to a
+ * descriptor that the caller must close. Closing it releases the lock.
  *   -EBUSY   another process holds it
  *   -EAGAIN  its last holder removed it meanwhile: try again or -errno of
  *   openat(2)

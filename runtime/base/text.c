@@ -26,8 +26,8 @@ bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n)
 	return !*end && errno == 0 && *n >= least && *n <= most;
 }
 
-/* Return whether reading the file ends: a pipe or a terminal waits for its
- * writer, and /dev/zero has no end. */
+/* Return whether the file can be read to its end: a pipe or a terminal blocks
+ * until data is written, and /dev/zero has no end. */
 static bool text_ends(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ||
@@ -98,8 +98,9 @@ void mpib_text_close(struct mpib_text_file *t)
 	close(t->fd);
 }
 
-/* Avoid stdio, which allocates: a child that was forked during another thread's
- * call also uses this. The kernel returns these files in one read. */
+/* Do not use stdio, which allocates: a child that was forked while another
+ * thread allocated also calls this. The kernel returns these files in one
+ * read. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 {
 	char path[512];
@@ -206,8 +207,8 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 {
 	size_t len = strlen(s->typed);
 
-	/* Similar means: at most half of the letters of a short word differ, or
-	 * three letters of a long one. */
+	/* A name is similar if at most half of the letters of a short word
+	 * differ, or three letters of a long word. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses text written by people: numbers, and text files line by line. Reading
  * never blocks, whatever kind of file the path names, and long lines need no
- * more memory. Any thread, one at a time. */
+ * more memory than short ones. Any thread; one thread at a time per file. */
 #ifndef MPIB_BASE_TEXT_H
 #define MPIB_BASE_TEXT_H
 
@@ -16,12 +16,13 @@ bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n);
 
 struct mpib_text_file {
 	int fd;
-	size_t at, end; /* bytes of buf: the next one, end of those read */
+	/* offsets in buf: the next byte, the end of the bytes read */
+	size_t at, end;
 	char buf[4096];
 };
 
 /* Open a regular file or /dev/null for reading. 0, or -errno with the reason in
- * bad. A directory only fails when it is read. */
+ * bad. A directory can be opened, but reading it fails. */
 int mpib_text_open(struct mpib_text_file *t, const char *path,
 		   const char **bad);
 
@@ -52,8 +53,8 @@ void mpib_utf8_make(char *text);
 /* Replace each byte that is not printable ASCII by "?". */
 void mpib_ascii_make(char *text);
 
-/* Find the name that a mistyped word was meant to be: set typed, try every
- * candidate, then get the best one. Any thread. */
+/* Find the name that was mistyped: set typed, try every candidate, then get the
+ * best one. Any thread. */
 struct mpib_suggest {
 	const char *typed, *best;
 	unsigned distance;

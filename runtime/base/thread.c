@@ -29,7 +29,7 @@ int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg)
 	return -rc;
 }
 
-#define NODES 1024u /* the most that Linux can be configured for */
+#define NODES 1024u /* the maximum that Linux can be configured for */
 #define BITS (8 * sizeof(unsigned long))
 
 void mpib_numa_prefer(void *addr, size_t len, int node)

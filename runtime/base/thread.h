@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 /* Like pthread_create(), but returns 0 or -errno; if thread is NULL, the new
- * thread is detached. The thread blocks signals that are sent to the process:
- * they are for the program's threads, which may block them to wait for them.
- * Signals that the thread itself causes are not blocked. Any thread. */
+ * thread is detached. The thread blocks signals that are sent to the process,
+ * because they are for the program's threads. Signals that the thread itself
+ * causes are not blocked. Any thread. */
 int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* Prefer a NUMA node for the unallocated pages of [addr, addr + len); for a
- * memfd, also if another thread touches them first. -1: no node. Errors are
- * ignored, because the memory works on any node. */
+ * memfd, this holds even if another thread touches them first. -1: no node.
+ * Errors are ignored, because the memory works on any node. */
 void mpib_numa_prefer(void *addr, size_t len, int node);
 
 #endif

@@ -71,7 +71,7 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	if (fd >= 0) {
 		acceptor_count(a);
 		a->fn(a->arg, fd);
-		/* fn may have closed it. */
+		/* fn may have closed the acceptor. */
 		return a->watch.added && !a->pause.armed;
 	}
 	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
@@ -128,11 +128,11 @@ uid_t mpib_accepted_uid(int fd)
 		       : (uid_t)-1;
 }
 
-/* A call may use FREE_NS of CPU time, which includes interrupts. Longer calls
- * may add up to MOST_NS. */
+/* A call is long if it uses more than FREE_NS of CPU time, which includes
+ * interrupts. All long calls together may use MOST_NS. */
 #define FREE_NS 200000u
 #define MOST_NS 20000000u
-/* A long call counts as many as WEIGHT short ones. */
+/* A long call counts as much as WEIGHT short ones. */
 #define WEIGHT 4u
 #define MANY (5 * WEIGHT)
 
@@ -155,8 +155,9 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
 	return true;
 }
 
-/* A stream's message has at least one byte. Another message may be empty, but
- * it carries its sender's credentials, which the end of the stream does not. */
+/* On a stream socket a message has at least one byte. On other sockets a
+ * message may be empty, but unlike the end of the stream it carries its
+ * sender's credentials. */
 bool mpib_unread_none(int sock)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accept the callers of a listening socket, on the loop's thread. When
- * descriptors or memory are short, callers wait: the socket would stay
- * readable, and a loop that polled it immediately would spin. Callers also wait
- * during a flood, so that the thread can do other work, and while very many
- * sockets of users wait to be closed.
+ * Accept the callers of a listening socket, on the loop's thread. If
+ * descriptors or memory are short, the loop stops watching the socket for a
+ * while, because it would stay readable and the loop would spin. It also pauses
+ * during a flood of callers, so that the thread can do other work, and while
+ * very many sockets of users wait for their close.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -16,7 +16,7 @@
 
 #include "base/loop.h"
 
-/* Zeroed memory is an acceptor that is not open. */
+/* An acceptor. Zeroed memory is one that is not open. */
 struct mpib_acceptor {
 	struct mpib_loop *loop;
 	int fd; /* the listening socket; the caller closes it */
@@ -28,8 +28,8 @@ struct mpib_acceptor {
 	const char *who; /* for the log: "a client" */
 	/* fd belongs to fn; it is close-on-exec and non-blocking. */
 	void (*fn)(void *arg, int fd);
-	/* Called when no descriptor is left. Returns whether it rejected the
-	 * next caller nonetheless. NULL: the caller waits. */
+	/* Called when no descriptor is left. Returns whether it nevertheless
+	 * accepted and rejected the next caller. NULL: the caller waits. */
 	bool (*full)(void *arg);
 	void *arg;
 	struct mpib_io watch;
@@ -45,7 +45,7 @@ int mpib_acceptor_open(struct mpib_acceptor *a);
 /* No effect if not open. */
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
-/* Listen on the socket fd instead: it replaces the old socket under the old
+/* Replace the listening socket by fd. The new socket gets the old descriptor
  * number, and fd is closed. 0 or -errno. */
 int mpib_acceptor_renew(struct mpib_acceptor *a, int fd);
 
@@ -58,7 +58,8 @@ uid_t mpib_accepted_uid(int fd);
 
 /* Record of one socket. Zeroed memory: no calls yet. */
 struct mpib_waking {
-	unsigned slow; /* grows with each long call, shrinks with short ones */
+	/* grows with each long call, shrinks with each short one */
+	unsigned slow;
 	uint64_t took_ns; /* sum of the long calls since slow was 0 */
 };
 
@@ -69,21 +70,20 @@ uint64_t mpib_waking_begin(void);
  * normal: in a virtual machine, CPU time includes time taken by the host. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
-/* Messages that a user sent over a Unix socket and that this process has not
- * read. Any thread. */
+/* Unread messages that a user sent over a Unix socket. Any thread. */
 
-/* Return whether it is a Unix socket that was shut down and is empty. It then
+/* Return whether sock is a Unix socket that was shut down and is empty. It then
  * stays empty, and its close frees nothing else. */
 bool mpib_unread_none(int sock);
 /* Like recv() of a Unix socket, with MSG_DONTWAIT and flags. Closes the
  * descriptors that arrive with it, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* A rule of all bounded tables of the proxy: which users may use the last
- * places. Any thread. */
+/* The rule of all bounded tables of the proxy for their last places. Any
+ * thread. */
 
-/* Return the number of used places at which a table refuses this user. The last
- * 1/32 is reserved for root, so that users cannot lock root out. */
+/* Return how many places may be in use before a table refuses this user. The
+ * last 1/32 is reserved for root, so that users cannot lock root out. */
 static inline uint32_t mpib_places_for(uint32_t places, uid_t uid)
 {
 	return uid == 0 ? places : places - places / 32;

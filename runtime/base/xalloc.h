@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for steps that can neither fail nor be undone, such as the message
- * that ends something. These steps are small and rare. */
+/* Memory for steps that can neither fail nor be undone, such as sending the
+ * message that closes a connection. These steps are small and rare. */
 #ifndef MPIB_BASE_XALLOC_H
 #define MPIB_BASE_XALLOC_H
 

@@ -11,7 +11,7 @@ void mpib_fence_init(struct mpib_fence *f, bool healthy)
 				  .peer_up = true };
 }
 
-/* Return whether this end has not begun to stop the rail in this epoch. */
+/* Return whether this end has not yet begun to stop the rail in this epoch. */
 static bool fence_standing(const struct mpib_fence *f)
 {
 	return f->state != MPIB_FENCE_STOPPING &&
@@ -62,7 +62,7 @@ unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
 	f->healthy = healthy;
 	if (!healthy)
 		return mpib_fence_fault(f);
-	/* The port must be up for the whole hold-down. */
+	/* The port must be up for the whole hold-down, so begin it again. */
 	return f->state == MPIB_FENCE_DOWN ? MPIB_FENCE_HOLD : 0;
 }
 
@@ -76,7 +76,7 @@ unsigned mpib_fence_stopped(struct mpib_fence *f)
 
 unsigned mpib_fence_replayed(struct mpib_fence *f)
 {
-	/* The peer may have stopped its next try already. */
+	/* Meanwhile a FENCE of the next epoch may have stopped the rail. */
 	if (f->state != MPIB_FENCE_REPLAYING)
 		return 0;
 	f->state = MPIB_FENCE_DOWN;
@@ -111,9 +111,9 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return false;
 	switch (msg) {
 	case MPIB_FENCE_MSG_FENCE:
-		/* Also in REPLAYING and DOWN: the peer had begun to reconnect
-		 * under the new epoch, found a fault, and waits for this end's
-		 * FENCED. */
+		/* This may also happen in REPLAYING and DOWN: the peer had
+		 * begun to reconnect in the new epoch, found a fault, and waits
+		 * for this end's FENCED. */
 		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;
 	case MPIB_FENCE_MSG_FENCED:

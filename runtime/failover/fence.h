@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fence: state machine of one rail of one lane at one of its ends, without
- * I/O. The calls below are its events; each returns a set of actions. The
- * engine's control thread runs it (engine/recovery); tests/fault/fence.pml is
- * its model.
+ * The fence: the state machine of one end of one rail of a lane, without I/O.
+ * The functions below are its events. Each returns a set of actions for the
+ * caller. The engine's control thread runs it (engine/recovery). Its model is
+ * tests/fault/fence.pml.
  *
  *   LIVE --fault, or the peer's FENCE--> STOPPING --flushed--> STOPPED
  *   STOPPED --the peer has stopped, too--> REPLAYING, under a new epoch
@@ -14,21 +14,22 @@
  *
  * Why no byte is lost, written twice or changed:
  *
- *  - A stripe is replayed only from REPLAYING on, that is, after both ends' QPs
- *    of the rail were in ERR and flushed. From the moment the receiver's QP is
- *    in ERR no old write can land, so the receive bitmap in the receiver's
- *    FENCED stays true, and the receiver gives a buffer back to its client only
- *    when the bitmap reports all of the buffer's stripes as seen.
- *  - An end leaves STOPPED only with the peer's FENCED of the same epoch, and
- *    the peer sends no message of the next epoch before it has this end's
- *    FENCED; the peer link keeps order. So both ends count epochs alike.
- *  - When the peer link has broken, each end sends again the messages that its
- *    state implies (engine/recovery/failover.c). The other end ignores those
- *    that it has: of its own epoch, or of the two before. An end in epoch n
- *    repeats its FENCED of n - 1 until it hears of epoch n, and by its FENCED
- *    of n the other may be in n + 1. A sound peer sends no message of any
- *    other epoch.
- *  - Both ends may find the fault at the same time: then each gets the other's
+ *  - A stripe is replayed only from REPLAYING on, after the QPs of the rail
+ *    were in ERR and flushed at both ends. Once the receiver's QP is in ERR, no
+ *    old write can arrive, so the receive bitmap in the receiver's FENCED stays
+ *    true. The receiver completes a buffer only when the bitmap reports all
+ *    stripes of the buffer as seen.
+ *  - An end leaves STOPPED only after the peer's FENCED of the same epoch. The
+ *    peer sends no message of the next epoch before it has received this end's
+ *    FENCED, and the peer link keeps the order. So both ends have the same
+ *    epoch.
+ *  - After the peer link has broken, each end repeats the messages that its
+ *    state implies (engine/recovery/failover.c). The other end ignores
+ *    repetitions, which are of its own epoch or of the two epochs before. Why
+ *    two: an end in epoch n repeats its FENCED of n - 1 until it receives a
+ *    message of epoch n, and the other end may be in n + 1 after this end's
+ *    FENCED of n. A correct peer sends no message of any other epoch.
+ *  - If both ends find the fault at the same time, each receives the other's
  *    FENCE of the same epoch after it has sent its own, and ignores it.
  *  - A fault while the rail is reconnecting or probing stops the rail again in
  *    the same way.
@@ -42,40 +43,42 @@
 enum mpib_fence_state {
 	MPIB_FENCE_LIVE, /* the rail carries traffic */
 	MPIB_FENCE_STOPPING, /* this end's QPs go to ERR and are flushed */
-	MPIB_FENCE_STOPPED, /* this end has stopped, the peer not yet */
+	MPIB_FENCE_STOPPED, /* this end has stopped, the peer has not */
 	/* Both ends have stopped: no old write can arrive. */
 	MPIB_FENCE_REPLAYING,
-	MPIB_FENCE_DOWN, /* hold-down, or until the port is up */
+	MPIB_FENCE_DOWN, /* hold-down, or the port is down */
 	/* New QPs are created and announced to the peer. */
 	MPIB_FENCE_RECONNECTING,
-	MPIB_FENCE_PROBING, /* QPs are connected; do they work? */
+	MPIB_FENCE_PROBING, /* probing the connected QPs */
 };
 
 struct mpib_fence {
 	enum mpib_fence_state state;
-	uint32_t epoch; /* of the QPs; from REPLAYING on that of the next QPs */
+	/* of the current QPs; from REPLAYING on of the next QPs */
+	uint32_t epoch;
 	bool healthy; /* this end's port is up */
-	/* In this epoch: this end's probes were answered; the peer has sent
-	 * FENCED, RECONNECT, UP. */
+	/* Events in this epoch: this end's probes were answered; the peer has
+	 * sent FENCED, RECONNECT, UP. */
 	bool probed;
 	bool peer_fenced, peer_reconnects, peer_up;
 };
 
 /* Actions for the caller, in this order. */
 enum {
-	MPIB_FENCE_STOP = 1u << 0, /* post no more, QPs to ERR; all flushed:
-				      mpib_fence_stopped() */
+	/* stop posting and move the QPs to ERR; after the flush call
+	 * mpib_fence_stopped() */
+	MPIB_FENCE_STOP = 1u << 0,
 	MPIB_FENCE_TELL = 1u << 1, /* send FENCE of epoch */
 	MPIB_FENCE_ANSWER = 1u << 2, /* send FENCED with the receive bitmaps */
-	/* By the peer's receive bitmaps; epoch is already the next one. Then
-	 * mpib_fence_replayed(). */
+	/* Find lost stripes by the peer's receive bitmaps, then call
+	 * mpib_fence_replayed(). epoch is already the next one. */
 	MPIB_FENCE_REPLAY = 1u << 3,
-	/* Begin hold-down, or begin it again; then mpib_fence_hold_over(). */
+	/* Start or restart the hold-down, then call mpib_fence_hold_over(). */
 	MPIB_FENCE_HOLD = 1u << 4,
 	MPIB_FENCE_RECONNECT = 1u << 5, /* make QPs, send RECONNECT of epoch */
-	MPIB_FENCE_CONNECT = 1u << 6, /* connect to the QPs in the peer's
-					 RECONNECT; probe them, then
-					 mpib_fence_probed() */
+	/* connect to the QPs in the peer's RECONNECT and probe them, then call
+	 * mpib_fence_probed() */
+	MPIB_FENCE_CONNECT = 1u << 6,
 	MPIB_FENCE_TELL_UP = 1u << 7, /* send UP of epoch */
 	MPIB_FENCE_RESUME = 1u << 8, /* the rail may carry traffic again */
 };
@@ -83,7 +86,7 @@ enum {
 /* Start LIVE in epoch 0, as if RESUME had just been returned. */
 void mpib_fence_init(struct mpib_fence *f, bool healthy);
 
-/* Events at this end. Each returns the actions that follow, 0 for none. */
+/* Events at this end. Each function returns the resulting actions, or 0. */
 unsigned mpib_fence_fault(struct mpib_fence *f);
 /* This end's port went down, or came back. */
 unsigned mpib_fence_health(struct mpib_fence *f, bool healthy);
@@ -99,15 +102,15 @@ enum mpib_fence_msg {
 	MPIB_FENCE_MSG_UP,
 };
 
-/* Return whether both ends have completed the fence of this epoch. Its messages
- * are then repetitions and change nothing. */
+/* Return whether both ends have completed the fence of this epoch. Messages of
+ * this epoch are then repetitions and are ignored. */
 static inline bool mpib_fence_past(const struct mpib_fence *f, uint32_t epoch)
 {
 	return f->epoch - epoch - 1 < 2;
 }
 
-/* Handle a message of the peer. A message that this end has already changes
- * nothing. False: a correct peer does not send it in this state. */
+/* Handle a message of the peer. A repeated message has no effect. False: a
+ * correct peer does not send it in this state. */
 bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			uint32_t epoch, unsigned *actions);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sender must record of a send op to replay what a fence lost. Pure: no
- * I/O, no time.
+ * The sender's record of a send op, for replaying the stripes that were lost at
+ * a fence. The functions do no I/O and read no clock.
  *
- * A send op is split over the rails: stripe k is the part that rail k was given
- * at first. A slot of the receiver is ended by one IMM per stripe, each
- * covering all writes before it on its QP; the receive bitmap says which of a
- * slot's IMMs the receiver has seen. A stripe's carrier is the rail on which
- * the stripe was posted last.
+ * A send op is split over the rails: stripe k is the part that was first posted
+ * on rail k. One IMM per stripe ends a receiver's slot. An IMM covers all
+ * earlier writes on its QP. The receive bitmap tells which IMMs of a slot the
+ * receiver has seen. A stripe's carrier is the rail on which the stripe was
+ * posted last.
  */
 #ifndef MPIB_FAILOVER_STRIPES_H
 #define MPIB_FAILOVER_STRIPES_H
@@ -18,12 +18,12 @@
 
 struct mpib_stripes {
 	uint8_t all; /* stripes that the send op has */
-	uint8_t pending; /* of all: not known to be placed at the receiver */
-	uint8_t lost; /* of pending: must be posted again */
+	uint8_t pending; /* of all: not known to have arrived at the receiver */
+	uint8_t lost; /* of pending: to be posted again */
 	uint8_t imm; /* stripes whose slot-ending IMM is in this send op */
 	uint8_t spread; /* stripes that use several QPs of their rail */
-	uint8_t carrier[MPIB_RAILS]; /* by stripe: rail */
-	uint8_t cover[MPIB_RAILS]; /* by stripe: stripe whose IMM covers it */
+	uint8_t carrier[MPIB_RAILS]; /* of each stripe */
+	uint8_t cover[MPIB_RAILS]; /* the stripe whose IMM covers each stripe */
 };
 
 static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
@@ -37,11 +37,11 @@ static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
 }
 
 /*
- * Both ends of rail have stopped, and the receive bitmap says what the receiver
- * has: all of the slot (done), or the stripes in seen. Of the stripes that rail
- * carries, return those that the receiver has; the others become lost. held:
- * stripes that the rail acknowledged may become lost, too. They can be
- * replayed, because the client has not got their bytes back.
+ * Update the record after both ends of rail have stopped. done: the receiver
+ * has the whole slot; else it has the stripes in seen. Return the stripes that
+ * rail carries and the receiver has. The other stripes of rail become lost.
+ * held: stripes that the rail has acknowledged may become lost, too. They can
+ * be replayed, because the client may not reuse their buffer yet.
  */
 static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 					     unsigned rail, bool done,
@@ -63,10 +63,10 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 	return placed;
 }
 
-/* Return whether IMMs that end the stripes in ends may be posted on rail with
- * respect to an earlier send op of the same slot. False while a stripe of the
- * earlier send op that these IMMs cover is lost, or in flight on another rail
- * or on several QPs: nothing would order the stripe before the IMM. */
+/* Return whether an earlier send op of the same slot allows IMMs on rail that
+ * end the stripes in ends. False while such an IMM would cover a stripe of the
+ * earlier send op that is lost, or that is in flight on another rail or on
+ * several QPs: then the stripe could arrive after the IMM. */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
 {
@@ -81,12 +81,12 @@ static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 }
 
 /*
- * The same on lanes with end-to-end acks, where a send op is held after the
- * rails acknowledged it. There an IMM may cover only stripes on its own rail.
- * Stripes that another rail has acknowledged become lost here, so that they are
- * posted before the IMM on rail. Otherwise a later fence of the other rail
- * would mark them lost while an IMM in flight on this rail ends them. Returns
- * these stripes.
+ * Prepare the earlier send op for IMMs on rail, on lanes with end-to-end acks.
+ * There a send op is kept after the rails acknowledged it, and an IMM may cover
+ * only stripes on its own rail. So stripes that another rail has acknowledged
+ * become lost here, and are posted again before the IMM on rail. Otherwise a
+ * later fence of the other rail would mark them lost while an IMM in flight on
+ * this rail ends them. Returns these stripes.
  */
 static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 					   uint8_t ends, unsigned rail)
@@ -105,7 +105,7 @@ static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 }
 
 /* Post the lost stripes on rail. open: the slot's IMMs are not posted yet, so
- * the IMM that will be posted on rail, on the same QP, covers them. Returns the
+ * the IMM on the same QP of rail will cover these stripes. Returns the
  * stripes. */
 static inline uint8_t mpib_stripes_repost(struct mpib_stripes *c, unsigned rail,
 					  bool open)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attach a process to mpib-proxy as a client, and detach it: find the control
- * socket, start a proxy if there is none, say HELLO, map the segments that come
- * with the welcome. What the proxy says of itself and its devices.
+ * socket, start a proxy if none runs, send HELLO, and map the segments of the
+ * WELCOME. Also: queries about the proxy and its devices.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that a process starts, and for the
- * processes of an earlier proxy, which come first. */
+/* How long a first attach waits for a proxy that is being started, and for
+ * processes of an earlier proxy, which attach first. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -120,7 +120,7 @@ static void attach_label(char *label, size_t len)
 		snprintf(label, len, "slurm %s%s%s", job, step ? "." : "",
 			 step ? step : "");
 	} else if (getenv("KUBERNETES_SERVICE_HOST")) {
-		/* The host of a pod has the pod's name. */
+		/* A pod's host name is the name of the pod. */
 		snprintf(label, len, "pod ");
 		gethostname(label + 4, len - 5);
 		label[len - 1] = '\0';
@@ -166,8 +166,9 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 				 c->path);
 	if (rc == 0)
 		rc = mpib_message_recv(sock, m);
-	/* The proxy hung up without reading the HELLO: the first recvmsg()
-	 * reports that, the second gets what the proxy had sent before. */
+	/* The proxy hung up without reading the HELLO. The first recvmsg()
+	 * reports that, and the second returns the data that the proxy had sent
+	 * before. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
@@ -234,8 +235,8 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Check that only root and the user that listens may write to the run
- * directory: any other user could listen there while no proxy does. */
+/* Check that only root and the listening user may write to the run directory.
+ * Any other user with write access could listen there while no proxy does. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];
@@ -353,12 +354,12 @@ int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
 }
 
 /*
- * Start a proxy if none answers: MPIB_START names the program. Of the processes
- * that find none in a run directory, the holder of a lock file there starts it;
- * the others wait.
+ * Start the program that MPIB_START names if no proxy answers. If several
+ * processes find no proxy in a run directory, the holder of a lock file there
+ * starts one, and the others wait.
  */
 
-/* Start the program with --daemon: a session of its own, without this process's
+/* Start the program with --daemon, in a new session, without this process's
  * terminal, signal mask and handlers. */
 static int start_spawn(const char *program, char *dir, pid_t *pid)
 {
@@ -386,9 +387,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until deadline. The rank's program
- * may reap any child, also this one: then waitpid() fails. A daemon that is
- * late keeps running, because other ranks may wait for it. */
+/* Wait until the daemon is ready, at most until deadline. If the rank's program
+ * reaps this child itself, waitpid() fails. A late daemon is not ended, because
+ * other ranks may wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -432,7 +433,8 @@ static int start_locked(const struct mpib_client *c, char *dir,
 }
 
 /* Start a proxy and wait until it serves, at most until deadline (ms). -EBUSY:
- * another process starts one; -ENOEXEC, with the text. */
+ * another process is starting one. -ENOEXEC: it could not be started, and the
+ * error text is set. */
 static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 {
 	char dir[sizeof(c->path)];
@@ -495,8 +497,8 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-/* A caller built with an older, shorter structure gets the defaults for the
- * members that it does not have. */
+/* For a caller built with an older, shorter structure, use the defaults for the
+ * missing members. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
@@ -504,7 +506,7 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
-	/* If all cores of the node are busy, 2 s are too few. */
+	/* While all cores of the node are busy, 2 s are too short. */
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 10000;
 	return o;
@@ -591,10 +593,10 @@ void mpib_detach(struct mpib_client *client)
 		return;
 	if (c->forks == mpib_forks)
 		mpib_helper_stop(c);
-	/* shutdown() makes the proxy see the hang-up and clean up, even if a
-	 * forked child has a copy of the socket. In such a child only the
-	 * copied descriptors are closed: the segments were not inherited, and
-	 * fork() may have copied the lists half changed. */
+	/* After shutdown() the proxy sees the hang-up and cleans up, even if a
+	 * forked child has a copy of the socket. In such a child close only the
+	 * copied descriptors: the child did not inherit the segments, and
+	 * fork() may have copied lists in an inconsistent state. */
 	mpib_keep_stop(c);
 	if (c->helper.wake >= 0)
 		close(c->helper.wake);

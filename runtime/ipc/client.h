@@ -4,8 +4,9 @@
  * process: the client, its connections, requests, regions and staging memory.
  *
  * The first descriptors of a connection's requests are pushed to the shard in
- * the order posted. A request of registered memory is pushed whole; one of
- * ordinary memory part by part through the connection's staging window.
+ * the order posted. A request of registered memory is pushed whole. A request
+ * of ordinary memory is pushed part by part, through the connection's staging
+ * window.
  */
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
@@ -27,31 +28,32 @@
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 
 /*
- * How to undo in the proxy what the client made there: a pool, region, listener
- * or connection. Embedded in the client's object. The debt is idle while the
- * object is in use. If the client drops the object while the proxy still has,
- * or may still make, its own, the debt is "owed": on client->debts until the
- * undo request is sent (rpc.c).
+ * How to undo a pool, region, listener or connection that the client has in the
+ * proxy. It is embedded in the client's object, and idle while that is in use.
+ * If the client drops its object, but the proxy still has or may still make the
+ * corresponding one, the debt is "owed": it is on client->debts until the undo
+ * request is sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
 	/* Id of the request that makes the object, while its answer is late.
-	 * The answer brings id below. 0: id is known. */
+	 * The answer will contain id. 0: id is known. */
 	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
 	uint32_t id; /* mr, listen_id or connection index */
-	/* Called under the lock once the undo request was sent, or the proxy
-	 * made nothing. NULL: the object, which begins with d, is freed. */
+	/* Called under the lock after the undo request was sent, or if the
+	 * proxy made no object. NULL: free the object, which begins with d. */
 	void (*paid)(struct mpib_debt *d);
 };
 
-/* Memory with a kept descriptor, for its registration at another proxy. */
+/* Memory whose descriptor is kept, so that it can be registered at another
+ * proxy. */
 struct mpib_memory {
 	uint32_t kept; /* from mpib_keep(); 0: none */
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration at another proxy than the first. */
+	/* The latest registration at a later proxy than the first. */
 	uint32_t at; /* number of that attach; 0: none */
 	uint32_t asked; /* id of the request; 0: answered */
 	uint32_t mr; /* the region there */
@@ -60,9 +62,10 @@ struct mpib_memory {
 /* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
 	struct mpib_debt debt; /* first */
-	LIST_ENTRY(mpib_pool) link; /* of mpib_mem_alloc(): in client->pools */
+	/* in client->pools, if from mpib_mem_alloc() */
+	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
-	struct mpib_memory memory; /* kept for mpib_mem_alloc() only */
+	struct mpib_memory memory; /* used only for mpib_mem_alloc() */
 };
 
 /* Bytes of a window; 0: none. */
@@ -77,18 +80,19 @@ struct mpib_region {
 	struct mpib_client *client;
 	char *addr;
 	size_t size;
-	/* Longest request that needs no copy: 0 for staged memory. */
+	/* Maximum size of a request without a copy; 0 for staged memory. */
 	size_t direct;
-	bool staged; /* ordinary memory: goes through a staging window */
-	bool own_mr; /* from mpib_reg_fd(): deregister mr with the region */
+	bool staged; /* ordinary memory: passes through a staging window */
+	/* from mpib_reg_fd(): mr is deregistered with the region */
+	bool own_mr;
 	struct mpib_memory memory; /* with own_mr */
-	dev_t dev; /* with own_mr: the file of the descriptor */
+	dev_t dev; /* with own_mr: identifies the descriptor's file */
 	ino_t ino;
 	_Atomic uint32_t mr; /* changes with the proxy */
-	uint64_t off; /* of addr in mr */
+	uint64_t off; /* offset of addr in mr */
 	unsigned regs; /* registrations; under the client's lock */
 	_Atomic unsigned refs; /* requests that use this region */
-	/* Copies under way, plus MPIB_REGION_DEAD once deregistered. */
+	/* Running copies, plus MPIB_REGION_DEAD after deregistration. */
 	_Atomic unsigned copying;
 };
 
@@ -97,58 +101,59 @@ struct mpib_region {
 struct mpib_attached;
 struct mpib_message;
 
-/* One life of a connection's end: from its request to the proxy until the proxy
- * ends or loses the connection. */
+/* One instance of a connection's end: from its request to a proxy until that
+ * proxy ends or loses the connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
 	uint64_t base; /* receives that both ends had completed before */
-	uint64_t no_window; /* ms: since when a window is refused; 0: no */
+	/* ms: time since which a window is refused; 0: it is not */
+	uint64_t no_window;
 };
 
 /* The reason for a connection's failure, from the proxy or the helper. */
 struct mpib_reason {
-	uint64_t until; /* ms: how long to wait for it; 0: not needed yet */
+	uint64_t until; /* ms: deadline for waiting for it; 0: not needed yet */
 	/* Under the client's lock. */
 	uint32_t asked; /* id of the WHY; 0: not sent yet */
 	uint32_t heard; /* client->heard when the WHY was sent */
 	bool early; /* the first WHY came before the proxy knew */
-	char text[240]; /* "": there is none; final once told is true */
+	char text[240]; /* "": no reason; final once told is true */
 	_Atomic bool told;
 };
 
 enum mpib_next {
 	MPIB_NEXT_NONE,
 	MPIB_NEXT_ASKED, /* requested from the proxy */
-	MPIB_NEXT_READY, /* the connection's thread may continue there */
+	MPIB_NEXT_READY, /* the connection's thread may continue in it */
 };
 
 /* A connection that the rank closed stays in client->conns until the process at
- * the other end knows of it, also if the proxy ends before. */
+ * the other end knows, even if the proxy ends before that. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
-	MPIB_CLOSING_TOLD, /* the proxy has closed it: waits for FREE */
-	MPIB_CLOSING_OWED, /* waits for its next instance, to close that */
+	MPIB_CLOSING_TOLD, /* the proxy has closed it: wait for FREE */
+	MPIB_CLOSING_OWED, /* wait for its next instance, then close that */
 };
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* The client, if this end sends or receives, else NULL. Requests use
-	 * regions of that client only. */
+	/* sends: the client of a sending end, else NULL. receives: the same for
+	 * a receiving end. Requests may use only regions of that client. */
 	const struct mpib_client *sends, *receives;
 	/* Parts in the window + requests in feed + 1 if error is set + 1 if
-	 * armed + 1 if refused. While not 0, post and test take the slow
+	 * armed + 1 if refused. If it is not 0, post and test take the slow
 	 * path. */
 	uint32_t work;
 	/* Generations of the first and of the latest request. Each request adds
-	 * two, so they count the connection's receives. */
+	 * 2, so they count the connection's receives. */
 	uint32_t first_gen, gen;
-	uint32_t turn; /* gen / MPIB_TURN at the last lap */
-	/* Unused requests: with a place, with a place of the sender's reserve,
-	 * and without a place. */
+	uint32_t turn; /* gen / MPIB_TURN at the last mpib_conn_lap() */
+	/* Lists of unused requests: with a place, with a place of the sender's
+	 * reserve, and without a place. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
-	uint64_t lived; /* MPIB_ATTACHED() of at */
+	uint64_t lived; /* MPIB_ATTACHED() of at's number */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
 	const _Atomic uint32_t *sleeping; /* flag of the shard */
@@ -156,33 +161,38 @@ struct mpib_conn {
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
-	/* 0: usable; -ENOTCONN until ready; else the connection failed for the
-	 * reason in why[], and nothing is pushed or copied any more. */
+	/* 0: usable. -ENOTCONN: not ready yet. Other values: the connection
+	 * failed for the reason in why[], and nothing is pushed or copied any
+	 * more. */
 	int error;
 	/* The current instance. These three change under the client's lock. */
 	struct mpib_attached *at;
 	struct mpib_index *place; /* &at->index[index] */
 	uint32_t index;
 	bool is_sender;
-	bool refused; /* the latest send was, for lack of requests */
-	/* rail_report.c. Armed: the slow path watches the next post. */
+	bool refused; /* the latest send found no free request */
+	/* For rail_report.c. Any value but MPIB_REPORT_OFF: the connection is
+	 * armed, and the slow path watches the next post. */
 	enum mpib_report report;
-	uint32_t later; /* fruitless tests until MPIB_REPORT_LATER watches */
+	/* tests without result until MPIB_REPORT_LATER watches */
+	uint32_t later;
 	bool armed;
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
-	/* Requests posted in this instance, as of the last mpib_conn_lap(). */
+	/* Requests posted in this instance, at the time of the last
+	 * mpib_conn_lap(). */
 	_Atomic uint64_t posts;
-	uint64_t base; /* receives completed before this instance */
+	uint64_t base; /* receives that completed before this instance */
 	LIST_ENTRY(mpib_conn) link;
-	/* Under the client's lock: arguments of the next request for it. */
+	/* Under the client's lock: arguments of the next request for the
+	 * connection. */
 	uint64_t number; /* requests for the connection so far */
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
 	struct mpib_reply_end end; /* receiver; key 0: not known */
-	/* The instance in which the connection continues. The state is written
-	 * under the lock, and read without it. */
+	/* The instance in which the connection will continue. next_state is
+	 * written under the lock and read without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
 	_Atomic int lost; /* -errno: cannot resume, reason.text says why */
@@ -199,11 +209,12 @@ struct mpib_conn {
 struct mpib_index {
 	struct mpib_debt debt; /* first; used while taken */
 	bool taken;
-	uint64_t key; /* in the reply segment when the index was taken */
+	uint64_t key; /* key in the reply segment when the index was taken */
 	uint64_t tail; /* of the index's ring */
-	uint32_t gen; /* even; no request so far has a later one */
-	/* The window, and the one before it while parts are in that. A closing
-	 * connection keeps both: the proxy may still write there. */
+	/* even; at least as late as that of every request so far */
+	uint32_t gen;
+	/* The window, and the previous window while it holds parts. A closing
+	 * connection keeps both, because the proxy may still write to them. */
 	struct mpib_pool *window, *before;
 };
 
@@ -212,29 +223,33 @@ struct mpib_listener {
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
-	uint32_t at; /* number of the latest attach where it was requested */
+	uint32_t at; /* number of the latest attach at which it was requested */
 };
 
-/* Registrations that may be without an answer at a time. Descriptors in a
- * socket count for a limit of the process's user (ETOOMANYREFS of unix(7)). */
+/* Maximum of registrations without an answer. Descriptors in a socket count
+ * towards a limit of the process's user (ETOOMANYREFS of unix(7)). */
 #define MPIB_REGISTERING 32
 
 enum mpib_attach_state {
 	MPIB_ATTACH_NEW,
-	MPIB_ATTACH_REGISTERED, /* all memory; connections may be requested */
-	MPIB_ATTACH_WHOLE, /* all is requested; connections may use it */
-	MPIB_ATTACH_CUT, /* never whole, and this client shut the socket down */
+	/* all memory is registered; connections may be requested */
+	MPIB_ATTACH_REGISTERED,
+	/* all is requested; connections may use this attach */
+	MPIB_ATTACH_WHOLE,
+	/* was not whole when this client shut the socket down */
+	MPIB_ATTACH_CUT,
 };
 
-/* What the client got from one proxy. It stays until each connection continues
- * at the next one. */
+/* The client's objects from one proxy. They are kept until all connections
+ * continue at the next proxy. */
 struct mpib_attached {
-	uint32_t number; /* of this attach of the client, from 1 */
+	uint32_t number; /* number of this attach, from 1 */
 	enum mpib_attach_state state;
 	bool serves; /* false: a successor that does not serve yet */
-	unsigned users; /* the client and instances; under the lock */
+	/* references from client and instances; under the lock */
+	unsigned users;
 	int sock, doorbell;
-	int pidfd; /* of the proxy's process; -1: the kernel has none */
+	int pidfd; /* of the proxy's process; -1: no pidfds in this kernel */
 	const struct mpib_status *status;
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
@@ -252,92 +267,98 @@ enum mpib_asked {
 };
 
 /*
- * The helper: a thread of the client that waits for the end of the proxy,
- * attaches to the next one, and requests there what the client has;
- * docs/recovery.md. There is no helper if the proxy resumes nothing.
+ * The helper: a thread of the client that waits until the proxy ends, attaches
+ * to the next proxy, and requests the client's objects there again
+ * (docs/recovery.md). If the proxy resumes nothing, the client has no helper.
  */
 struct mpib_helper {
-	/* The client continues at another proxy when this one ends. */
+	/* True: the client will continue at another proxy when this one
+	 * ends. */
 	atomic_bool resumes;
 	bool runs;
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
-	/* keep.c, under the client's lock. */
+	/* For keep.c, under the client's lock. */
 	int keeper; /* socket to the thread; -1: nothing is kept */
 	pthread_t keeping;
 	/* Under the client's lock. */
-	uint64_t until; /* ms: the end of the grace; 0: the proxy lives */
+	uint64_t until; /* ms: end of the grace period; 0: the proxy runs */
 	uint32_t grace_ms;
-	uint32_t pause_ms; /* before the next attempt */
+	uint32_t pause_ms; /* pause before the next attempt */
 	char tried[256]; /* why the last attempt failed */
 	uint32_t upgrade; /* number of the announced upgrade; 0: none */
 	bool attach; /* the announcement is not handled yet */
-	/* Why the client cannot continue; "": it never could. Written before
-	 * resumes becomes false. */
+	/* Why the client cannot continue; "": it could not from the start.
+	 * Written before resumes becomes false. */
 	char why[512];
 };
 
 struct mpib_client {
 	unsigned forks; /* mpib_forks when the client attached */
-	/* Low half: forks; high half: the attach's number. MPIB_GONE while
-	 * there is no proxy. One comparison finds a dead proxy, a forked child
-	 * and a connection of an earlier attach. */
+	/* Low half: forks. High half: the attach's number. MPIB_GONE: no proxy.
+	 * So one comparison detects a dead proxy, a forked child and a
+	 * connection of an earlier attach. */
 	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
-	char start[108]; /* a program that starts a proxy there; "": none */
+	char start[108]; /* program that starts a proxy; "": none */
 	uid_t proxy_uid; /* of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
-	pthread_mutex_t lock; /* of all below, and of the control socket */
+	/* protects all fields below and the control socket */
+	pthread_mutex_t lock;
 	struct mpib_attached *at; /* only the helper changes it */
-	struct mpib_attached *successor; /* of the proxy, in an upgrade */
-	uint32_t attaches; /* so far, with those that failed */
+	/* during an upgrade: of the next proxy */
+	struct mpib_attached *successor;
+	uint32_t attaches; /* attaches so far, including failed ones */
 	uint32_t next_id;
 	enum mpib_asked asked;
-	/* The proxy answered nothing for answer_ms. Calls fail with -ETIMEDOUT
-	 * at once until it answers something. */
+	/* The proxy sent no answer for answer_ms. Until it sends one, calls
+	 * fail with -ETIMEDOUT at once. */
 	bool deaf;
 	uint32_t heard; /* messages received */
-	uint64_t swept; /* when idle windows were released last, ms */
-	_Atomic uint32_t sweeps; /* how many times that was done */
+	uint64_t swept; /* ms: when idle windows were last released */
+	_Atomic uint32_t sweeps; /* number of such releases */
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns; /* closed ones, too: enum mpib_closing */
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
-	/* Deregistered; freed when no request uses them (registration.c). */
+	/* Deregistered regions. They are freed when no request uses them
+	 * (registration.c). */
 	LIST_HEAD(, mpib_region) graves;
 };
 
-/* thread.c, any thread. Set this thread's text for mpib_strerror(); returns
+/* thread.c, any thread. Set this thread's text for mpib_strerror(). Returns
  * rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Like strerror(-rc), but thread-safe. */
 const char *mpib_errtext(int rc);
-/* Start a thread with all signals blocked: they are the program's. */
+/* Start a thread with all signals blocked, because signals are for the
+ * program's threads. */
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 void mpib_thread_join(pthread_t thread);
 /* pthread_mutex_trylock(). True: this thread has the mutex now. */
 bool mpib_mutex_try(pthread_mutex_t *mutex);
 
-/* attach.c: forks between the process that first attached and this one. */
+/* attach.c: number of forks between the process that first attached and this
+ * one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* A value of living whose low half is no value of mpib_forks. */
+/* A value of living for "no proxy". mpib_forks never equals its low half. */
 #define MPIB_GONE UINT64_MAX
 /* The number of an attach, as it is in living. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
- * attach.c, without the lock. Attach to the proxy, within answer_ms. If there
- * is none and MPIB_START names a program, start a proxy and wait for it until
- * deadline (ms). Then -ENOENT and -ECONNREFUSED mean that another process still
- * starts one.
+ * attach.c, without the lock. Attach to the proxy, within answer_ms. If no
+ * proxy runs and MPIB_START names a program, start a proxy and wait for it
+ * until deadline (ms). Then -ENOENT and -ECONNREFUSED mean that another process
+ * is still starting one.
  */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
-/* The same, without starting one. */
+/* Like mpib_attach_once(), without starting a proxy. */
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
 /* Under the lock. Drop one user of at; the last one frees it. */
 void mpib_attached_put(struct mpib_attached *at);
@@ -345,8 +366,8 @@ void mpib_attached_put(struct mpib_attached *at);
 /*
  * rpc.c: the client's lock, and requests to the proxy.
  */
-/* Return 0, also while the client waits for another proxy; else why no request
- * is possible: -EPIPE, or -EOWNERDEAD in a forked child. */
+/* Return 0 if requests are possible, or will be after another proxy starts.
+ * -EPIPE: no proxy. -EOWNERDEAD: this is a forked child. */
 int mpib_client_check(struct mpib_client *c);
 /* Like mpib_client_check() == 0, wait-free and without a text. Relaxed: no data
  * is published with living, and noticing a dead proxy late is harmless. */
@@ -355,38 +376,38 @@ static inline bool mpib_client_ok(const struct mpib_client *c)
 	return (uint32_t)atomic_load_explicit(
 		       &c->living, memory_order_relaxed) == mpib_forks;
 }
-/* The same for the proxy that has the connection. c is conn->client. */
+/* Like mpib_client_ok(), for the proxy of this connection. c is
+ * conn->client. */
 static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 				   const struct mpib_client *c)
 {
 	return (atomic_load_explicit(&c->living, memory_order_relaxed) ^
 		mpib_forks) == conn->lived;
 }
-/* Any thread. The helper runs, and attaches to another proxy if this one ends.
- * So a request that failed with -EPIPE may be repeated. */
+/* Any thread. True: the helper runs, and attaches to another proxy if this one
+ * ends. So a request that failed with -EPIPE may be repeated. */
 static inline bool mpib_client_again(const struct mpib_client *c)
 {
 	return atomic_load(&c->helper.resumes);
 }
-/* Any thread. The proxy is gone, and the client waits for another one. */
+/* Any thread. True: the proxy is gone, and the client waits for another one. */
 static inline bool mpib_client_resumes(const struct mpib_client *c)
 {
 	return mpib_client_again(c) && atomic_load(&c->living) == MPIB_GONE;
 }
-/* Take the lock once there is a proxy. -ETIMEDOUT, without the lock: there is
- * none. -EOWNERDEAD, without the lock, in a forked child: another thread of the
- * parent may have held the lock at fork(). */
+/* Wait for a proxy, then take the lock. These errors return without the lock.
+ * -ETIMEDOUT: no proxy. -EOWNERDEAD: this is a forked child, and another thread
+ * of the parent may have held the lock at fork(). */
 int mpib_client_lock(struct mpib_client *c);
-/* Take the lock in the process that attached, whether there is a proxy or
- * not. */
+/* Take the lock, with or without a proxy. Only in the process that attached. */
 void mpib_client_hold(struct mpib_client *c);
-/* Take the lock if no other thread has it. Posts and tests never wait for a
- * thread that waits for the proxy. */
+/* Take the lock if no other thread has it. Posts and tests use this, so that
+ * they never wait for a thread that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Any thread, without the lock. If the last look was 10 ms ago, find out
- * whether the proxy hung up, and take late answers; _now: in any case. Returns
- * what mpib_client_check() does. */
+/* Any thread, without the lock. If the last check was 10 ms ago, check whether
+ * the proxy hung up, and read late answers. mpib_client_look_now() always does
+ * that. Returns the result of mpib_client_check(). */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 /* Monotonic clock. */
@@ -397,15 +418,16 @@ uint64_t mpib_now_ms(void);
 int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 		     uint64_t deadline);
 
-/* All that follow are called under the lock. */
-/* The proxy hung up, or ended. Returns -EPIPE, with the text. */
+/* All functions below are called under the lock. */
+/* Handle that the proxy hung up or ended. Returns -EPIPE and sets the text. */
 int mpib_client_gone(struct mpib_client *c);
-/* Return whether the proxy's process has ended, and with it all its writes.
- * Waits at most this many ms. */
+/* Wait at most ms for the proxy's process to end. Return whether it has ended,
+ * and with it all its writes. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /*
- * Send a control request and wait for its answer of at least want bytes, which
- * goes to *m with its descriptors. c->asked says how far the request got.
+ * Send a control request and wait for an answer of at least want bytes. *m
+ * receives the answer and its descriptors. c->asked tells how far the request
+ * got.
  *   -EPIPE      the proxy is gone
  *   -ETIMEDOUT  no answer within answer_ms. Later calls fail at once until the
  *               proxy answers something.
@@ -417,65 +439,70 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
 int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 		struct mpib_message *m, size_t want);
-/* Check that m is an answer of at least want bytes. Returns its status or
- * -EPROTO, with the text; the descriptors are closed then. */
+/* Check that m is an answer of at least want bytes. Returns its status, or
+ * -EPROTO. On failure the text is set and the descriptors are closed. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
 /* Send a request to the proxy of at; h->id becomes its id. Never waits.
  * -EAGAIN: the socket is full; -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
 		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
-/* The same for a request of the form mpib_ctl_id; *asked becomes its id. */
+/* Like mpib_rpc_send(), for a request of the form mpib_ctl_id. *asked becomes
+ * its id. */
 int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 		  uint32_t type, uint32_t id, uint32_t *asked);
-/* Take answers that came too late for their callers, and send the undo requests
- * that can be sent. Never waits. */
+/* Read answers that came too late for their callers, and send as many undo
+ * requests as the socket accepts. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
 /* Like mpib_rpc(), for a request that makes an object in the proxy; d says how
- * to undo it. On failure the object that embeds d is no longer the caller's: it
- * is freed at once, or after the proxy's object is undone. */
+ * to undo it. On failure the caller loses the object that embeds d: it is freed
+ * at once, or after the proxy's object is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Ask the proxy to undo d, and wait for the answer, unless that to the first
- * request is still late. In any case the object of d is no longer the caller's.
- * -ETIMEDOUT: the proxy has not confirmed yet. */
+/* Ask the proxy to undo d, and wait for the answer. If the answer to the
+ * request that made the object is still late, do not wait. In any case the
+ * caller loses the object of d. -ETIMEDOUT: the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Stop owing d, whose answer is late: the caller needs the object after all,
- * and handles the answer. */
+/* Take d, whose answer is late, off the debts: the caller needs the object
+ * after all and handles the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
-/* The proxy drops the client with everything: free the debts. */
+/* Free the debts, because the proxy drops all objects of the client. */
 void mpib_debts_forget(struct mpib_client *c);
 
 /*
  * helper.c, keep.c.
  */
-/* Start the helper of an attached client. After a failure there is none. */
+/* Start the helper of an attached client. If that fails, the client runs
+ * without one. */
 void mpib_helper_start(struct mpib_client *c);
-/* In the process that attached. Returns when the thread has ended. */
+/* Stop the helper and wait until its thread has ended. Only in the process that
+ * attached. */
 void mpib_helper_stop(struct mpib_client *c);
-/* Any thread. Make the helper look for work. */
+/* Any thread. Wake the helper to check for work. */
 void mpib_helper_wake(struct mpib_client *c);
-/* All that follow are called under the lock. */
-/* The proxy announces an upgrade, or cancels it. */
+/* All functions below are called under the lock. */
+/* Handle the proxy's announcement of an upgrade, or its cancellation. */
 void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
-/* m is a late answer, perhaps to a request of the helper. */
+/* Handle a late answer m, perhaps to a request of the helper. */
 void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
-/* A descriptor that a resume needs cannot be kept, for -errno. */
+/* Handle that a descriptor needed for a resume could not be kept; rc says
+ * why. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
 /* Detach from the successor of an upgrade, if there is one. */
 void mpib_successor_drop(struct mpib_client *c);
 /* Drop the next instance of conn, if there is one. */
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
-/* Free the closed connections whose other end knows. */
+/* Free the closed connections whose other end knows of the close. */
 void mpib_closed_sweep(struct mpib_client *c);
-/* Keep a copy of fd, which stays the caller's. 0: it is not kept. */
+/* Keep a copy of fd, and return its name. The caller still owns fd. 0: it is
+ * not kept. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
 /* Return a copy of the kept descriptor, which the caller closes. -errno. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
-/* Close the kept descriptor before this returns. 0: nothing. */
+/* Close the kept descriptor, before this returns. No effect for 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_stop(struct mpib_client *c);
 
@@ -489,63 +516,65 @@ void mpib_windows_trim(struct mpib_client *c);
 /* Return whether the bytes lie inside the region. */
 bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 		       size_t size);
-/* Hold the regions of a request while it is in use, so that they are not
- * freed. */
+/* Take a reference on each region of the request, so that none is freed while
+ * the request is in use. */
 void mpib_regions_ref(struct mpib_request *r);
 void mpib_regions_unref(struct mpib_request *r);
-/* A staged copy runs between these two. False: the region is deregistered, do
- * not copy. */
+/* Begin and end a staged copy. False: the region is deregistered, do not
+ * copy. */
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
 static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 {
-	/* Relaxed: it changes while no connection lives. */
+	/* Relaxed: it changes only while no connection is usable. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
-/* Under the lock. All memory is registered at c->at: use its regions from now
- * on. */
+/* Under the lock. Use the regions at c->at from now on. All memory is
+ * registered there. */
 void mpib_regions_renew(struct mpib_client *c);
 /* Under the lock. Register at another proxy all memory that it does not have
  * yet, and wait until it serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
-/* The same, without waiting. 0: all is registered; 1: call again after a
- * message from the proxy; -errno. */
+/* Like mpib_memory_register(), without waiting. 0: all is registered; 1: call
+ * again after a message from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* Under the lock. The memory is deregistered and on no list any more: do not
- * keep it, nor leave it registered at a successor. */
+/* Under the lock. Close the kept descriptor of deregistered memory, and
+ * deregister the memory at a successor, too. The memory is on no list any
+ * more. */
 void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
 /*
  * connect.c.
  */
-/* Under the lock. Post at that index of at from now on. */
+/* Under the lock. Use that index of at for posts from now on. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
-/* Under the lock. Post no more at the current index. Returns its debt. */
+/* Under the lock. Stop using the current index. Returns the index's debt. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* Under the lock. Request the connection from the client's proxy, again if it
- * was requested before. base: receives that have completed. */
+/* Under the lock. Request the connection from the client's proxy, also if it
+ * was requested before. base: the number of receives that have completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. Copy what the proxy reported about the connection at that
- * index and a later request for it needs. */
+/* Under the lock. Copy the proxy's report about the connection at that index,
+ * as far as a later request for the connection needs it. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
-/* Under the lock. Free what the connection has in this process. */
+/* Under the lock. Free the connection's memory in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
-/* Under the lock. Store the reason of the connection's failure, "" if there is
- * none. The first one counts. */
+/* Under the lock. Store the reason of the connection's failure, "" if unknown.
+ * Later reasons are ignored. */
 void mpib_why_tell(struct mpib_conn *conn, const char *text);
-/* Under the lock. m is an answer to WHY. */
+/* Under the lock. Handle an answer to WHY. */
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
-/* On the connection's thread: copy out what has arrived, then mark the
+/* On the connection's thread: copy out the arrived bytes, then mark the
  * connection failed, so that nothing is pushed or copied again. why NULL: ask
- * the proxy for the reason. Returns rc, with the text, or 0: the reason is not
+ * the proxy for the reason. Returns rc and sets the text. 0: the reason is not
  * known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
-/* On the connection's thread, before a request. 1: usable; 0: not now, or the
- * reason is not known yet; -errno, with the text. */
+/* On the connection's thread, before a request. 1: usable. 0: not now, or it
+ * failed and the reason is not known yet. -errno: failed, and the text is
+ * set. */
 int mpib_conn_usable(struct mpib_conn *conn);
 /* Return the enum mpib_conn_state at that index. */
 static inline unsigned mpib_index_state(const struct mpib_attached *at,
@@ -562,8 +591,8 @@ static inline int mpib_conn_broken(const struct mpib_conn *conn)
 	 * that the shard completed before are seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
-/* Return whether a request with this result failed alone, because it did not
- * fit: nothing of it was sent, and the connection continues. */
+/* Return whether only this request failed, because it was too large: nothing
+ * was sent, and the connection continues. */
 static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
 {
 	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
@@ -573,25 +602,25 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
  * resume.c.
  */
 /*
- * On the connection's thread: the connection's instance has stopped, and
- * nothing writes for it any more. Continue in the next one, which is ready:
- * keep the results of completed requests, and post the others again from their
- * first byte. 1; 0: not now, call again; -errno: the connection failed, and
- * does not use the next instance.
+ * On the connection's thread, after the connection's instance has stopped and
+ * the next one is ready. Continue in the next instance: keep the results of
+ * completed requests, and post the others again from their first byte. 1: done.
+ * 0: not now, call again. -errno: the connection failed and does not use the
+ * next instance.
  */
 int mpib_conn_resume(struct mpib_conn *conn);
-/* Under the lock. Return whether the next instance still needs a window,
- * because the current one has one. */
+/* Under the lock. Return whether the next instance's window is still smaller
+ * than the current one's. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: the instance lives, as far as is known; 0: it
- * has stopped, and nothing can be posted now; -errno: it has stopped and will
- * not continue, with the text. */
+/* On the connection's thread. 1: the instance works, as far as is known. 0: it
+ * has stopped, and nothing can be posted now. -errno: it has stopped and will
+ * not continue; the text is set. */
 int mpib_conn_goes_on(struct mpib_conn *conn);
-/* Sort by generation, oldest first; newest: the connection's latest
+/* Sort by generation, oldest first. newest is the connection's latest
  * generation. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
-/* Any thread. Return how many receives of the connection have completed, when
- * nothing writes for its instance any more. */
+/* Any thread. Return how many receives of the connection have completed. Call
+ * it only when nothing writes for its instance any more. */
 uint64_t mpib_conn_over(const struct mpib_conn *conn);
 
 /*
@@ -604,7 +633,7 @@ static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 		       ? &conn->req[number]
 		       : &conn->feed.room[number - MPIB_REQUESTS];
 }
-/* Give r, which has a place, the next generation: it is being posted. */
+/* Give r, which has a place and is being posted, the next generation. */
 static inline void mpib_request_number(struct mpib_conn *conn,
 				       struct mpib_request *r)
 {
@@ -612,9 +641,9 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 }
 /*
  * Return how many slots of the ring may be pushed, or -errno, as
- * mpib_ring_room() does. Each push asks here first, except on the fast path,
- * which pushes only into room that was seen here. So mpib_conn_lap() is called
- * at least once per lap.
+ * mpib_ring_room() does. Call this before each push. Only the fast path does
+ * not, and pushes into room that an earlier call returned. So mpib_conn_lap()
+ * is called at least once per lap of the ring.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {
@@ -622,13 +651,14 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 		mpib_conn_lap(conn);
 	return mpib_ring_room(&conn->ring, want);
 }
-/* Append r to the feed queue, and push it, in parts if staged, as places, ring
- * and window have room. 1; 0: not now, r needs a window that it cannot have
- * yet; -errno. */
+/* Append r to the feed queue, and push it (in parts if staged) as far as
+ * places, ring and window have room. 1: queued; 0: not queued, because r needs
+ * a window that is not available yet; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Append r to the feed queue, to be pushed again from its first byte. */
 void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
-/* Push r as far as ring and window have room. 1: all of it; 0; -errno. */
+/* Push r as far as ring and window have room. 1: all of it; 0: not all;
+ * -errno. */
 int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
 /* Take completed parts out of the window, then push queued requests as far as
  * there is room. An error fails the connection. */
@@ -658,13 +688,13 @@ static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
 }
 
-/* r is about to be submitted: have it watched if the connection is armed. */
+/* Call before r is submitted. If the connection is armed, r will be watched. */
 void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
-/* r was submitted. */
+/* Call after r was submitted. */
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
-/* r could not be submitted, or has completed. */
+/* Call when r could not be submitted, or has completed. */
 void mpib_report_drop(struct mpib_request *r);
-/* r is tested; over: r has completed, so this is the last test. */
+/* Call when r is tested. over: r has completed, so this is the last test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 

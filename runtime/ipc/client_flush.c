@@ -98,9 +98,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* Without a request the caller would believe that nothing is to be
-	 * flushed. So while the connection is resumed, or its reason for a
-	 * failure is not known yet, the flush is queued. */
+	/* If no request is returned, the caller assumes that no flush is
+	 * needed. So queue the flush while the connection resumes, or while the
+	 * reason for its failure is not known yet. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -125,8 +125,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 
 static bool is_flushed(const struct mpib_request *r)
 {
-	/* Acquire pairs with the release in flush_tell(): the device memory is
-	 * in place before what the caller does next. */
+	/* Acquire pairs with the release in flush_tell(): the bytes are in
+	 * device memory before the caller's next step. */
 	return !r->held &&
 	       (r->over ||
 		(int32_t)(atomic_load_explicit(&r->conn->reply->flushed,
@@ -183,8 +183,8 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Search q->room, not the list from q->first on: a flush that failed is
-	 * still on that list, but free. */
+	/* Search q->room, not the list at q->first: a failed flush is free, but
+	 * still on that list. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

@@ -71,9 +71,9 @@ void mpib_close_listen(struct mpib_listener *listener)
 }
 
 /*
- * Prepare the ring of an index for another connection: it starts where the
+ * Prepare the ring of an index for another connection. It starts where the
  * shard stopped reading. Erase the descriptors that the last connection pushed
- * beyond that, or the shard would serve them for the new one.
+ * after that, or the shard would serve them for the new connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -99,8 +99,8 @@ static bool index_is_free(const struct mpib_client *c, uint32_t index)
 	       mpib_index_state(c->at, index) == MPIB_CONN_FREE;
 }
 
-/* Count connections that are open or closing. One that resumes has two
- * indexes. */
+/* Count connections that are open or closing, not their indexes: a connection
+ * that resumes has two. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
@@ -116,7 +116,7 @@ static unsigned count_conns(const struct mpib_client *c)
 }
 
 /* Under the lock. Take an index that the proxy has set FREE, and release the
- * window of the last connection there. */
+ * window that its last connection left. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -170,7 +170,8 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	}
 	if (!is_sender && !c->at->welcome.dmabuf)
 		return conn;
-	/* Do not touch its pages: most requests are never used. */
+	/* Do not touch the pages of this memory: most requests are never
+	 * used. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      room * sizeof(struct mpib_request));
@@ -206,13 +207,14 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
-	conn->place->debt.asked = 0; /* made, also if the answer is late */
+	/* the proxy made it, even if the answer is late */
+	conn->place->debt.asked = 0;
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
 	conn->first_gen = conn->place->gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->turn = conn->first_gen / MPIB_TURN;
-	/* Relaxed: others read it only after the instance ended. */
+	/* Relaxed: other threads read it only after the instance has ended. */
 	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
 	conn->reply = &at->reply->conn[i];
 	conn->completion = at->reply->completion[i];
@@ -220,7 +222,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &at->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	/* Relaxed: complete in itself. */
+	/* Relaxed: no other data is published with it. */
 	atomic_store_explicit(&at->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
 		.slot = at->submit->ring[i],
@@ -266,7 +268,8 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 
 	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
-	/* An earlier connection has its key from the start. */
+	/* A key that was there when the index was taken is of an earlier
+	 * connection. */
 	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
@@ -322,7 +325,7 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	struct mpib_message m;
 	int rc;
 
-	/* Closed connections keep no index that is FREE again. */
+	/* Let closed connections release indexes that are FREE again. */
 	mpib_closed_sweep(conn->client);
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
@@ -385,7 +388,7 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 /*
  * The proxy's reason for a connection's failure. No call waits for it: post,
  * test and ready ask for it, and report "not yet" until the answer has come or
- * its time has passed.
+ * its time limit has passed.
  */
 
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
@@ -415,8 +418,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* A request fails in the shard's thread, and the control thread
-		 * may answer before it has read the shard's message: ask
+		/* The shard's thread fails a request. The control thread may
+		 * answer WHY before it has read the shard's message: ask
 		 * again. */
 		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
@@ -427,8 +430,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 	}
 }
 
-/* Under the lock. Take late answers, and ask for the reason unless that was
- * done. False: no answer will come. */
+/* Under the lock. Read late answers, and ask for the reason if that was not
+ * done yet. False: no answer will come. */
 static bool why_ask(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -457,8 +460,8 @@ static bool reason_told(const struct mpib_reason *r)
 	return atomic_load_explicit(&r->told, memory_order_acquire);
 }
 
-/* The connection has failed with rc. True: the reason is in conn->why. False:
- * the answer has not come yet, call again. Never waits. */
+/* Get the reason why the connection has failed with rc. True: it is in
+ * conn->why. False: the answer has not come yet, call again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
@@ -467,8 +470,8 @@ static bool why_known(struct mpib_conn *conn, int rc)
 
 	if (r->until == 0)
 		r->until = mpib_now_ms() + c->answer_ms;
-	/* A thread that holds the lock for long waits for an answer of its own,
-	 * and receives this one as well. */
+	/* A thread that holds the lock for long is waiting for an answer
+	 * itself, and receives this answer as well. */
 	if (!reason_told(r) && mpib_client_try(c)) {
 		hope = why_ask(conn);
 		mpib_client_unlock(c);
@@ -536,7 +539,7 @@ int mpib_ready(struct mpib_conn *conn)
 			conn->error = 0;
 			conn->work = 0;
 		}
-		/* The proxy does not know of a failure in this process. */
+		/* A failure in this process is unknown to the proxy. */
 		return conn->error < 0 ? mpib_conn_fail(conn, conn->error, NULL)
 				       : 1;
 	}
@@ -559,9 +562,9 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Return whether the other end must still learn of the close if this proxy
- * ends. A connection that was never ready has no other end: its request ends
- * with the proxy. */
+/* Return whether the next proxy must close the connection if this proxy ends
+ * before the other end knows of the close. A connection that was never ready
+ * has no other end: its request ends with the proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(conn->at, conn->index);
@@ -582,8 +585,8 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	/* A connection that was lost is closed after it has resumed: a proxy
-	 * with no other instance would tell the peer at once, and arrived data
+	/* Close a lost connection only after it has resumed. If the proxy had
+	 * no other instance, it would tell the peer at once, and arrived data
 	 * would be lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))

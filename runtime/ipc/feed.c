@@ -16,8 +16,8 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-/* Return whether the place of r, which is unused, has a word of the next
- * generation, left from before generations wrapped. The progress word is
+/* Return whether a word of r's unused place already has the next generation,
+ * because it was written before generations wrapped. The progress word is
  * written for few requests, so it may be older than the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
@@ -44,8 +44,8 @@ static void use_last(struct mpib_request **list)
 
 void mpib_conn_lap(struct mpib_conn *conn)
 {
-	/* Relaxed: only this thread writes it, and readers allow for one
-	 * lap. */
+	/* Relaxed: only this thread writes it, and readers tolerate a value
+	 * that is one lap old. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
@@ -123,7 +123,7 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 
 	if (r->watched)
 		mpib_report_look(conn, r, true);
-	if (result < 0) { /* for the text: the sizes sent and posted */
+	if (result < 0) { /* the sizes sent and posted, for the error text */
 		r->buf[0].size = cpl->size[0];
 		r->pos = cpl->size[1];
 	} else if (r->n > 1) {
@@ -135,8 +135,8 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 	r->over = r->slow = true;
 }
 
-/* The same with the result of the completion word. False: r has not completed,
- * or is not wholly pushed. */
+/* Do the same with the result in the completion word. False: r has not
+ * completed, or is not wholly pushed. */
 static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
@@ -185,7 +185,7 @@ static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 			     take_over(conn, r, usual, MPIB_REQUESTS));
 }
 
-/* Return whether some of r is pushed. */
+/* Return whether a part of r was pushed. */
 static bool feed_begun(const struct mpib_request *r)
 {
 	return r->pos > 0;
@@ -203,8 +203,9 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Stores in
- * tags those of its tags that no queued send has, and returns their number. */
+/* Mark the queued sends that the oldest unanswered receive wants. Store in tags
+ * the receive's other tags, for which no send is queued, and return their
+ * number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
@@ -299,9 +300,9 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* A waiting request blocks later ones that are not wanted, and a
-	 * waiting wanted send blocks later wanted ones: sends of one tag stay
-	 * in order. */
+	/* A waiting request blocks later requests that are not wanted. A
+	 * waiting wanted send blocks later wanted sends. So sends of one tag
+	 * stay in order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

@@ -54,7 +54,7 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* Request the connection from the proxy. 0, also if that refused; -EPIPE;
+/* Request the connection from the proxy. 0, even if the proxy refused; -EPIPE;
  * -ETIMEDOUT: the answer may still come. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -75,16 +75,17 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	}
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
-		return 0; /* other connections leave an index soon */
-	/* An undo request would close the connection at the peer. */
+		return 0; /* other connections will free an index soon */
+	/* Send no undo request: it would close the connection at the peer. */
 	late = rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE;
 	if (late)
 		mpib_debt_keep(&c->at->index[index].debt);
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Only now: if no instance were left, the proxy would tell the peer
-	 * that the connection is closed. */
+	/* Close the earlier instance only now: if the proxy had no instance of
+	 * the connection, it would tell the peer that the connection is
+	 * closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -138,7 +139,7 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 }
 
-/* Handle a connection that failed at this index of the living proxy. */
+/* Handle a connection that failed at this index of the current proxy. */
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {
@@ -161,9 +162,9 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
-/* Get the next instance a window if the current one has one, because posts get
- * windows and tests do not. True: not yet. A quota or the memory may be used up
- * until other connections have released theirs. */
+/* Get a window for the next instance if the current one has a window: tests
+ * need it, and only posts get windows. True: no window yet, because a quota or
+ * the memory is used up until other connections release their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -185,7 +186,7 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Let the connection's thread continue in the next instance. False: call
+/* Allow the connection's thread to continue in the next instance. False: call
  * again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -199,7 +200,7 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Return whether the next instance was ready and failed then, because its other
+/* Return whether the next instance was ready and then failed, because its other
  * end closed. Its count of completed sends is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
@@ -210,7 +211,7 @@ static bool next_was_ready(const struct mpib_conn *conn)
 		       (conn->is_sender ? conn->ask.key : conn->end.key);
 }
 
-/* Look at the next instance, at a living proxy. True: call again soon. */
+/* Check the next instance, at a running proxy. True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (mpib_index_state(c->at, conn->next.index)) {
@@ -229,8 +230,8 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 	}
 }
 
-/* Look whether the connection needs another instance, at a living proxy. True:
- * call again soon. */
+/* Check whether the connection needs another instance, at a running proxy.
+ * True: call again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(c->at, conn->index);
@@ -240,7 +241,8 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* After it was lost, the peer closed it or broke the protocol. */
+	/* The connection was lost, and then the peer closed it or broke the
+	 * protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
 		conn_failed(c, conn, conn->index);
@@ -275,7 +277,7 @@ void mpib_closed_sweep(struct mpib_client *c)
 		if (!conn->closing || !closed_is_over(c, conn))
 			continue;
 		LIST_REMOVE(conn, link);
-		mpib_next_drop(c, conn); /* closes the instance */
+		mpib_next_drop(c, conn); /* this closes the instance */
 		if (conn->closing == MPIB_CLOSING_OWED && conn->at == c->at &&
 		    mpib_client_ok(c))
 			mpib_rpc_undo_later(c, &conn->place->debt);
@@ -289,8 +291,8 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* Request connections from a new proxy: those that wait for an accept, or the
- * others. 0, -EPIPE, -ETIMEDOUT. */
+/* Request connections from a new proxy. accepts: those that wait for an accept;
+ * else the others. 0, -EPIPE, -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -311,8 +313,8 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	return 0;
 }
 
-/* Request the listener from a new proxy. If it is refused, only its accepts
- * fail. 0, -EPIPE, -ETIMEDOUT. */
+/* Request the listener from a new proxy. If the proxy refuses it, only the
+ * listener's accepts fail. 0, -EPIPE, -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
 	struct mpib_ctl_listen ask = {
@@ -349,9 +351,10 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Request from a new proxy all that the client has and that was not requested
- * there yet. Listeners come after connections: else a repeated connect would
- * take the accept of another one (docs/recovery.md, LISTEN_FIRST). */
+/* Request from a new proxy all objects of the client that were not requested
+ * there yet. Request listeners after connections: otherwise a repeated connect
+ * would use up the accept of another connect (docs/recovery.md,
+ * LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
@@ -371,7 +374,7 @@ static int all_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Copy what the ended proxy had reported about connections. */
+/* Copy the ended proxy's reports about connections. */
 static void conns_learn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -390,7 +393,7 @@ void mpib_successor_drop(struct mpib_client *c)
 {
 	if (!c->successor)
 		return;
-	/* Then the successor drops the client. */
+	/* After this the successor drops the client. */
 	shutdown(c->successor->sock, SHUT_RDWR);
 	mpib_attached_put(c->successor);
 	c->successor = NULL;
@@ -416,12 +419,12 @@ static void successor_tell(struct mpib_client *c, int rc)
 
 	if (rc < 0)
 		snprintf(say.why, sizeof(say.why), "%s", mpib_strerror());
-	/* If this fails, the proxy cancels the upgrade. */
+	/* If this send fails, the proxy cancels the upgrade. */
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
-/* Attach to the proxy at the socket. Before start_until (ms) start one if there
- * is none. Other threads may take the lock meanwhile. -EPERM: that proxy would
+/* Attach to the proxy at the socket. Before start_until (ms), start one if none
+ * runs. Other threads may take the lock meanwhile. -EPERM: that proxy would
  * resume nothing. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
 			   struct mpib_attached **attached)
@@ -473,7 +476,8 @@ static void successor_look(struct mpib_client *c)
 		rc = mpib_memory_step(c, c->successor);
 	if (rc < 0)
 		mpib_successor_drop(c);
-	/* Say it once. If the successor is lost later, the resume attaches. */
+	/* Report the result once. If the successor is lost later, the client
+	 * attaches again when it resumes. */
 	if (rc <= 0 && c->helper.upgrade && !c->helper.attach) {
 		successor_tell(c, rc);
 		c->helper.upgrade = 0;
@@ -509,8 +513,9 @@ static void thread_tell(struct mpib_client *c)
 	(void)mpib_message_send(c->at->sock, &resumed.h, NULL, 0);
 }
 
-/* Tell the proxy that nothing more will be asked for. If it does not hear that, or
- * a connection waits for an index, peers wait until their grace ends. */
+/* Tell the proxy that the client will request nothing more. If this message is
+ * lost, or while a connection waits for an index, peers wait until their grace
+ * period ends. */
 static void resumed_tell(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -524,8 +529,8 @@ static void resumed_tell(struct mpib_client *c)
 	thread_tell(c);
 }
 
-/* Continue at the proxy that serves now. 0; -errno, with the text: call again,
- * also for what a slow proxy has not answered. */
+/* Continue at the current proxy. 0: done. -errno, with the text: call again,
+ * also if the proxy was only slow to answer. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -535,8 +540,8 @@ static int attach_again(struct mpib_client *c)
 	atomic_store(&c->living, MPIB_ATTACHED(c->at->number) | c->forks);
 	rc = all_again(c);
 	if (rc < 0) {
-		/* If connections were requested, a shutdown would close them at
-		 * their peers. */
+		/* If connections were requested, shutting down the socket would
+		 * close them at their peers. */
 		if (rc == -EPIPE || c->at->state == MPIB_ATTACH_NEW) {
 			shutdown(c->at->sock, SHUT_RDWR);
 			c->at->state = MPIB_ATTACH_CUT;
@@ -551,7 +556,7 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* Give up: the client continues at no other proxy. Returns -1, for
+/* Give up: the client will not continue at another proxy. Returns -1, for
  * helper_turn(). */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
@@ -566,13 +571,13 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	{
 		mpib_next_drop(c, conn);
 	}
-	/* After why. */
+	/* Store this after why. */
 	atomic_store(&c->helper.resumes, false);
 	return -1;
 }
 
 /* Try to continue at another proxy. Returns the ms until the next attempt; 0:
- * it continues; -1: there is none. */
+ * the client continues; -1: no further attempt. */
 static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -608,7 +613,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not whole, the library itself disconnected. */
+	/* If the attach is not whole, the library itself disconnected, not the
+	 * proxy. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(
@@ -616,7 +622,8 @@ static int proxy_gone(struct mpib_client *c)
 			"the proxy at %s hung up on this process for "
 			"good (see its log)",
 			c->path);
-	/* Until its process has ended, the proxy may still write. */
+	/* Wait for the end of the proxy's process: until then the proxy may
+	 * still write. */
 	if (c->at->state != MPIB_ATTACH_WHOLE || mpib_client_dead(c, 0))
 		return resume(c);
 	if (now < helper->until)
@@ -628,7 +635,7 @@ static int proxy_gone(struct mpib_client *c)
 		c->path, helper->grace_ms / 1000);
 }
 
-/* Do the work that is due. Returns the ms until the next turn; -1: at an
+/* Do the work that is due. Returns the ms until the next turn; -1: wait for an
  * event. */
 static int helper_turn(struct mpib_client *c)
 {
@@ -695,7 +702,7 @@ static void *helper_run(void *arg)
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
-	/* This thread ends: no connection may wait for it. */
+	/* This thread ends, so no connection may wait for it any more. */
 	rc = -errno;
 	mpib_client_hold(c);
 	helper_fail(c,
@@ -710,7 +717,8 @@ void mpib_helper_wake(struct mpib_client *c)
 {
 	static const uint64_t one = 1;
 
-	/* Never blocks. If the eventfd is full, the helper wakes up anyway. */
+	/* This never blocks. If the eventfd is full, the helper wakes up
+	 * anyway. */
 	if (c->helper.runs && write(c->helper.wake, &one, sizeof(one)) < 0)
 		return;
 }

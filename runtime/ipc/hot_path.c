@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot path: isend, irecv and test, on the connection's thread in the rank.
- * Registered memory needs no lock, no allocation and, unless the shard sleeps,
- * no system call. Everything unusual takes the slow path.
+ * With registered memory they take no lock, allocate nothing, and make no
+ * system call unless the shard sleeps. All unusual cases take the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,9 +34,9 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * Post in the usual case: one buffer of registered memory of c, nothing queued
- * on the connection, room in the ring. Otherwise return NULL: request_post()
- * then finds out what is unusual.
+ * Post in the usual case: one buffer of c's registered memory, nothing queued
+ * on the connection, and room in the ring. In all other cases return NULL, and
+ * request_post() handles the request.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
@@ -57,8 +57,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
 	r = conn->free;
-	/* If a place was unused until generations wrapped, its completion word
-	 * already has the next generation: see has_next_gen(). */
+	/* If a place was not used until generations wrapped, its completion
+	 * word may already have the next generation: see has_next_gen(). */
 	if (unlikely(!r || r->gen == conn->gen + 2 ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
@@ -83,7 +83,7 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 
 /*
  * Push r, or queue it if others are queued, it has no place, or it is staged.
- * 1; 0: the ring or the window has no room, call again; -errno.
+ * 1: accepted; 0: the ring or the window has no room, call again; -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -107,7 +107,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Publish for tools since when sends are refused. */
+/* Publish for tools the time since which sends are refused. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -116,15 +116,16 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 	if (conn->refused == refused)
 		return;
 	conn->refused = refused;
-	/* The next post then takes the slow path, which comes here again. */
+	/* While refused is set, the next post takes the slow path and calls
+	 * this again. */
 	conn->work += refused ? 1u : -1u;
-	/* Relaxed: complete in itself. */
+	/* Relaxed: no other data is published with it. */
 	atomic_store_explicit(since, refused ? mpib_now_ns() : 0,
 			      memory_order_relaxed);
 }
 
-/* Take an unused request, for n buffers or for a send of the tag. direct: it is
- * not staged. NULL: there is none. */
+/* Return an unused request, for n buffers or for a send with this tag. direct:
+ * it is not staged. NULL: none is free. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -158,8 +159,8 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* The region must be of this client: in another one its handle names other
- * memory. */
+/* The region must belong to this client: at another client its handle names
+ * other memory. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -197,8 +198,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 	return 0;
 }
 
-/* The caller asks this end for what only the other end does. Returns -EINVAL,
- * or why conn cannot be used at all. */
+/* Fail a call that is valid only at the other end. Returns -EINVAL, or the
+ * error for which conn cannot be used at all. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -260,7 +261,7 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	*req = NULL;
 	if (!conn->sends)
 		return wrong_end(conn, "a receiving end does not send");
-	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
+	memcpy(&addr, &data, sizeof(addr)); /* a send only reads it */
 	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
 
@@ -293,8 +294,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return request_post(conn, n, data, size, tag, region, req);
 }
 
-/* The request has completed with error rc: set the text, free the request. 0:
- * the reason is not known yet. */
+/* Finish a request that completed with error rc: set the text and free the
+ * request. 0: the reason is not known yet. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -315,15 +316,15 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* The request has completed with res: return its sizes, free the request. */
+/* Finish a request that completed with res: return its sizes and free it. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
 	int rc;
 
 	if (r->feeding) {
-		/* Completed before it was wholly pushed: mpib_stage() takes it
-		 * off the feed queue before it can be reused. */
+		/* It completed before it was wholly pushed. mpib_stage()
+		 * removes it from the feed queue before it can be reused. */
 		r->feeding = false;
 		mpib_stage(conn);
 	}
@@ -343,7 +344,8 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	return 0;
 }
 
-/* The request has not completed. Check that connection and proxy still live. */
+/* Handle a test of a request that has not completed: check that connection and
+ * proxy still work. */
 static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 			   int *done, int *sizes)
 {
@@ -361,7 +363,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
 		/* The request may have completed before the connection broke:
-		 * test it again. conn->error ends the recursion. */
+		 * test it again. conn->error is set, which ends the
+		 * recursion. */
 		return mpib_test_int(r, done, sizes);
 	}
 	rc = mpib_conn_goes_on(conn);

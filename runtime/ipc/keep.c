@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep descriptors of memory that may be registered again. They are in the
- * descriptor table of a thread of its own, so they do not count for the rank's
- * limit, and forked children do not inherit them. The thread takes and lends
- * descriptors over a socket. It is started for the first descriptor. All calls
- * are under the client's lock, so at most one request is outstanding.
+ * Keep descriptors of memory that may be registered again. A separate thread
+ * holds them in its own descriptor table. So they do not count towards the
+ * rank's limit, and forked children do not inherit them. The thread receives
+ * descriptors and sends copies over a socket. It starts with the first
+ * descriptor. All calls are under the client's lock, so at most one request is
+ * outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,9 +22,9 @@
 	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
 
 /* ThreadSanitizer assumes that all threads share one table, and reports equal
- * numbers in two tables as a race. So with it the process's own table is used,
- * and a client that detaches with registered memory leaves these descriptors
- * open. */
+ * numbers in two tables as a race. So under ThreadSanitizer the thread uses the
+ * process's table, and a client that detaches with registered memory leaves
+ * these descriptors open. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -56,7 +57,7 @@ static int keep_send(int sock, uint32_t type, uint32_t kept, int status, int fd)
 	return mpib_message_send(sock, &h, &fd, fd >= 0);
 }
 
-/* Give this thread a table of its own, which holds only the socket. */
+/* Give this thread its own descriptor table, with only the socket. */
 static int keep_unshare(int sock)
 {
 	if (!own_table)
@@ -69,8 +70,8 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* Answer a request. The name of a kept descriptor is its number here plus 1; 0
- * means none. -errno: no answer was sent. */
+/* Answer a request. The name of a kept descriptor is its number in this table +
+ * 1; 0 means none. -errno: no answer was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -88,12 +89,13 @@ static int keep_answer(int sock, struct mpib_message *m, int rc)
 	}
 	mpib_message_close_fds(m);
 	rc = keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
-	/* The kernel may refuse only the descriptor, as with -ETOOMANYREFS. */
+	/* The kernel may refuse to pass the descriptor, for example with
+	 * -ETOOMANYREFS. Then answer without it. */
 	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
-/* Serve until the client shuts the socket down. The table ends with the
- * thread. */
+/* Serve until the client shuts the socket down. The descriptors are closed when
+ * the thread ends. */
 static void *keep_run(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
@@ -109,8 +111,8 @@ static void *keep_run(void *arg)
 			break;
 		rc = keep_answer(sock, &m, got);
 	}
-	/* The client waits without a limit: let it notice that this thread
-	 * ends. */
+	/* The client waits without a time limit, so let it notice that this
+	 * thread ends. */
 	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);

@@ -18,7 +18,7 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 
 	if (fds > MPIB_CTL_FDS_MAX)
 		return -EINVAL;
-	/* iovec is not const; sendmsg() only reads. */
+	/* iov_base is not const, but sendmsg() only reads. */
 	memcpy(&iov.iov_base, &h, sizeof(h));
 	if (fds) {
 		struct cmsghdr *c;
@@ -45,8 +45,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* control[] has room for no more, so none is dropped (and
-		 * leaked) here. */
+		/* control[] has room for exactly this many, so no descriptor is
+		 * dropped (and leaked). */
 		for (size_t i = 0; i < n && m->fds < MPIB_RIGHTS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));
@@ -55,8 +55,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 int mpib_message_take(int sock, struct mpib_message *m)
 {
-	/* Room for all descriptors that can come: if there were too little, the
-	 * kernel would close the rest in recvmsg(), which may take long. */
+	/* Room for all descriptors that a message can have. Otherwise the
+	 * kernel would close the rest inside recvmsg(), which may take long. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(m->fd))];
 	struct iovec iov = { .iov_base = m->bytes,
 			     .iov_len = sizeof(m->bytes) };

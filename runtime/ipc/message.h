@@ -18,27 +18,27 @@ struct mpib_message {
 		char bytes[MPIB_CTL_MAX];
 	};
 	size_t len;
-	int fd[MPIB_RIGHTS_MAX]; /* all that came, however many may */
+	int fd[MPIB_RIGHTS_MAX]; /* all received descriptors */
 	unsigned fds;
 };
 
 /*
- * Never blocks. 0, -EAGAIN when the socket is full, -errno. The caller keeps
- * its descriptors. h->len must be the message's length.
+ * Never blocks. 0; -EAGAIN: the socket is full; -errno. The caller still owns
+ * the descriptors. h->len must be the message's length.
  */
 int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 		      unsigned fds);
 
 /*
- * Never blocks. 1: *m holds a message of length h.len with its descriptors;
- * 0: the other end hung up; -EAGAIN: no message waits; -EMFILE: *m holds the
- * message, but this process has no room for its descriptors (those that came
+ * Never blocks. 1: *m holds a message of length h.len with its descriptors; 0:
+ * the other end hung up; -EAGAIN: no message waits; -EMFILE: *m holds the
+ * message, but this process has no room for all its descriptors (those received
  * are closed); -EPROTO: the message is too long or too short, or has too many
  * descriptors (all are closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
-/* The same, but none of the descriptors is closed: whatever it returns, *m has
- * those that came. For callers that must not wait for their close. */
+/* Like mpib_message_recv(), but close no descriptor: with any result, *m has
+ * those received. For callers that must not block in close(). */
 int mpib_message_take(int sock, struct mpib_message *m);
 
 /* Close the m->fds descriptors in m and set m->fds to 0. */

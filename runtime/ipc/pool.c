@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the proxy makes and registers and the client maps: a staging
- * window per connection, and what mpib_mem_alloc() returns. Each is a region of
- * its own, so a peer reaches no other connection's window by its key.
+ * Memory that the proxy makes and registers and the client maps: the staging
+ * windows of connections, and the memory from mpib_mem_alloc(). Each is a
+ * separate region, so a peer's key gives no access to another connection's
+ * window.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "ipc/message.h"
 
 #define FIRST_BYTES (512u << 10) /* of a connection's first window */
-#define SWEEP_MS 30000 /* idle windows are released after one or two */
+#define SWEEP_MS 30000 /* idle windows are released after 1 to 2 times this */
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
 		    struct mpib_pool **pool)
@@ -66,9 +67,9 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 }
 
 /*
- * Release the window, which is empty and unused, without waiting for the
- * answer. The proxy may still write to the window of a closing connection; it
- * fences before it deregisters.
+ * Release the empty, unused window without waiting for the answer. The proxy
+ * may still write to the window of a closing connection, but it fences before
+ * it deregisters.
  */
 static void window_drop(struct mpib_client *c, struct mpib_pool **window)
 {
@@ -102,8 +103,8 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 	else
 		window_drop(c, &x->window);
 	x->window = got;
-	/* Take the page faults now, not during the first messages. A kernel
-	 * before 5.14 refuses, and the faults come later. */
+	/* Cause the page faults now, not during the first messages. Linux
+	 * before 5.14 refuses this call, and then the faults come later. */
 	madvise(got->seg.addr, size, MADV_POPULATE_WRITE);
 	return 0;
 }
@@ -144,7 +145,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Windows that came to rest since the last sweep stay. */
+	/* Keep windows that have rested only since the last sweep. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{

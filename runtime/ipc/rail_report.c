@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "ipc/client.h"
 
-/* Fruitless tests before MPIB_REPORT_LATER watches a request. */
+/* Tests without result before MPIB_REPORT_LATER watches a request. */
 #define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory regions: registration of ordinary memory (which is staged), of memory
- * from mpib_mem_alloc() and of descriptors (both go without a copy), and
- * deregistration while requests may still use the region.
+ * Memory regions: registration and deregistration. Ordinary memory is staged.
+ * Memory from mpib_mem_alloc() and memory behind descriptors needs no copy.
+ * Requests may still use a region while it is deregistered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,8 +44,8 @@ void mpib_regions_unref(struct mpib_request *r)
 }
 
 /* Under the lock: free deregistered regions that neither a request nor the
- * proxy uses. mpib_regions_unref() does not: it runs in test, which must not
- * wait for the lock. */
+ * proxy uses. mpib_regions_unref() cannot free them: it runs in test, which
+ * must not wait for the lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -74,8 +74,8 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: mpib_region_copy_begin() finds a mark that is missed
-	 * here. */
+	/* Relaxed: if this load misses the mark, mpib_region_copy_begin() finds
+	 * it. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
@@ -95,12 +95,12 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * Return whether r can be used for like, a region that is to be registered.
- * With mpib_reg() r must have the same range of the same memory; the pool is
- * compared, because r may name a freed one. With mpib_reg_fd() r must have all
- * memory of like. A dma-buf is identified by its addresses, since each export
- * has an inode of its own. A memfd is identified by its file, too, since it may
- * be mapped where another one was.
+ * Return whether the existing region r can be used for the region like, which
+ * is to be registered. With mpib_reg(), r must have the same range of the same
+ * memory; the pools are compared, because r's pool may have been freed. With
+ * mpib_reg_fd(), r must contain all memory of like. A dma-buf is identified by
+ * its addresses, because each export has its own inode. A memfd is identified
+ * by its file, too, because it may be mapped where another one was.
  */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
@@ -119,8 +119,8 @@ static bool region_serves(const struct mpib_region *r,
 			 like->memory.offset));
 }
 
-/* Under the lock: count one more registration of a region that has this memory.
- * NULL: there is none. */
+/* Under the lock: find a region that has this memory, and count one more
+ * registration of it. NULL: none. */
 static struct mpib_region *region_again(const struct mpib_region *like)
 {
 	struct mpib_region *r;
@@ -151,7 +151,7 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* Return the memory from mpib_mem_alloc() that has all of r. */
+/* Return the memory from mpib_mem_alloc() that contains all of r. */
 static const struct mpib_pool *region_pool(const struct mpib_region *r)
 {
 	const struct mpib_pool *p;
@@ -242,15 +242,14 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	return 0;
 }
 
-/* The proxy has no MR of the region any more. The region is on c->graves, where
- * region_bury() frees it. */
+/* Note that the proxy has no MR of the region any more. The region is on
+ * c->graves, and region_bury() will free it. */
 static void mr_gone(struct mpib_debt *d)
 {
 	((struct mpib_region *)d)->own_mr = false;
 }
 
-/* Allocate the pages of a memfd before Linux 5.14: reading them does that,
- * too. */
+/* Allocate the pages of a memfd by reading them, for Linux before 5.14. */
 static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -263,9 +262,9 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 		(void)*(const volatile char *)(at + i);
 }
 
-/* Allocate all pages of a part of a memfd, in this process, so that they count
- * as its memory: the proxy refuses memory with missing pages. If this fails,
- * the proxy reports why. */
+/* Allocate all pages of a part of a memfd in this process, so that they count
+ * as this process's memory. The proxy refuses memory with missing pages, so if
+ * this fails, the proxy reports the reason. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -299,7 +298,7 @@ static int region_register(struct mpib_region *r, int fd)
 	mpib_message_close_fds(&m);
 	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
-	/* The caller may close fd. */
+	/* Keep a copy, because the caller may close fd. */
 	r->memory.kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
@@ -315,7 +314,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* The proxy would refuse it as well. */
+	/* Check it here; the proxy would refuse it as well. */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -337,11 +336,12 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	}
 	there = region_again(r);
 	if (!there && !(flags & MPIB_REG_DMABUF)) {
-		/* Without the lock, because it takes long. */
+		/* Allocate without the lock, because it takes long. */
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
-		there = region_again(r); /* others may have been faster */
+		/* another thread may have registered it meanwhile */
+		there = region_again(r);
 	}
 	if (there) {
 		free(r);
@@ -355,8 +355,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == -EPIPE && mpib_client_again(client))
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
-	/* Otherwise the caller could seal the memory against writing, and it
-	 * could not be registered again. */
+	/* Without this seal the caller could seal the memory against writing,
+	 * and registering it again would fail. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -381,8 +381,8 @@ int mpib_dereg(struct mpib_region *region)
 	/* From now on region_again() does not find it. */
 	LIST_REMOVE(region, link);
 	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
-	 * that begins a copy after this sees the mark and does not copy; one
-	 * that is copying ends after at most one part, so the wait is short. */
+	 * that begins a copy after this sees the mark and does not copy. A
+	 * running copy ends after at most one part, so the wait is short. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
 				 memory_order_acq_rel);
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
@@ -406,8 +406,8 @@ int mpib_dereg(struct mpib_region *region)
 
 /*
  * Registration of the client's memory at another proxy. The requests are sent
- * without waiting for the answers to earlier ones, so that many regions do not
- * cost as many round trips.
+ * without waiting for answers to earlier requests. So many regions do not cost
+ * one round trip each.
  */
 
 /* Send the request. -EAGAIN: the socket is full. */
@@ -440,8 +440,9 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the memory to register next at this proxy, or, if asked is not 0, the
- * memory that this request registers there. NULL: none. */
+/* Return the memory to register next at this proxy. If asked is not 0, return
+ * the memory that is being registered by the request with this id. NULL:
+ * none. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
 				       const struct mpib_attached *at,
 				       uint32_t asked)
@@ -482,13 +483,13 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Without waiting for the answer: no peer has a key of this region yet. */
+/* Do not wait for the answer: no peer has a key of this region yet. */
 static void memory_deregister(struct mpib_client *c,
 			      const struct mpib_attached *at, uint32_t mr)
 {
 	uint32_t id;
 
-	/* After this the helper attaches again. */
+	/* If the send fails, make the helper attach again. */
 	if (mpib_rpc_tell(c, at, MPIB_CTL_DEREG, mr, &id) < 0)
 		shutdown(at->sock, SHUT_RDWR);
 }
@@ -498,7 +499,7 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
 	const struct mpib_attached *at = c->successor;
 
 	mpib_keep_close(c, memory->kept);
-	/* If the answer is still to come, memory_answered() deregisters. */
+	/* If the answer has not come yet, memory_answered() will deregister. */
 	if (at && memory->at == at->number && !memory->asked)
 		memory_deregister(c, at, memory->mr);
 }
@@ -531,7 +532,7 @@ static int memory_answered(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Take the answers that came. */
+/* Read the answers received so far. */
 static int memory_hear(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_message m;

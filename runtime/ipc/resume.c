@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection continues in another instance: docs/recovery.md. Its requests
- * hold all that is needed to post them again. Nothing writes for the old
+ * Continue a connection in another instance (docs/recovery.md). Its requests
+ * contain all data needed to post them again. Nothing writes for the old
  * instance any more, so its completion words are final. A sending end has a
- * record for each send, which names the receive that the send answers. If the
+ * record of each send, with the receive that the send answers. If the
  * receiver's rank has completed that receive, the send is complete, too.
  */
 #include <errno.h>
@@ -23,14 +23,15 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 }
 
 /* Return how many receives have completed according to a place's completion
- * word; 0: the word is of no recent request of this instance. posts: the latest
- * count. */
+ * word. 0: the word is not from a recent request of this instance. posts: the
+ * latest count of posts. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept words from a lap and the outstanding requests before posts to
-	 * a lap after it; other words are not recent. */
+	/* Accept words in a range around posts: from one lap and the
+	 * outstanding requests before it, to one lap after it. Other words are
+	 * not recent. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;
@@ -44,7 +45,7 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: word_counts() allows for all posts since the last count. */
+	/* Relaxed: word_counts() tolerates all posts since the last count. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
@@ -78,7 +79,7 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 }
 
 /* Collect the requests at places that have not completed, oldest first. Returns
- * how many. */
+ * their number. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -110,8 +111,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* Collect the requests of the feed queue that have no place, in its order.
- * Returns how many. */
+/* Collect the requests of the feed queue that have no place, in the order of
+ * the queue. Returns their number. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -153,7 +154,7 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
-/* Under the lock. Move the connection to its next instance; left are the n
+/* Under the lock. Move the connection to its next instance. left holds the n
  * requests that will be posted again. */
 static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
@@ -188,7 +189,7 @@ static void change_index(struct mpib_conn *conn,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
-	/* Last: it holds the completions of the old instance. */
+	/* Release this last: it holds the completions of the old instance. */
 	mpib_attached_put(old);
 }
 
@@ -223,7 +224,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* First copy out the bytes that have arrived. */
+	/* First copy the arrived bytes out of the window. */
 	mpib_window_drain(conn);
 	if (conn->is_sender)
 		answers = conn->at->reply->answers[conn->index];

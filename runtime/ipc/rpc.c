@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control requests to the proxy with a time limit, the undoing of requests that
- * took too long, the client's lock, and how the client notices that the proxy
- * is gone or that this process is a forked copy.
+ * Control requests to the proxy with a time limit, undoing requests that took
+ * too long, the client's lock, and detecting that the proxy is gone or that
+ * this process is a forked child.
  */
 #include <errno.h>
 #include <poll.h>
@@ -92,7 +92,7 @@ void mpib_client_unlock(struct mpib_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Take late answers, and notice that the proxy hung up. */
+/* Read late answers, and notice if the proxy hung up. */
 static void look_at_socket(struct mpib_client *c)
 {
 	struct pollfd p = { .fd = c->at->sock, .events = POLLIN };
@@ -208,10 +208,10 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts: objects that the client has dropped but that the proxy has, or will
- * have when it handles a request whose caller stopped waiting. Another control
- * request undoes each. It is sent as soon as the socket has room, and no caller
- * waits for its answer.
+ * Debts: objects that the client has dropped and the proxy still has, or will
+ * have when it handles a request whose caller stopped waiting. A further
+ * control request undoes each of them. It is sent as soon as the socket has
+ * room, and no caller waits for its answer.
  */
 
 static void debt_over(struct mpib_debt *d)
@@ -228,7 +228,7 @@ static void debt_pay(struct mpib_debt *d)
 	debt_over(d);
 }
 
-/* Take the id of the new object from the answer m. False: m is too short. */
+/* Read the id of the new object from the answer m. False: m is too short. */
 static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
@@ -289,14 +289,14 @@ void mpib_debts_forget(struct mpib_client *c)
 		debt_pay(LIST_FIRST(&c->debts));
 }
 
-/* The proxy answered something, now or late. */
+/* Note that the proxy sent an answer, late or not. */
 static void rpc_heard(struct mpib_client *c)
 {
 	c->deaf = false;
 	c->heard++;
 }
 
-/* m is an answer that no caller waits for. */
+/* Handle an answer m that no caller waits for. */
 static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
 	if (m->h.type == MPIB_CTL_LOST)
@@ -311,9 +311,9 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 }
 
 /*
- * Wait for the answer to request id, and take late answers to earlier requests
- * on the way. After 7/8 of the time send a probe: a proxy that answers it is
- * only slow at this request, and not deaf.
+ * Wait for the answer to request id, and handle late answers to earlier
+ * requests meanwhile. After 7/8 of the time limit send a probe: a proxy that
+ * answers it is only slow at this request, not deaf.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)
@@ -443,7 +443,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		mpib_rpc_undo_later(c, d);
 	} else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
 		   debt_learn(d, m)) {
-		mpib_rpc_undo_later(c, d); /* the proxy made it */
+		mpib_rpc_undo_later(c, d); /* the proxy made the object */
 	} else {
 		debt_over(d);
 	}

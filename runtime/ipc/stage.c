@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Push descriptors into a connection's ring: requests of the feed queue
- * (feed.c), among them those of ordinary memory, which go through the staging
- * window part by part (window.h). Runs on the connection's thread, inside post
- * and test.
+ * Push descriptors of queued requests (feed.c) into a connection's ring.
+ * Requests of ordinary memory pass through the staging window part by part
+ * (window.h). Runs on the connection's thread, inside post and test.
  */
 #include <errno.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
 
-#define AGAIN_MS 10 /* between two requests for a window that was refused */
-#define LARGER_MS 1000 /* the same, if the connection has a small one */
-#define WAITS 16 /* posts without room until a whole window is worth its cost */
+#define AGAIN_MS 10 /* between two requests for a window after a refusal */
+#define LARGER_MS 1000 /* the same, if the connection has a small window */
+#define WAITS 16 /* posts without room before a whole window is requested */
 
 int mpib_bell_write(struct mpib_conn *conn)
 {
@@ -24,9 +23,8 @@ int mpib_bell_write(struct mpib_conn *conn)
 }
 
 /* Push a descriptor for len bytes at pos of buffer i, which lie at off in mr.
- * The caller has checked that the ring has room. The descriptor is written in
- * place: building a struct and copying it costs more than the rest of a
- * push. */
+ * The caller has checked that the ring has room. Write the descriptor in place:
+ * building a struct and copying it costs more than the rest of a push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -74,9 +72,9 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * Fail the connection: memory was deregistered before its request was pushed,
- * and a posted message cannot be withdrawn, since the peer counts on it. A
- * staged receive continues in the window instead, see copy_out().
+ * Fail the connection, because memory was deregistered before its request was
+ * pushed. The peer expects the posted message, so it cannot be withdrawn. (A
+ * staged receive does not fail: it continues in the window, see copy_out().)
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -90,8 +88,8 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* Push the next part of r, or all of it if it is not staged. 1; 0: no room now;
- * -errno. */
+/* Push the next part of r, or all of r if it is not staged. 1: pushed; 0: no
+ * room now; -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
@@ -147,13 +145,13 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 	w->size = mpib_window_size(memory);
 	w->had = w->size > w->had ? w->size : w->had;
 	mpib_window_cut(w, conn->is_sender ? conn->at->welcome.part : 0);
-	/* Relaxed: this thread alone uses it from now on. */
+	/* Relaxed: only this thread uses it from now on. */
 	atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least size bytes. 1; 0: another thread has the lock, and
- * may be waiting for the proxy; -errno. */
+/* Get a window of at least size bytes. 1: done; 0: another thread has the lock,
+ * and may be waiting for the proxy; -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -176,9 +174,10 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * No window, for rc. Return 0 to try again later: if the connection had a
- * window and released it while idle, that must not make a post fail because
- * other connections have taken the memory or the proxy is slow. Else return rc.
+ * Decide what a post returns after a request for a window failed with rc. If
+ * the connection had a window and released it while idle, return 0, so that the
+ * post is tried again: it must not fail because other connections use the
+ * memory or the proxy is slow. Else return rc.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -204,8 +203,8 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Try to replace a small window, which may hold parts, by a whole one; not if
- * that is too small as well. */
+/* Try to replace a small window, which may hold parts, by a whole one. Do
+ * nothing if a whole window is too small as well. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -216,8 +215,8 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Get a window of the best size, or else of the size that is needed. Returns
- * what have_window() does. */
+/* Get a window of the best size, or at least of the needed size. Returns the
+ * result of have_window(). */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
 	uint32_t first = mpib_window_first(conn->at);
@@ -229,10 +228,10 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 }
 
 /*
- * Get a window for r, which is not queued yet; only posts get windows. All
- * staged buffers of a group must be in the window at once. So a group may need
- * a larger window, which it gets once the current one is unused. 1; 0: not yet;
- * -errno.
+ * Get a window for r, which is not queued yet. Only posts get windows. All
+ * staged buffers of a group must be in the window at the same time, so a group
+ * may need a larger window. It gets one once the current window is unused. 1:
+ * done; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {
@@ -311,7 +310,7 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 	return rc;
 }
 
-/* Reset r: none of its bytes are pushed. */
+/* Reset r to the state before its first byte was pushed. */
 static void stage_begin(struct mpib_request *r)
 {
 	r->slow = true;

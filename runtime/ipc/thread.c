@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, and the error text of each. A file of its own, because the simulator
- * replaces it. */
+/* Threads, and the error text of each thread. The simulator replaces this
+ * file. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,13 +11,13 @@
 #include "ipc/client.h"
 
 /* With a C library older than 2.34 a program may be linked without libpthread.
- * So these symbols are weak, and have the version that old and new libraries
+ * So make these symbols weak, with the version that both old and new libraries
  * have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-/* The sanitizers' runtime defines them. */
+/* The sanitizers' runtime library defines these functions. */
 #elif defined(__GLIBC__) && defined(__x86_64__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
 __asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
@@ -49,8 +49,8 @@ void mpib_thread_join(pthread_t thread)
 
 bool mpib_mutex_try(pthread_mutex_t *mutex)
 {
-	/* This library was loaded without libpthread: waiting is all there
-	 * is. */
+	/* This library was loaded without libpthread, so there is no
+	 * trylock. */
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;

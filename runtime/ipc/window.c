@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Give the run this part of a new window. Returns the number of its parts,
- * which stay in the old window. */
+/* Assign this range of a new window to the run. Returns the number of the run's
+ * parts, which stay in the old window. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -25,7 +25,7 @@ void mpib_window_cut(struct mpib_window *w, uint32_t keep)
 	keep = keep < half ? keep : half;
 	n = run_cut(&w->big, 0, w->size - keep);
 	n += run_cut(&w->small, w->size - keep, keep);
-	/* Relaxed: its readers hold the client's lock, too. */
+	/* Relaxed: readers hold the client's lock, too. */
 	atomic_store_explicit(&w->before, n, memory_order_relaxed);
 }
 
@@ -36,7 +36,7 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: an old number only makes a sweep early or late. */
+	/* Relaxed: an old value only makes a sweep early or late. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
@@ -46,7 +46,7 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Take len contiguous bytes of the run, but at most its size. NULL: it is
+/* Reserve len contiguous bytes of the run, but at most its size. NULL: it is
  * full. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
@@ -69,8 +69,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* Return whether the send has its receive: then the shard posts its parts as
- * they come. */
+/* Return whether the shard knows the send's receive. If so, it posts the send's
+ * parts as they come. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;
@@ -192,14 +192,14 @@ void mpib_window_drop(struct mpib_conn *conn)
 	w->size = 0;
 	w->again_ms = 0;
 	w->no_room = 0;
-	/* Relaxed: their readers hold the client's lock, too. */
+	/* Relaxed: readers hold the client's lock, too. */
 	atomic_store_explicit(&w->before, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->state, MPIB_WINDOW_NONE,
 			      memory_order_relaxed);
 }
 
-/* Return whether the part is complete; *arrived of its bytes were
- * transferred. */
+/* Return whether the part is complete. *arrived becomes the number of its bytes
+ * that were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -232,7 +232,7 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-/* Take the part out if it is complete. False: it is not. */
+/* Remove the part if it is complete. False: it is not. */
 static bool part_leaves(struct mpib_conn *conn,
 			const struct mpib_staging_chunk *p)
 {
@@ -248,7 +248,7 @@ static bool part_leaves(struct mpib_conn *conn,
 	conn->window.waiting -= p->waits;
 	conn->work--;
 	r->parts--;
-	/* The request has completed: do not push the rest of it. */
+	/* If the request has completed, do not push the rest of it. */
 	if (mpib_completion_poll(r->completion, r->gen, &res))
 		r->feeding = false;
 	return true;
@@ -269,7 +269,8 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 		run->tail = p->end;
 		run->part_tail++;
 	}
-	/* Empty: start at offset 0, so that the largest part fits. */
+	/* The run is empty: start at offset 0, so that the largest part
+	 * fits. */
 	run->head = run->tail = 0;
 }
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection's staging window, cut into two runs. Parts leave a run in the
- * order in which they were put in. A part of a send that waits for its receive
- * blocks later parts of its run. So, by the rule of feed.h:
+ * order in which they were put in. If a send waits for its receive, its part
+ * blocks later parts of the run. So the runs follow the rule of feed.h:
  *
- * - In the big run parts may wait.
+ * - In the big run parts may wait for receives.
  * - The small run is reserved for sends that have their receive: the shard
  *   published it as wanted, or earlier parts were sent. These sends use the big
  *   run first.
  *
  * The shard posts the parts of a send that has its receive as they come, so
- * they leave. Hence the sends of the receive that is being answered get
- * through, however many sends wait for later receives. A receiver's parts leave
- * in the order of the receives, so all of its window is the big run.
+ * they leave. So the sends for the current receive are never blocked by sends
+ * that wait for later receives. A receiver's parts leave in the order of the
+ * receives, so its whole window is the big run.
  *
  * On the connection's thread, inside post and test.
  *
  * A connection begins with a small window, since most connections carry little
- * and the kernel takes time to allocate pages. It gets a whole window after a
- * number of posts had to wait for room (stage.c). Parts in the small window
- * leave it in order.
+ * and the kernel takes time to allocate pages. It gets a whole window after
+ * several posts had to wait for room (stage.c). Parts that are in the small
+ * window stay there until they leave in order.
  *
  * Any thread that holds the client's lock may release a window that was idle
  * for long (mpib_windows_sweep()). So the connection's thread marks the window
- * as used before it puts a part in, and as resting when it is empty.
+ * as used before it adds a part, and as resting when the window is empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
@@ -35,9 +35,9 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* of one run */
-/* Parts that may wait for receives at a time. The shard holds 64 descriptors:
- * these, one for each other place, and the parts of a send that has its
- * receive. */
+/* Maximum of parts that wait for receives. The shard holds 64 descriptors:
+ * these parts, one for each other place, and the parts of a send whose receive
+ * is known. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return the bytes of the window that a part of len bytes uses. */
@@ -56,50 +56,51 @@ struct mpib_request;
 struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
 	uint8_t idx; /* buffer of a grouped receive */
-	bool waits; /* its send may have no receive yet */
-	bool gone; /* its send has completed; earlier parts have not left yet */
+	bool waits; /* the receive of its send may be unknown yet */
+	/* its send has completed, but earlier parts have not left yet */
+	bool gone;
 	uint32_t pos, len; /* in that buffer */
 	uint32_t at; /* offset in the window */
-	uint64_t end; /* run->head after it; 0: it is in the window before */
+	uint64_t end; /* run->head after it; 0: it is in the previous window */
 };
 
 struct mpib_run {
 	uint32_t off, size; /* in the window */
-	uint64_t head, tail; /* bytes put in and taken out; both 0 when empty */
+	/* bytes added and removed so far; both 0 when empty */
+	uint64_t head, tail;
 	uint32_t part_head, part_tail;
 	struct mpib_staging_chunk part[MPIB_PARTS];
 };
 
 enum mpib_window_state {
 	MPIB_WINDOW_NONE, /* not needed yet, or released */
-	MPIB_WINDOW_RESTS, /* empty: the thread that changes this gets it */
+	MPIB_WINDOW_RESTS, /* empty: a thread claims it by changing this */
 	MPIB_WINDOW_USED, /* the connection's thread uses it */
 };
 
 struct mpib_window {
-	_Atomic unsigned state; /* enum mpib_window_state; guards all below */
-	_Atomic uint32_t sweep; /* client->sweeps when it came to rest */
+	_Atomic unsigned state; /* enum mpib_window_state; protects all below */
+	_Atomic uint32_t sweep; /* client->sweeps when it began to rest */
 	char *base;
-	uint32_t mr; /* of which the window is all */
+	uint32_t mr; /* the window is all of this region */
 	uint32_t size;
 	uint32_t had; /* size of the largest window so far */
 	uint64_t again_ms; /* do not request another window earlier */
-	uint32_t no_room; /* posts that found no room in it; stage.c */
+	uint32_t no_room; /* posts that found no room in it (stage.c) */
 	uint32_t waiting; /* parts with waits set */
 	/* A part failed with the connection. Until the connection is closed,
-	 * the peer may write to the part, or a QP may read it: put nothing
-	 * in. */
+	 * the peer may write to the part, or a QP may read it: add no part. */
 	bool lost;
-	_Atomic uint32_t before; /* parts in the window before this one */
+	_Atomic uint32_t before; /* parts in the previous window */
 	char *base_before;
 	struct mpib_run big, small;
 };
 
 /* Cut a new window of w->size bytes into runs. Existing parts stay in the
- * window before. keep: most bytes of the small run. */
+ * previous window. keep: maximum size of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* Return whether the window holds no part, and a proxy may use none. */
+/* Return whether the window holds no part and no proxy may still access one. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -112,8 +113,8 @@ static inline char *mpib_window_addr(const struct mpib_window *w,
 	return (p->end ? w->base : w->base_before) + p->at;
 }
 
-/* Mark the window as used. False: there is none; get one under the client's
- * lock. */
+/* Mark the window as used. False: the connection has no window; get one under
+ * the client's lock. */
 static inline bool mpib_window_use(struct mpib_window *w)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
@@ -136,7 +137,7 @@ struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    struct mpib_request *r, unsigned i,
 					    uint32_t len);
 
-/* Remove the newest n parts, which were put into the big run for r and not
+/* Remove the newest n parts, which were added to the big run for r and not
  * pushed. */
 void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 			unsigned n);
@@ -145,8 +146,8 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
-/* Sender: r has completed, and its connection has not failed. Detach its parts
- * from it: they leave only after earlier parts of other requests. */
+/* Sender: r has completed, and its connection has not failed. Detach r's parts
+ * from r: they leave only after earlier parts of other requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */
@@ -159,14 +160,14 @@ void mpib_window_drain(struct mpib_conn *conn);
 /* pool.c, any thread. Return the size of a connection's first window. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
 /* Under the client's lock. Get the index a window of at least size bytes. A
- * smaller one is released, or, if busy (it holds parts), becomes x->before. */
+ * smaller window is released, or becomes x->before if it holds parts (busy). */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		    bool busy);
 /* Under the client's lock. Release the index's windows. Never waits. */
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
 /* Any thread, under the client's lock. If the last sweep was half a minute ago,
- * release the windows that rested since before it. Never waits. */
+ * release the windows that were already resting then. Never waits. */
 void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 
 #endif
