@@ -69,8 +69,8 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 #define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * For writes that may never return: to a pipe that nobody reads, a hanging
- * disk, a stuck supervisor. A writer has a thread and a queue of at most
+ * For writes that may never return: to a pipe without a reader, a hanging disk,
+ * a stuck supervisor. A writer has a thread and a queue of at most
  * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue
  * is full, the write is dropped and counted. Until mpib_writer_start(), the
  * caller's thread writes.

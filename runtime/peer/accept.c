@@ -43,10 +43,10 @@ static void accept_on_match(void *arg)
 	}
 }
 
-/* Match after all messages that peers have already sent were handled: if this
- * process was stopped, a peer may have cancelled its connect and ended the lane
- * meanwhile. A connect that was accepted before that ends with the lane; one
- * that was not accepted waits until the peer asks again. */
+/* Match only after all messages that peers have already sent are handled. If
+ * this process was stopped, a peer may have cancelled its connect and ended the
+ * lane meanwhile. Then an accepted connect ends with the lane, and one that was
+ * not accepted waits until the peer asks again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -69,7 +69,8 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	return 0;
 }
 
-/* Find the lane that a CONN_OPEN for the client names. 0, or -errno and why. */
+/* Find the lane of a CONN_OPEN for the client. Returns 0, or -errno and sets
+ * why. */
 static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  const struct peer_client *client,
 			  struct peer_lane **lane, const char **why)
@@ -116,8 +117,8 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 	return w;
 }
 
-/* Repeat to the peer that its CONN_OPEN was accepted, and also that the
- * connection is closed if it is. */
+/* Send the CONN_ACCEPT again, and also the CONN_CLOSE if the connection is
+ * closed. */
 static void accept_again(const struct peer_conn *c)
 {
 	if (c->end == PEER_END_DESTROYED)
@@ -151,8 +152,8 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 1;
 }
 
-/* The peer created its end again, so the lane of this end no longer exists
- * there. The client here must request the connection again, too. */
+/* The peer created its end again, so this end's lane no longer exists at the
+ * peer. This node's client must request the connection again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
 	*why = "its rank has not resumed it";
@@ -163,7 +164,7 @@ static int accept_lose(struct peer_conn *c, const char **why)
 
 /* Look up the CONN_OPEN's key. 0: unknown; 1: handled, nothing more to do;
  * -errno and why: refuse the CONN_OPEN. A repeated CONN_OPEN never creates a
- * second end here. */
+ * second end. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
@@ -209,8 +210,8 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
-	/* The connection was accepted once, so it must not get a second
-	 * accept. */
+	/* The connection has had its accept, so it must not get a second
+	 * one. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;

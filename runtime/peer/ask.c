@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions are sent immediately. Answers are long: a timer sends them, a
- * limited number per turn of the loop, so that a thousand asking peers do not
+/* Questions are sent immediately. Answers are long, so a timer sends a limited
+ * number of them per turn of the loop: a thousand asking peers then do not
  * delay other work. */
 #include "peer/ask.h"
 
@@ -33,8 +33,8 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Answer the peer if an answer is due and allowed now; otherwise lower *next to
- * the time at which it is allowed. */
+/* Answer the peer if an answer is due and allowed now. If it is due later,
+ * lower *next to that time. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -142,7 +142,7 @@ static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!a->report)
 		a->report = malloc(sizeof(*a->report));
 	if (!a->report)
-		return; /* as if no answer had come */
+		return; /* treat the answer as lost */
 	*a->report = m->report;
 	a->told_ns = mpib_loop_now(p->broker->loop);
 	a->since_ns = 0;
@@ -162,7 +162,7 @@ void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 void peer_ask_relink(struct mpib_peer *p)
 {
-	p->asking.owed = false; /* the peer asks again, too */
+	p->asking.owed = false; /* the peer will ask again */
 	if (p->asking.since_ns)
 		ask_tell(p);
 }
@@ -182,8 +182,8 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
 }
 
-/* Return whether something here waits for the peer, or did when its link
- * broke. */
+/* Return whether connections or lanes wait for the peer, or waited when its
+ * link broke. */
 static bool ask_wanted(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_CALLING || p->away.armed ||
@@ -195,7 +195,7 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether to report the peer: it is not this node, and it has a link or
+/* Return whether to report the peer: if it is not this node, and has a link or
  * is needed. */
 static bool told_of(const struct mpib_peer *p)
 {

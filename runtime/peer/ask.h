@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking all peers about the state of their nodes, and answering their
  * questions. A question goes to all peers at the same time; the latest report
- * of each peer is kept. A peer that does not answer is asked again after 10 s,
- * and a peer that asks all the time gets five answers per second. Control
- * thread; nothing blocks. */
+ * of each peer is kept. A peer that does not answer is asked again after 10 s.
+ * A peer that asks without pause gets five answers per second. Control thread;
+ * nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
@@ -28,7 +28,7 @@ struct mpib_inquirer {
 
 /* The state of one peer. All zero at first. */
 struct peer_asking {
-	bool owed; /* its question is not answered yet */
+	bool owed; /* the peer's question is not answered yet */
 	uint64_t asked_ns, told_ns, answered_ns;
 	uint64_t since_ns; /* time of the first unanswered question; 0: none */
 	struct mpib_node_report *report; /* its last report; NULL: none */
@@ -36,30 +36,31 @@ struct peer_asking {
 
 /* The broker's state. */
 struct peer_asker {
-	struct mpib_inquirer with; /* NULLs: not set */
+	struct mpib_inquirer with; /* all NULL: not set */
 	struct mpib_timer work;
 	/* This node's recent report; NULL: none. */
 	const struct mpib_node_report *own;
 	uint64_t own_ns;
-	bool wanted; /* asked() was called for the next report */
+	bool wanted; /* asked() was called, and no report has followed yet */
 };
 
 void mpib_broker_inquirer(struct mpib_broker *b, const struct mpib_inquirer *i);
 /* Ask all peers that have no unanswered question. */
 void mpib_broker_ask(struct mpib_broker *b);
-/* Return whether a peer has yet to answer a question asked since then. */
+/* Return whether a peer has not yet answered a question of since_ns or
+ * later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report, for peers that asked and those that ask within a
- * second; fill in the agent's message to all peers. The caller keeps the report
- * in place until the next call. */
+/* Set this node's report, for peers that have asked and for peers that ask
+ * within a second. Fills in the agent's message to all peers. The caller must
+ * keep the report until the next call. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
 	MPIB_TOLD_NEW, /* not asked yet */
 	MPIB_TOLD_SILENT,
-	MPIB_TOLD_UNREACHED, /* connections wait, but the peer has no link */
-	/* one end refused the link, and no link came up since */
+	MPIB_TOLD_UNREACHED, /* no link, and connections wait for one */
+	/* one end refused the link, and none came up since then */
 	MPIB_TOLD_REFUSED
 };
 
@@ -76,10 +77,11 @@ struct mpib_broker_told {
 	const struct mpib_node_report *report; /* the last one; NULL: none */
 };
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
-/* Links that this proxy or a peer has refused since this one started. */
+/* Return the number of links that this proxy or a peer has refused since this
+ * proxy started. */
 uint64_t mpib_broker_refused(const struct mpib_broker *b);
 /* Call fn for each peer with a link, each needed peer, and each node whose last
- * link was refused; not for this node. */
+ * link was refused; this node is skipped. */
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 

@@ -34,8 +34,8 @@ static const char *key_file_fault(const struct stat *st)
 	return NULL;
 }
 
-/* Read the *n bytes of a key, or return what is wrong with them. Drop a newline
- * at the end: an editor adds it, and the other nodes' files may lack it. */
+/* Read the *n bytes of a key. Return NULL, or the fault. Drop a newline at the
+ * end, because editors add one that other nodes' files may not have. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);
@@ -45,8 +45,8 @@ static const char *key_read(int fd, unsigned char *buf, size_t *n)
 	*n = (size_t)got - (buf[got - 1] == '\n');
 	if (*n < FILE_MIN)
 		return wrong_size;
-	/* Refuse the result of a full disk or of dd from /dev/zero: it could be
-	 * guessed. */
+	/* Refuse a key of equal bytes, which could be guessed. A full disk or
+	 * dd from /dev/zero makes such files. */
 	return memcmp(buf, buf + 1, *n - 1) == 0
 		       ? "its bytes are all the same (head -c 32 /dev/urandom)"
 		       : NULL;
@@ -134,7 +134,7 @@ void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len)
 }
 
 /* The key has four uses: a proof and a seal of each end. The label ensures that
- * none can replace another. */
+ * no proof or seal is valid in place of another. */
 static void auth_derive(const struct mpib_cluster_key *key,
 			const struct mpib_auth *a, const char *label,
 			uint8_t *out)

@@ -3,10 +3,9 @@
  * Authentication of peer links, in a cluster that has a key. Both ends prove
  * that they know the key. Each proof covers all earlier messages of the
  * handshake, including a fresh challenge of the other end. Then both ends seal
- * every message. Without the key it is impossible to open a link, to redirect
- * one, to change the handshake, or to add, replay or read messages. Proofs are
- * keyed BLAKE2b, sealed messages ChaCha20-Poly1305, by libsodium. Control
- * thread.
+ * every message. Without the key an attacker cannot open or redirect a link,
+ * change the handshake, or add, replay or read messages. Proofs are keyed
+ * BLAKE2b, sealed messages ChaCha20-Poly1305, by libsodium. Control thread.
  */
 #ifndef MPIB_PEER_AUTH_H
 #define MPIB_PEER_AUTH_H
@@ -33,11 +32,12 @@ struct mpib_auth {
 struct mpib_seal {
 	bool on;
 	uint8_t key[MPIB_AUTH_BYTES];
-	uint64_t count; /* messages so far: detects repeated and missing ones */
+	/* messages so far; detects repeated and missing messages */
+	uint64_t count;
 };
 
-/* Return what is wrong with a key's file, apart from its owner; NULL: nothing
- * that this process can see. */
+/* Return the fault of a key's file; its owner is not checked. NULL: none that
+ * this process can see. */
 const char *mpib_cluster_key_fault(const char *path);
 /* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
  * must belong to root or to this user, and no other user may be able to read or
@@ -45,12 +45,12 @@ const char *mpib_cluster_key_fault(const char *path);
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
-/* Make a challenge: random and never all zeros, or all zeros without a key. */
+/* Make a random challenge, never all zeros. Without a key it is all zeros. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
-/* Return, by its challenge, whether the sender of a HELLO or WELCOME has
- * a key. */
+/* Return whether the sender of a HELLO or WELCOME with this challenge has a
+ * key. */
 bool mpib_auth_given(const uint8_t *c);
-/* Add a message of the handshake that was sent or received. */
+/* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
 /* Make or check the proof of the called end (called true) or the calling
  * end. */

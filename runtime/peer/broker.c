@@ -11,9 +11,9 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Bytes that may wait for all peers together. Above this limit each peer gets
- * no more than MPIB_FIFO_SMALL. Three peers that read nothing use their full
- * limits; eight leave 11 MiB for another. */
+/* Limit of queued bytes for all peers together. Above it each peer gets at most
+ * MPIB_FIFO_SMALL. Three peers that read nothing can use their full limits.
+ * With eight such peers, 11 MiB remain for another peer. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -258,8 +258,8 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	/* Set only now, because a connection that ends immediately would call
-	 * it. */
+	/* Set this only now: a connection that ends immediately would otherwise
+	 * call it. */
 	if (client->conns == 0)
 		done(arg, 0);
 	else
@@ -276,7 +276,7 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 {
 	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
-	/* Its lane broke; the engine reports that next. */
+	/* The connection's lane broke. The engine reports that next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
 	if (!c || c->state >= PEER_CONN_OVER)
@@ -310,7 +310,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	mpib_event(MPIB_LOG_WARN, "lane_broken",
 		   &(struct mpib_event_about){ .peer = l->peer->label },
 		   "peer %s: lane is broken: %s", l->peer->label, why);
-	/* A peer that broke the protocol would break it again. */
+	/* Do not retry: a peer that broke the protocol would break it again. */
 	if (error == -EPROTO)
 		peer_lane_kill(l, error, why);
 	else
@@ -383,13 +383,13 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 }
 
 /*
- * Fails requests that are older than client.request_timeout. From time to time
- * a timer searches for such requests in the snapshot that also reports stuck
- * requests, so the hot path keeps no deadlines. The connection of a late
- * request fails at both ends, with a text about that request.
+ * Fails requests that are older than client.request_timeout. A timer regularly
+ * searches for such requests in the snapshot that also reports stuck requests.
+ * So the hot path stores no deadlines. The connection of a late request fails
+ * at both ends, with a text about that request.
  */
 
-/* Return how much later than its deadline a late request may be found. */
+/* Return the maximum delay between a request's deadline and its detection. */
 static uint64_t pause_ns(const struct mpib_broker *b)
 {
 	uint64_t ns = b->request_ns / 4;
@@ -398,7 +398,7 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 }
 
 /* Find the connection of a request by client and index. NULL if that connection
- * has ended and a new one has its index: the new one is younger than the
+ * has ended and its index has a new connection: one that is younger than the
  * request. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,

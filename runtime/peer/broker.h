@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker: turns the requests of local clients (listen, connect, accept,
- * close) into connections on lanes, together with the brokers of other nodes.
+ * The broker: together with the brokers of other nodes, makes connections on
+ * lanes for the requests of local clients (listen, connect, accept, close).
  * Control thread only; nothing blocks. Outcomes appear in the connection's
  * state word in the client's reply segment.
  *
- * Memory that a peer may still write is not released before the peer confirmed
- * that it stopped writing, or the lane was killed. So every close ends at the
- * latest
- *   60 s  (silence_s) after the peer fell silent: its link is dead, and so are
- *         its lanes;
- *   10 s  after the close, if the peer's link lives but the peer does not
- *         answer: the lane is killed together with its other connections,
- *         because a peer that cannot stop one connection cannot be trusted
- *         with the others;
- *   2 s   after the close, likewise, on a private lane, which carries nothing
- *         else. Device memory is released earlier if all lanes of the user have
+ * Memory that a peer may still write is released only after the peer has
+ * confirmed that it stopped writing, or after the lane was killed. So every
+ * close ends at the latest
+ *   60 s (silence_s) after the peer fell silent: its link and its lanes are
+ *   dead then; 10 s after the close, if the peer's link works but the peer does
+ *   not answer. The lane is killed with all its connections, because a peer
+ *   that cannot stop one connection cannot be trusted with the others; 2 s
+ *   after the close, in the same case on a private lane, which has no other
+ *   connection. Device memory is released earlier if all lanes of the user have
  *         failover (mpib_mr_revoke()).
  */
 #ifndef MPIB_PEER_BROKER_H
@@ -36,26 +34,29 @@ struct mpib_broker_opts {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct in6_addr addr; /* address to accept peer links on */
-	/* a second address on the same port, for when the network of addr
-	 * fails; ::, none */
+	/* a second address on the same port, used if the network of addr fails;
+	 * "::": none */
 	struct in6_addr second;
 	uint16_t port; /* their TCP port; 0: any */
 	/* NULL: none; copied by the broker */
 	const struct mpib_cluster_key *key;
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
-	/* networks of peers; NULL: any; the caller's */
+	/* networks of peers, owned by the caller; NULL: any */
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
-	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
+	/* lanes of this node serve one connection, by IMM v1 */
+	bool private_lanes;
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
-	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
+	/* seconds of silence after which a link is dead; 0: 60 */
+	unsigned silence_s;
 	unsigned
-		grace_s; /* how long a connection waits to be resumed; 0: nothing
-			     is resumed */
+		/* seconds that a connection waits for its resume; 0:
+		 * connections do not resume */
+		grace_s;
 };
 
-/* An attached client, as the broker sees it. The caller owns it and must not
- * move it until mpib_broker_forget() calls back. */
+/* The broker's record of an attached client. The caller owns it and must not
+ * move it in memory until mpib_broker_forget() calls back. */
 struct peer_client {
 	uid_t uid;
 	unsigned shard;
@@ -77,19 +78,18 @@ struct peer_client {
  * -errno with a reason in why. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Accept peer links from now on, with that agent (NULL: none; the
- * caller's). 0, or -errno with a reason in why, most often that the
- * address cannot be bound. */
+/* Accept peer links from now on. The caller owns agent; NULL: none. 0, or
+ * -errno with a reason in why, usually that the address cannot be bound. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
-/* Return whether clients of the last proxy may still request their connections
- * and listeners: until the grace ends, or mpib_broker_grown(). Until then,
- * peers that ask for unknown connections wait. Afterwards the broker answers
- * that these are closed. */
+/* Return whether clients of the previous proxy may still request their
+ * connections and listeners: until the grace period ends, or
+ * mpib_broker_grown(). During this time, peers that ask for unknown connections
+ * wait. Afterwards the broker answers that these are closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
-/* Call after mpib_engine_close(), whose last callbacks still need the broker.
- * Closes links and listeners immediately; peers notice and fail their
+/* Call this after mpib_engine_close(), whose last callbacks still need the
+ * broker. Closes links and listeners immediately. Peers notice, and fail their
  * connections to this node. */
 void mpib_broker_close(struct mpib_broker *broker);
 
@@ -100,31 +100,32 @@ extern const struct mpib_engine_events mpib_broker_events;
 #define MPIB_CONNECT_S 120u
 
 /*
- * Set time limits. A request older than request_s (0: no limit) fails its
- * connection, late by at most a quarter of request_s or a second, whichever is
- * less; a receive may wait longer while its sender has nothing to send. A
+ * Set time limits. A request that is older than request_s (0: no limit) fails
+ * its connection. This may be late by a quarter of request_s, but at most by a
+ * second. A receive may wait longer while its sender has nothing to send. A
  * connect that is not accepted within connect_s (0: MPIB_CONNECT_S) fails.
- * request_s applies to current requests, too, connect_s only to later connects.
+ * request_s applies also to current requests. connect_s applies only to later
+ * connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
 
-/* Set how many lanes a user may have, to all peers; 0: no limit. */
+/* Set the maximum of a user's lanes to all peers together; 0: no limit. */
 void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
 /* Return how many lanes the user has. */
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
 
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
-/* Return the second address that the broker listens on; ::, none. */
+/* Return the second address that the broker listens on; "::": none. */
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
-/* Listen for the client. nonce: the nonce of a listener of an earlier proxy, or
- * 0. 0; -ENOSPC: too many listeners; -EEXIST: a listener has this nonce; or
+/* Listen for the client. nonce: of a listener that an earlier proxy had, or 0.
+ * 0; -ENOSPC: too many listeners; -EEXIST: a listener has this nonce; or
  * -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id,
 		       struct mpib_handle *handle);
-/* Close a listener; accepts that wait on it fail. -ENOENT: the client has no
+/* Close a listener. Accepts that wait on it fail. -ENOENT: the client has no
  * such listener. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
@@ -140,8 +141,8 @@ int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
-/* Start again a connection that was accepted once, see struct mpib_ctl_resume.
- * Return like mpib_broker_connect(). */
+/* Resume a connection that was accepted before, see struct mpib_ctl_resume.
+ * Returns the values of mpib_broker_connect(). */
 int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
 		       const struct mpib_ctl_resume *ask);
 /* Close a connection. -ENOENT: no connection at the index. */
@@ -168,8 +169,8 @@ typedef void mpib_pending_fn(void *arg, const struct mpib_pending *p);
 void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			 mpib_pending_fn *fn, void *arg);
 
-/* The client is gone: close its connections and listeners, then call done(arg,
- * 0). */
+/* Close the connections and listeners of a client that is gone, then call
+ * done(arg, 0). */
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
 

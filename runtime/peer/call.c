@@ -2,10 +2,10 @@
 /*
  * The calling side of a peer link; hello.c is the called side. Control thread.
  *
- * For the caller a link is up when it has received the WELCOME, for the called
- * end when it has received the READY that follows. Only then does the new link
- * replace an older one. So a stale handshake, which its caller has given up and
- * this end reads late, replaces nothing.
+ * At the caller a link is up after the WELCOME, at the called end after the
+ * READY that follows. Only then does the new link replace an older one. So a
+ * handshake that the caller has given up, and that this end reads late,
+ * replaces nothing.
  *
  * When two nodes call each other at the same time, the call of the node with
  * the lower node id wins: that node refuses the other's call.
@@ -18,19 +18,20 @@
 #include "peer/internal.h"
 
 /*
- * The first address of a proxy identifies it. A second one, of another
- * interface, may accept calls, too. Each end sends its second address in the
- * handshake. Before the first link, a handle may contain it; it is used only if
- * the cluster's key proves both identities. Two proxies still have one link.
- * When it breaks, or is silent for a part of the allowed time, calls go to both
- * addresses in turn, from the caller's own first or second, until the peer's
- * time ends.
+ * The first address of a proxy identifies the proxy. A second address, of
+ * another interface, may accept calls, too. Each end sends its second address
+ * in the handshake. Before the first link, a second address may come from a
+ * handle. It is then used only if the cluster's key proves both identities. Two
+ * proxies have only one link in any case. When it breaks, or is silent for a
+ * part of the allowed time, the caller calls both addresses in turn until the
+ * peer's time ends. It calls from its own first or second address,
+ * respectively.
  */
 
-/* Fractions of the time that a peer may be silent. LINK_PART: for a link,
- * before the other address is tried. QUICK_PART: for bytes that the peer's
- * kernel has not acknowledged (it acknowledges even if the peer's process is
- * stopped), and for each such try. */
+/* Fractions of the time that a peer may be silent. LINK_PART: silence of a link
+ * before the other address is tried. QUICK_PART: limit for bytes that the
+ * peer's kernel has not acknowledged (it acknowledges even if the peer's
+ * process is stopped), and for each try. */
 #define LINK_PART 3
 #define QUICK_PART 20
 #define LINK_LEAST_S 3 /* PING goes to a silent peer once per second */
@@ -40,7 +41,8 @@ static bool is_there(const struct in6_addr *addr)
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* A first address may not reach a second one. */
+/* A first address of one node may be unable to reach a second address of
+ * another. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->node.second) && is_there(&p->broker->self.second);
@@ -97,8 +99,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call may be in progress with a handle that has only the first
-	 * address, and with a longer time limit. */
+	/* A call may be in progress that was made from a handle with only the
+	 * first address. It has a longer time limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -136,12 +138,12 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 /* Calling a peer. */
 
 #define RETRY_NS (100 * MPIB_MSEC)
-/* How long a call may take to connect and keep its precedence; and how long the
- * READY of a call waits for a caller that claims to be the peer. */
+/* A call keeps its precedence for this long while it connects. The READY of a
+ * call waits this long for a caller that claims to be the peer. */
 #define DEFER_NS MPIB_SEC
 
-/* The answer may have been lost together with the end of the peer's connection,
- * and a pending call keeps the peer's own calls away. */
+/* End the call: the answer may have been lost when the peer's end of the
+ * connection was lost, and a pending call keeps the peer's own calls away. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -166,8 +168,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 		       on_no_answer, p);
 }
 
-/* Warn once: the peer is called again soon, at its addresses in turn, and the
- * reason will be the same. */
+/* Warn once per address: the peer will be called again soon, and the reason
+ * will be the same. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
 	char *told = p->told[p->by_second];
@@ -198,9 +200,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect had lost its precedence. Now it has
-	 * it again: if this node accepted the peer's call, each end would keep
-	 * the link that the other cuts. */
+	/* A call that took long to connect has lost its precedence. It gets it
+	 * back here: if this node accepted the peer's call now, each end would
+	 * keep the link that the other end cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -224,7 +226,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error != -EALREADY)
 			no_use(p, m->why);
-		else /* the peer calls; keep a real reason */
+		else /* the peer calls: keep the earlier reason */
 			mpib_peer_cut(p, p->told[p->by_second][0]
 						 ? p->told[p->by_second]
 						 : m->why);
@@ -253,8 +255,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* The lower node's call has precedence, if it calls: if both calls
-	 * succeeded, each end would cut the other's. */
+	/* If the lower node calls, its call has precedence. If both calls
+	 * succeeded, each end would cut the other's link. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
@@ -289,9 +291,9 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 			       p);
 }
 
-/* Call again after a pause. If the peer refuses the connection while its lanes
- * wait, its proxy is gone, and so are the lanes. A refusal at its second
- * address may be a firewall's. */
+/* Call again after a pause. If the peer's host refuses the TCP connection while
+ * lanes wait, the peer's proxy and the lanes are gone. A refusal at its second
+ * address proves nothing: it may come from a firewall. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
 	if (p->away.armed && error == -ECONNREFUSED && !p->by_second)

@@ -2,9 +2,9 @@
 /*
  * Fixed little-endian fields in a byte buffer. One function names the fields of
  * an object for both writing and reading, so that the two cannot differ. The
- * caller owns the buffer. Neither direction passes the buffer's end: a field
- * that does not fit sets failed permanently, and later reads return zeros.
- * Writing does not change the object.
+ * caller owns the buffer. Neither writing nor reading goes beyond the buffer's
+ * end. A field that does not fit sets failed permanently, and later reads
+ * return zeros. Writing does not change the object.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -16,8 +16,8 @@
 #include <string.h>
 
 struct mpib_codec {
-	uint8_t *to; /* where to write; NULL: read */
-	const uint8_t *from; /* where to read */
+	uint8_t *to; /* write here; NULL: reading */
+	const uint8_t *from; /* read here */
 	size_t left;
 	bool failed;
 };
@@ -81,8 +81,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* Return whether bad makes decoding fail. Encoding never fails because of it:
- * the caller wrote the values. */
+/* Fail decoding if bad, and return whether it failed. Encoding never fails
+ * here, because this program wrote the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)
@@ -91,7 +91,7 @@ static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 	return true;
 }
 
-/* Return the length at the start of a frame: the number of bytes that follow
+/* Return the length field at the start of a frame: the number of bytes after
  * it. */
 static inline uint32_t mpib_frame_len(const uint8_t *frame)
 {

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Pause before a receiving end asks the peer again whether the sender's end
- * will come. */
+/* Pause before a receiving end asks the peer again whether the sender will
+ * resume. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -125,7 +125,8 @@ static uint64_t left_ns(const struct peer_conn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-/* Start a connect, or wait for one: get the peer's link first. */
+/* Start a connect, or wait for the peer's connect. Either needs the peer's link
+ * first. */
 static void conn_begin(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
@@ -136,7 +137,7 @@ static void conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* A connection to this node itself calls through the other entry. */
+	/* A connection to this node itself uses the entry that calls. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
@@ -146,8 +147,8 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Make the name available for another end of the client. -EEXIST: the
- * connection's end is not lost, or was requested later. */
+/* Make the name available for a new end of the client. -EEXIST: the present end
+ * of this name is not lost, or was requested later. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -196,8 +197,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the node of the peer that made the connection. For this node itself,
- * this is its entry as the called end. */
+/* Find the entry of the peer that made the connection. For this node itself,
+ * return its entry as the called end. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -272,7 +273,7 @@ void peer_conn_linked(struct peer_conn *c)
 		conn_on_wait(c);
 		return;
 	}
-	c->state = PEER_CONN_NEW; /* on no list, in case the next step fails */
+	c->state = PEER_CONN_NEW; /* it is on no list if the next step fails */
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
@@ -340,8 +341,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* If this end sends, register the connection with the agent: only a sending end
- * splits by the hint, and entries are few. */
+/* If this end sends, register the connection with the agent. Receiving ends do
+ * not split, and entries are scarce. */
 static void want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -366,11 +367,11 @@ static void conn_tell_rank(const struct peer_conn *c)
 	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
 	memcpy(end->second, &c->peer->node.second, sizeof(end->second));
 	/* Release pairs with the acquire in mpib_conn_learn(): if the proxy is
-	 * killed before this store, the rank uses none of the fields. */
+	 * killed before this store, the rank ignores all the fields. */
 	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
 }
 
-/* CONN_OPEN w was matched with accept c. */
+/* Start the accepted connection c, which was matched with CONN_OPEN w. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
 {
@@ -407,7 +408,8 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
-		peer_conn_step(c); /* closed meanwhile: tell the peer */
+		/* the client closed it meanwhile: tell the peer */
+		peer_conn_step(c);
 		return;
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
@@ -436,8 +438,8 @@ struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
 
-/* Handle the peer's close. c is NULL if the connection no longer has an end
- * here. */
+/* Handle the peer's close. c is NULL if this node has no end of the connection
+ * any more. */
 static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 			  const struct mpib_peer_msg *m)
 {
@@ -448,8 +450,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 
 	if (!c || c->quiet)
 		mpib_peer_tell(p, &closed);
-	/* The peer may close before its CONN_ACCEPT is handled, and repeats the
-	 * close then. */
+	/* The peer may close before this end has handled its CONN_ACCEPT. The
+	 * peer then repeats the close. */
 	if (!c || !c->their_id)
 		return;
 	if (c->conn && c->end == PEER_END_RUNS)
@@ -457,8 +459,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* The peer's end waits for a sender's end on this node. Tell it if none will
- * come. */
+/* The peer's receiving end waits for the sending end on this node. Tell the
+ * peer if there will be none. */
 static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg gone = {
@@ -481,8 +483,8 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
-/* Find the end here that a message refers to, by the connection's name or by
- * id. A peer can name only its own ends. */
+/* Find this node's end that a message refers to, by the connection's name or by
+ * id. A peer can refer only to ends of its own connections. */
 static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 					 const struct mpib_peer_msg *m)
 {
@@ -498,8 +500,8 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* A connection that is unknown here was closed, or was lost with its
-	 * lane; tell the peer. */
+	/* An unknown connection was closed, or was lost with its lane: tell the
+	 * peer. */
 	struct peer_conn *c = conn_of_message(p, m);
 
 	switch (m->type) {
@@ -535,11 +537,11 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 }
 
 /*
- * How a connection ends. Whatever the reason, this end first stops its engine
- * connection, then sends CONN_CLOSE and waits for the peer's CONN_CLOSED, or
- * for the peer's CONN_CLOSE, or until the lane is killed. After any of these
- * the peer cannot write to this end's memory, and the engine connection is
- * destroyed. Destruction does not wait for the client, which may itself be
+ * How a connection ends. For any reason, this end first stops its engine
+ * connection, then sends CONN_CLOSE. Then it waits until the peer sends
+ * CONN_CLOSED or its own CONN_CLOSE, or until the lane is killed. After any of
+ * these the peer cannot write to this end's memory, and the engine connection
+ * is destroyed. Destruction does not wait for the client, which may itself be
  * waiting for this connection to release a region. The index stays FAILED until
  * the client closes it.
  */
@@ -565,8 +567,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
-/* Pause before a refused connect is repeated for the first time; it doubles up
- * to the second value. */
+/* Pause before the first retry of a refused connect. It doubles up to the
+ * second value. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
 
@@ -617,15 +619,15 @@ static uint64_t close_ns(const struct peer_conn *c)
 }
 
 /* Return whether the peer was silent for ns: its link makes no progress, or is
- * being made again. */
+ * down. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
 /* The peer did not stop its writes in time, so the lane must be killed. If the
- * peer is silent, allow the time that a peer may be silent, and after it is
- * heard again the full time to answer. */
+ * peer is silent on its link, wait as long as a peer may be silent. Once it
+ * sends something, allow it the full time to answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -653,7 +655,7 @@ static void conn_end_stop(struct peer_conn *c)
 	mpib_agent_del(c->hint);
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
-	/* The peer's answer shows whether it had begun to write. */
+	/* The peer's answer will tell whether it had begun to write. */
 	if (c->offered)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
@@ -662,8 +664,8 @@ static void conn_end_stop(struct peer_conn *c)
 static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
-		/* The peer stopped before it sent CONN_CLOSE. Tell it that this
-		 * end has stopped, too. */
+		/* The peer had stopped writing before it sent CONN_CLOSE. Tell
+		 * it that this end has stopped, too. */
 		c->quiet = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
@@ -689,7 +691,7 @@ void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
 }
 
-/* This end is cleaned up: start the connect again over another lane. */
+/* Start the connect again over another lane, after this end was cleaned up. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
 	bool later = c->error == -EAGAIN;
@@ -710,7 +712,7 @@ static void conn_end_begin_again(struct peer_conn *c)
 
 /* Start a connect again that the peer refused for now (-EAGAIN), or whose
  * CONN_OPEN was lost at the peer with its lane (-ECANCELED). Its next CONN_OPEN
- * has another id, so that a late answer to the last one matches nothing. */
+ * has a new id, so that a late answer to the previous one matches nothing. */
 static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
@@ -737,7 +739,7 @@ void peer_lane_renew(struct peer_lane *l)
 	}
 }
 
-/* The connection is no longer resumed. */
+/* Give up resuming the connection. */
 static void conn_end_give_up(struct peer_conn *c, int error)
 {
 	c->state = PEER_CONN_OVER;
@@ -752,11 +754,11 @@ static void conn_end_on_grace(void *arg)
 	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
-/* Nothing can write to this end any more, so its client may request the
- * connection again. */
+/* Mark the connection as lost. Nothing can write to this end any more, so its
+ * client may request the connection again. */
 static void conn_end_lost(struct peer_conn *c)
 {
-	c->error = 0; /* the client knows it */
+	c->error = 0; /* the client knows from LOST */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	conn_set_state(c, MPIB_CONN_LOST);
@@ -788,8 +790,8 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether a connect that failed with error is started again. A resumed
- * connect waits for a rail as long as for its peer. */
+/* Return whether to retry a connect that failed with error. A resumed connect
+ * waits for a rail as long as for its peer. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
@@ -851,7 +853,8 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why)
 	if (c->state == PEER_CONN_LOST) {
 		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
 			 why);
-		/* If its lane is not dead yet, conn_end_lost() handles that. */
+		/* If the lane is not dead yet, conn_end_lost() will be called
+		 * when it is. */
 		conn_end_give_up(c, -ECONNRESET);
 	}
 	if (c->state >= PEER_CONN_OVER)

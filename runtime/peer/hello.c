@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The called side of peer links; call.c is the calling side. A caller is a
- * pending_peer until its READY, which must come soon and proves that the caller
- * has the cluster's key. Until then its claimed name has no effect: no peer is
- * created for it, and the named peer's links and calls continue. Control
- * thread. */
+ * pending_peer until its READY, which must come soon. The READY proves that the
+ * caller has the cluster's key. Until then the node id that it claims has no
+ * effect: no peer is created for it, and the links and calls of the real peer
+ * continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Shortest time between two log lines with the same reason, and between any
- * two. */
+/* Minimum time between two log lines with the same reason, and between any two
+ * lines. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -77,7 +77,7 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		hello_drop(s);
 }
 
-/* Return the entry of the address, or an entry to use for it: a free one, else
+/* Return the entry of the address. If it has none, return a free entry, else
  * the oldest. */
 static struct mpib_refusal *refusal_of(struct mpib_broker *b,
 				       const struct in6_addr *addr)
@@ -117,8 +117,8 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
 	}
 }
 
-/* Limit the log: a refused caller calls again and again, and any host can call
- * as often as it likes, each time with another reason. */
+/* Log a refusal, within limits: a refused caller keeps calling, and any host
+ * can call at any rate and cause different reasons. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
@@ -173,8 +173,8 @@ static void peer_hello_welcome(struct mpib_pending_peer *s)
 	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
 }
 
-/* A proxy with a key and one without cannot talk: tell the caller which end
- * lacks the key. */
+/* Check that both proxies have a key or neither has one. If not, tell the
+ * caller which end lacks the key. */
 static bool same_trust(struct mpib_pending_peer *s,
 		       const struct mpib_peer_msg *m)
 {
@@ -208,8 +208,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			MPIB_PEER_VERSION);
 		return;
 	}
-	/* A caller may speak for a node only if it connects from that node's
-	 * address, or from the address that the node named as its second. */
+	/* Accept a node id only from a caller that connects from that node's
+	 * address, or from the second address that the node has sent. */
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
@@ -265,7 +265,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
-	s->welcomed = false; /* it has proved its identity */
+	s->welcomed = false; /* the caller has proved its identity */
 	pending_peer_free(s);
 	p = mpib_peer_find(b, 0, &node.addr, node.port, self);
 	if (!p) {
@@ -274,8 +274,8 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	}
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
-	/* The caller has no working link to this node any more; otherwise it
-	 * would not call. */
+	/* The caller has no working link to this node any more, or it would not
+	 * call. */
 	mpib_peer_cut(p, "it called again");
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
@@ -308,10 +308,10 @@ static const struct mpib_link_events hello_events = {
 	.down = hello_on_down,
 };
 
-/* The listening sockets of the peer link, and a limit on callers that have not
+/* The listening sockets for peer links, and a limit on callers that have not
  * proved their identity yet. */
 
-/* Callers that have not proved their identity, in total and from one
+/* Maximum of callers that have not proved their identity, in total and per
  * address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
@@ -321,8 +321,8 @@ static void on_patience_end(void *arg)
 	hello_drop(arg);
 }
 
-/* Too many callers are pending, from this address or in total: drop the oldest
- * of them. */
+/* If too many callers are pending, from this address or in total, drop the
+ * oldest of them. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;

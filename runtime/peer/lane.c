@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes to peers: their table, how they come up, and how they end. Control
- * thread.
+ * Lanes to peers: their table, their set-up and their end. Control thread.
  *
  * If both ends open the same shared lane at the same time, the LANE_OPEN of the
  * lower node id wins: the lower node ignores the other LANE_OPEN, and the
- * higher node gives up its own lane. The first end that kills a lane sends
- * LANE_CLOSE and nothing else about the lane after that, because the other end
- * then kills its side, too. Each end releases memory when its own kill is done.
+ * higher node gives up its own lane. The end that first kills a lane sends
+ * LANE_CLOSE, and after that nothing else about the lane. The other end then
+ * kills its side, too. Each end releases memory after its own kill.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,8 +96,8 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Count the lanes that were opened by the user, or by peers for it: to one
- * peer, and to all. */
+/* Count the lanes that the user opened (ours), or that peers opened for the
+ * user: to this peer, and to all peers. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -113,9 +112,9 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 	}
 }
 
-/* Return 0 if another lane to the peer may be created: one that the user opens
- * (ours), or one that the peer opens for a listener of the user. Otherwise
- * -EDQUOT and why. */
+/* Check whether another lane to the peer may be created. ours: the user opens
+ * it; else the peer opens it for a listener of the user. 0, or -EDQUOT with a
+ * reason in why. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
 {
@@ -160,8 +159,8 @@ static void on_idle_end(void *arg)
 		peer_lane_kill(l, -ECANCELED, "no connection used it");
 }
 
-/* Close the lane if it stays unused for MPIB_LANE_IDLE_NS. The end that
- * accepted it waits twice as long, so that a correct opener closes it first. */
+/* Close the lane if it stays unused for MPIB_LANE_IDLE_NS. The accepting end
+ * waits twice as long, so that a correct opener closes it first. */
 static void lane_watch_idle(struct peer_lane *l)
 {
 	uint64_t ns = l->ours ? MPIB_LANE_IDLE_NS : 2 * MPIB_LANE_IDLE_NS;
@@ -186,7 +185,7 @@ static void lane_on_destroyed(void *arg, int status)
 	free_entry(arg);
 }
 
-/* Called when the lane is DEAD and has no uses. */
+/* Free a lane that is DEAD and has no uses. */
 static void lane_let_go(struct peer_lane *l)
 {
 	struct mpib_lane *lane = l->lane;
@@ -231,7 +230,8 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	l->uses++; /* keeps the lane until its last connection here is gone */
+	/* keep the lane until this node's last connection on it is gone */
+	l->uses++;
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
 		c->quiet = true;
@@ -248,7 +248,7 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 
 	if (l->state >= PEER_LANE_DYING)
 		return;
-	/* why may lie in an object that is freed below. */
+	/* why may be part of an object that is freed below. */
 	mpib_peer_text(text, sizeof(text), why);
 	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
@@ -293,7 +293,7 @@ void peer_lane_put(struct peer_lane *l)
 		return;
 	if (l->state == PEER_LANE_DEAD)
 		lane_let_go(l);
-	else if (l->key.serial) /* private: closed with its connection */
+	else if (l->key.serial) /* private: it was closed with its connection */
 		peer_lane_kill(l, -ECANCELED, "its connection was closed");
 	else
 		lane_watch_idle(l);
@@ -341,7 +341,7 @@ static void lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	mpib_peer_tell(p, &gone);
 }
 
-/* How lanes come up. */
+/* Set-up of lanes. */
 
 void peer_lane_ask(struct peer_lane *l)
 {
@@ -425,7 +425,7 @@ static uint32_t ipv4_of_sup(const struct mpib_lane_info *info)
 	return ip;
 }
 
-/* Note the lane's SUP addresses, for the agent. */
+/* Record the lane's SUP addresses for the agent. */
 static void note_route(struct peer_lane *l, const struct mpib_lane_info *theirs)
 {
 	struct mpib_lane_info ours;
@@ -446,11 +446,12 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
-	lane_watch_idle(l); /* it may no longer be needed */
+	lane_watch_idle(l); /* its connections may be gone */
 }
 
-/* Both ends opened it: give up mine and move its connections to theirs. Tell
- * the peer, which may have cancelled its own lane before it reads this. */
+/* Resolve that both ends opened a lane: give up mine and move its connections
+ * to theirs. Tell the peer, because it may cancel its own lane before it learns
+ * that mine is gone. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -466,9 +467,9 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-/* Find the client of the connection for which the lane is requested: the
- * connection was accepted before, or its listener exists. 0 or -errno and
- * why. */
+/* Find the client of the connection for which the lane is requested. The
+ * connection must have been accepted before, or its listener must exist. 0, or
+ * -errno with a reason in why. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -488,7 +489,7 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* Check whether the lane of a LANE_OPEN may be created. mine is this node's own
- * LANE_OPEN that it would replace, or NULL. */
+ * LANE_OPEN that the peer's would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -504,12 +505,12 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
-	/* A client here needs this lane, too. The check whether the peer's
-	 * connections may use it follows at their CONN_OPEN. */
+	/* A client of this node needs this lane, too. Whether the peer's
+	 * connections may use it is checked at their CONN_OPEN. */
 	if (mine)
 		return 0;
-	/* Otherwise a peer could make this proxy create lanes that no client
-	 * here needs. */
+	/* Otherwise a peer could make this proxy create lanes that no client of
+	 * this node needs. */
 	rc = setup_proof(p, m, &client, &refused);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s", refused);
@@ -530,8 +531,8 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return lane_quota(p, m->key.uid, false, why, why_len);
 }
 
-/* Explain a disagreement about the path, which each end derives from its own
- * islands, or about the spread, which each end reads from its own
+/* Log a difference between the two ends' path or spread. Each end derives the
+ * path from its own islands, and reads the spread from its own
  * configuration. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
@@ -638,20 +639,21 @@ static void setup_tell_accept(struct peer_lane *l)
 	l->accept_sent = true;
 }
 
-/* The peer has not read that the lane was accepted. Until it does, the lane's
- * rails stay in the first epoch, with the QPs that the peer requests. Once per
- * link, because each time queries the devices. */
+/* Send the LANE_ACCEPT again to a peer that has not received it. Until it does,
+ * the lane's rails stay in the first epoch, with the QPs that the peer
+ * requests. Do this once per link, because it queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
 	if (l->state != PEER_LANE_UP || l->accept_sent)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		mpib_relink_lane(l); /* the peer ignored it until now */
+		/* the peer ignored messages about it so far */
+		mpib_relink_lane(l);
 }
 
-/* The peer ended the lane and this end did not learn it, or the peer does not
- * have the lane. */
+/* End a lane that the peer does not have, or has ended without this end's
+ * knowledge. */
 static void setup_ended_there(struct peer_lane *l, const char *why)
 {
 	l->muted = true;
@@ -674,12 +676,13 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* If the peer still had the lane that is up, it would use that lane. */
+	/* The peer no longer has the lane that is up, or it would use that
+	 * lane. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
 	}
-	/* The peer drops its own lane when it receives mine. */
+	/* The peer will drop its own lane when it receives mine. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
 	l = accept_lane(p, m, mine, &error, why, sizeof(why));
@@ -687,7 +690,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* The peer ignored mine because of the one just refused. */
+		/* The peer ignored mine because of its own, which was just
+		 * refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -707,7 +711,8 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	int rc;
 
 	if (!l || l->state >= PEER_LANE_DYING) {
-		lane_tell_gone(p, m); /* this end gave it up meanwhile */
+		/* this end has given the lane up meanwhile */
+		lane_tell_gone(p, m);
 		return true;
 	}
 	if (l->state == PEER_LANE_UP && l->their_id == m->from)
@@ -727,27 +732,27 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 }
 
 /* A peer's messages about lanes. Each may come twice, or refer to a lane that
- * has ended here. */
+ * this end no longer has. */
 
 static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct peer_lane *l = peer_lane_find(p, m->to);
 
 	if (l && l->state == PEER_LANE_ASKED)
-		return l->ours; /* its LANE_OPEN is answered again */
+		return l->ours; /* the peer will also answer its LANE_OPEN */
 	if (l && l->state == PEER_LANE_UP)
 		return l->their_id == m->from;
 	lane_tell_gone(p, m);
 	return true;
 }
 
-/* The peer refused one connection for now. The others that waited for the same
- * lane pause, then the first of them requests a lane. So each pause creates one
- * lane, however many connections wait. */
+/* Pause of the connections that waited for the same lane as a connection that
+ * the peer refused for now. After the pause the first of them requests a lane.
+ * So each pause creates one lane, however many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
-/* The peer refused the connection or the listener for which the lane was
- * requested. The other connections leave the lane and request their own. */
+/* Move the other connections off a lane whose request the peer refused because
+ * of one connection or its listener. They request their own lanes. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
@@ -782,7 +787,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
-	l->muted = true; /* the peer kept nothing of the lane */
+	l->muted = true; /* the peer has nothing of the lane */
 	if (m->error == -ECONNREFUSED || m->error == -EACCES ||
 	    m->error == -EAGAIN)
 		ask_by_others(l, m);
@@ -793,12 +798,12 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* to is 0 if the opener had not read the LANE_ACCEPT. */
+	/* to is 0 if the opener had not received the LANE_ACCEPT. */
 	struct peer_lane *l =
 		m->to ? peer_lane_find(p, m->to) : lane_of_opener(p, m->from);
 
-	/* After this the peer sends a LANE_OPEN for a lane that is not up
-	 * yet. */
+	/* If the lane is not up yet, the peer will send its LANE_OPEN after
+	 * this. */
 	if (!l || l->state != PEER_LANE_UP)
 		return true;
 	if (l->their_id != m->from)
@@ -817,8 +822,8 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	/* In other states the peer gets an answer, or sends everything again
-	 * with its LANE_ACCEPT. */
+	/* In other states this end will answer the peer, or the peer will send
+	 * everything again with its LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);
 }

@@ -13,18 +13,17 @@
 
 #include "peer/codec.h"
 
-/* Silence is counted in ticks, not in time: if this process itself was stopped,
- * the peer's bytes wait in the socket and reset the count. */
+/* Count silence in ticks, not in time: if this process itself was stopped, the
+ * peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
-/* An end sends PING to a peer that was silent for this part of the time
- * limit. */
+/* An end sends PING to a peer that was silent for 1/QUIET of the time limit. */
 #define QUIET 4
 /* If this many bytes wait for a peer, it gets no PING or PONG after them. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
-/* Each queue may use this part of the free space, as in a switch's shared
- * buffer. With a larger part, a few queues filled one after the other could use
- * everything; a smaller part would waste space if few queues exist. */
+/* Each queue may use 1/SHARE of the free space, as in a switch's shared buffer.
+ * With a larger part, a few queues filled one after another could use
+ * everything. A smaller part would waste space while there are few queues. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -33,7 +32,7 @@ void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
 	sum->waits += mpib_fifo_waits(f);
 }
 
-/* Return the most bytes that a queue may hold now. */
+/* Return the maximum of bytes that a queue may hold now. */
 static size_t fifo_share(const struct mpib_fifo_sum *sum)
 {
 	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
@@ -79,8 +78,8 @@ static void fifo_shrink(struct mpib_fifo *f)
 	f->cap = cap;
 }
 
-/* Append n bytes, which the caller fills in, and return their address. NULL: no
- * memory. */
+/* Reserve n bytes at the end, for the caller to fill in, and return their
+ * address. NULL: no memory. */
 static uint8_t *fifo_add(struct mpib_fifo *f, size_t n)
 {
 	size_t waits = mpib_fifo_waits(f);
@@ -195,8 +194,8 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of n bytes, sealed after the handshake. If it does not fit,
- * l->overflow is the reason. */
+/* Queue a frame of n bytes; after the handshake it is sealed first. If it does
+ * not fit, set l->overflow to the reason. */
 static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
@@ -225,16 +224,16 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	if (link->overflow)
 		return;
 	link_put(link, frame, mpib_peer_encode(m, frame));
-	/* The caller does not expect down() now: the loop will notice the
-	 * hang-up. */
+	/* Do not call down() now, because the caller does not expect it: the
+	 * loop will notice the hang-up. */
 	if (link->overflow)
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
 		watch_for(link, true);
 }
 
-/* Send a PING or PONG, unless many bytes wait for the peer: they show that this
- * end is alive. */
+/* Send a PING or PONG, unless many bytes wait for the peer: those bytes show
+ * that this end is alive. */
 static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
@@ -243,8 +242,8 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 		mpib_link_send(l, &m);
 }
 
-/* Decode one frame without its length. Return NULL, or the reason why the link
- * must end. */
+/* Decode one frame without its length field. Return NULL, or the reason why the
+ * link must end. */
 static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 			       struct mpib_peer_msg *m)
 {

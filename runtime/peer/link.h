@@ -2,9 +2,8 @@
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. If the other end was silent for a
- * quarter of the link's time limit, the link sends a PING each second. It also
- * answers the other end's PINGs. When the link is up, PING and PONG are not
- * passed to message().
+ * quarter of the time limit, the link sends a PING each second. It also answers
+ * PINGs. While the link is up, message() does not get PING and PONG.
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -23,17 +22,18 @@ struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A queue of bytes, first in, first out: all data that a peer can cause to wait
- * in this proxy's memory. A zeroed queue is empty. Above MPIB_FIFO_SMALL its
- * memory is at most four times the waiting bytes, so counting the bytes is
- * enough. */
+/* A first-in, first-out queue of bytes. All data that a peer can cause to wait
+ * in this proxy's memory is in such queues. A zeroed queue is empty. Above
+ * MPIB_FIFO_SMALL its memory is at most four times the queued bytes, so
+ * counting the bytes is enough. */
 struct mpib_fifo {
 	uint8_t *buf;
 	size_t at, len, cap; /* bytes at..len-1 are queued */
 	struct mpib_fifo_sum *sum; /* NULL: not counted */
 };
 
-/* Queues up to this size are always allowed: larger ones fill a sum. */
+/* Queues up to this size are always allowed. Larger ones count against a
+ * sum. */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -41,7 +41,7 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Count the queue in sum, until its owner frees it. */
+/* Count the queue in sum until its owner frees the queue. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
 /* Return whether n more bytes fit. The sum allows each queue a part of the free
  * space, so full queues stop growing while there is still room for others. */
@@ -49,10 +49,10 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory; the queue is then empty, but still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
-/* The most bytes that wait to be sent on one link, including seals, so that a
- * peer that does not read cannot fill this proxy's memory. Beyond this limit
- * all users' lanes to the peer end, so there is room for the closes of all
- * connections that four users have by default. */
+/* Maximum of bytes that wait to be sent on one link, including seals. It
+ * prevents a peer that does not read from filling this proxy's memory. Beyond
+ * this limit all users' lanes to the peer end. So there is room for the close
+ * messages of all connections that four users can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -75,12 +75,13 @@ struct mpib_link {
 	unsigned silent; /* seconds since the last byte was received */
 	unsigned patience; /* seconds of silence after which the link is dead */
 	int fd;
-	/* -errno of a failed connect, 0 once connected. -EPROTO: intact bytes
-	 * that are not a message; sending them again would not help. */
+	/* -errno of a failed connect, 0 once connected. -EPROTO: bytes that
+	 * arrived intact but are not a message, so repeating them would not
+	 * help. */
 	int error;
 	bool connecting, closing, writing;
 	bool up; /* the handshake is complete */
-	bool *gone; /* set when a handler frees the link */
+	bool *gone; /* *gone is set if a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
 	struct in6_addr addr; /* of the other end */
@@ -90,7 +91,7 @@ struct mpib_link {
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
 	struct mpib_fifo out; /* whole frames to be sent */
-	const char *overflow; /* why nothing more is queued; NULL: no reason */
+	const char *overflow; /* why nothing more is queued; NULL: not full */
 };
 
 /* Connect from the local address from (NULL: any) to a peer. 0 or -errno. */
@@ -102,16 +103,17 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* Set the seconds after which a silent link is dead, also the limit for the
- * other kernel's acknowledgement of bytes; MPIB_SILENCE_S if not set. Below
- * MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first PING. */
+/* Set the seconds after which a silent link is dead. They also limit how long
+ * the other kernel may not acknowledge bytes. The default is MPIB_SILENCE_S.
+ * Below MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first
+ * PING. */
 #define MPIB_SILENCE_S 60
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. Never fails: if a peer does not read, and more than
+/* Send a message. Never fails. If the peer does not read, and more than
  * MPIB_OUTBOX_MAX bytes or more than its part of the common limit wait, the
- * link is cut off, and the loop calls down(). */
+ * link is cut, and the loop will call down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Close the link without calling down(). Earlier messages are still sent, as
  * far as the kernel accepts them immediately. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers, and the messages on their links; call.c and hello.c make the links.
+ * Peers, and the messages on their links. call.c and hello.c set up the links.
  * Control thread.
  *
  * Each peer has one link. If it breaks, either end makes a new one, and each
- * end lists its lanes and connections on it. The lanes are lost if the peer was
- * silent for too long, refuses the call, or was restarted.
+ * end lists its lanes and connections on the new link. The lanes are lost if
+ * the peer is silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,24 +22,24 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
 	const struct mpib_node_id *a = &p->broker->self, *b = &p->node;
 
-	/* Compares bytes in network order; IPv4 addresses share a prefix. */
+	/* Bytes in network order compare like numbers. IPv4 addresses share a
+	 * prefix. */
 	int order = memcmp(&a->addr, &b->addr, sizeof(a->addr));
 
 	return order ? order < 0 : a->port < b->port;
 }
 
 /*
- * After a link to a peer was made: list this end's lanes and connections on it.
- * Messages on a broken link may be lost, so the peer's state is unknown;
- * protocol.h says which messages list what. A lane is listed as a whole, and
- * before that only answers about it are sent, so that later messages match the
- * peer's knowledge.
+ * List this end's lanes and connections on a new link to a peer. Messages on
+ * the broken link may be lost, so the peer's state is unknown. protocol.h says
+ * which messages list what. A lane is listed as a whole. Before that, only
+ * answers about it are sent, so that later messages match the peer's knowledge.
  */
 
 /* Lanes listed in one turn of the loop. */
 #define SLICE 64u
-/* If more than WAITS_MOST bytes wait for the peer, the next lanes wait
- * WAITS_NS. */
+/* If more than WAITS_MOST bytes wait for the peer, list the next lanes WAITS_NS
+ * later. */
 #define WAITS_MOST MPIB_FIFO_SMALL
 #define WAITS_NS (10 * MPIB_MSEC)
 
@@ -73,7 +73,7 @@ void mpib_relink_lane(struct peer_lane *l)
 	mpib_lane_retell(l->lane);
 }
 
-/* Unlisted lanes come before listed ones. */
+/* List the next lanes. In p->lanes unlisted lanes come before listed ones. */
 static void relink_on_turn(void *arg)
 {
 	struct mpib_peer *p = arg;
@@ -117,7 +117,7 @@ static void peer_forget(struct mpib_peer *p, int error, const char *why)
 	peer_ask_forget(p);
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
-	/* why may be the text of an object that is freed below. */
+	/* why may be part of an object that is freed below. */
 	snprintf(text, sizeof(text), "%s", why);
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
@@ -147,7 +147,7 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* The lanes wait for a new link for as long as a link may be silent. */
+/* Let the lanes wait for a new link, as long as a link may be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -214,7 +214,7 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 	mpib_peer_tell(p, &m);
 }
 
-/* The peer broke the protocol: kill its lanes and close its link. */
+/* Kill the lanes and close the link of a peer that broke the protocol. */
 static void peer_broke(struct mpib_peer *p, const char *what)
 {
 	mpib_warn("peer %s: %s, its link is cut", p->label, what);
@@ -320,11 +320,11 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 }
 
 /* The table of peers: finding, creating and evicting entries. An entry is
- * created for a peer that has proved its identity or that a client here needs
- * to reach, never for a caller that has proved nothing. */
+ * created for a peer that has proved its identity, or that a client of this
+ * node needs to reach. A caller that has proved nothing gets no entry. */
 
-/* Limits that bound this proxy's memory: of all peers, and of unanswered peers
- * that one user needs. */
+/* Limits, to bound this proxy's memory: of all peers, and of peers that one
+ * user needs and that have not answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -356,8 +356,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	return p;
 }
 
-/* Return whether this proxy can drop the entry: nothing but a link uses it. The
- * next connection creates it again. */
+/* Return whether this proxy can drop the entry, because nothing but a link uses
+ * it. The next connection creates it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&

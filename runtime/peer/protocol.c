@@ -83,7 +83,7 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
  * of a rail (LANE_RAIL).
  */
 
-/* Encode the number of a QP, or of its first packet. */
+/* Encode a QP number or a first PSN. */
 static void code_24(struct mpib_codec *c, uint32_t *v)
 {
 	mpib_code32(c, v);
@@ -147,7 +147,7 @@ static void code_bitmap(struct mpib_codec *c, struct mpib_recv_bitmap *a)
 	if (mpib_code_bad(c, a->slots > MPIB_SLOTS ||
 				     a->conn >= MPIB_WIRE_CONNS_MAX))
 		return;
-	/* Encode only the bytes that the slots need. */
+	/* Only the bytes that the slots need are in the message. */
 	mpib_code(c, a->seen, (a->slots * MPIB_RAILS + 7u) / 8);
 }
 
@@ -201,7 +201,7 @@ static void code_short(struct mpib_codec *c, char *text, size_t size)
 		code_text(c, text, n);
 }
 
-/* Encode bits, and keep only those that are known here. */
+/* Encode bits, and clear those that this version does not know. */
 static void code_bits(struct mpib_codec *c, uint8_t *v, uint8_t known)
 {
 	mpib_code8(c, v);
@@ -305,9 +305,9 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 }
 
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
- * that a function encodes. The parts of a message follow each other. */
+ * that a function encodes. A message is a sequence of parts. */
 struct part {
-	uint16_t at, bytes; /* bytes 0: code, or no part */
+	uint16_t at, bytes; /* bytes 0: encoded by code, or no part */
 	bool number; /* a number of this many bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
 };
@@ -408,7 +408,7 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	struct mpib_codec c = { .to = buf + 4,
 				.left = MPIB_PEER_FRAME_MAX - 4 };
 	uint8_t type = (uint8_t)m->type;
-	/* Encoding does not change the message. */
+	/* The cast is safe: encoding does not change the message. */
 	union {
 		const struct mpib_peer_msg *given;
 		struct mpib_peer_msg *m;
@@ -419,7 +419,7 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	for (unsigned i = 0; i < PARTS; i++)
 		code_part(&c, &part[i], msg.m);
 	/* The longest message, a REPORT of MPIB_RAILS_MAX rails with all texts
-	 * of full length, leaves a tenth of a frame free. */
+	 * of full length, leaves at least a tenth of a frame free. */
 	assert(!c.failed);
 	mpib_frame_set_len(buf, (size_t)(c.to - buf) - 4);
 	return (size_t)(c.to - buf);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages on peer links. On the wire: u32 length of what follows, u8 type,
- * then the fields below in this order, little-endian. An id named "to" was
- * assigned by the addressee, which finds its object by it; "from" was assigned
- * by the sender.
- *
+ * then the fields below in this order, little-endian. The addressee assigned
+ * the id "to", and finds its object by it. The sender assigned the id "from".
  *
  *   HELLO        magic, lowest and highest version, node, challenge; the first
  *                message, of the connecting end -> WELCOME | REFUSED
@@ -17,59 +15,59 @@
  *   PONG
  *   LANE_OPEN    from, nonce, name, key, lane_info
  *                                              -> LANE_ACCEPT | LANE_REJECT.
- *                The name is of a connection that the lane is for, the nonce of
- *                the listener that it was made with
- *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
- *                QP numbers sent for it count for nothing; the end that lost
- *                the rail then sends FENCE
+ *                name: of a connection that needs the lane. nonce: of the
+ *                listener for which that connection was made
+ *   LANE_ACCEPT  to, from, lane_info. A rail that is down has no QPs, and the
+ *                QP numbers sent for it are ignored; the end that lost the rail
+ *                then sends FENCE
  *   LANE_REJECT  to, error, why
- *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
- *                end of the lane, the other end kills its own
+ *   LANE_CLOSE   to (0: not known), from, error, why; the sender kills its end
+ *                of the lane, then the other end kills its own
  *   LANE_KEPT    to, from: the sender still has the lane  -> LANE_CLOSE if the
  *                addressee has not
  *   LANE_RAIL    to, rail_msg: one rail of the lane stops or comes back
  *   CONN_OPEN    name, number, met, from, lane, nonce, connection
  *                                              -> CONN_ACCEPT | CONN_REJECT.
- *                met: the number of the CONN_ACCEPT that the sender's rank had
- *                last, 0: none, so that it may take a new accept.
- *                It is accepted once. Again with the same number, from and lane
- *                it gets the same CONN_ACCEPT again
- *   CONN_ACCEPT  to, from, number, base, connection; the number is of the
- *   accept,
- *                base of the receive that has slot 0
- *   CONN_REJECT  to, error, why; -EAGAIN: later it may be accepted. So may a
- *   lane
+ *                met: the number of the last CONN_ACCEPT that the sender's rank
+ *                got; 0: none, so it may use a new accept. A CONN_OPEN is
+ *                accepted once. A repetition with the same number, from and
+ *                lane gets the same CONN_ACCEPT
+ *   CONN_ACCEPT  to, from, number, base, connection; number: of the accept;
+ *                base: of the receive that has slot 0
+ *   CONN_REJECT  to, error, why; -EAGAIN: a later CONN_OPEN may be accepted.
+ *                The same holds for LANE_REJECT
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
- *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing; a
- *                receiver: slots below ended have ended, whatever its acks said
+ *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing.
+ *                From a receiver: slots below ended have ended, even if no ack
+ *                said so
  *                                              -> CONN_CLOSED
- *                to 0, the answer to CONN_WAIT: there is no end and no lane any
- *                more, and none will come
+ *                to 0, as the answer to CONN_WAIT: the sender has no end and no
+ *                lane, and will have none
  *   CONN_CLOSED  name; this end has stopped writing, too
- *   CONN_WAIT    name; this end waits for a CONN_OPEN of the connection that it
- *   is.
- *                Said again until that comes. -> CONN_CLOSE with to 0 if no
- *                client of the other proxy can ask for it any more
+ *   CONN_WAIT    name; this end waits for the connection's CONN_OPEN. Repeated
+ *                until that comes. -> CONN_CLOSE with to 0 if no client of the
+ *                other proxy can request the connection any more
  *   ASK          asks for the state of the node -> REPORT
- *   REPORT       report: state of the sender's node; one may answer several ASK
+ *   REPORT       report: state of the sender's node; one REPORT may answer
+ *                several ASK
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
  * state in the messages above (peer.c): LANE_OPEN, or LANE_KEPT and the
  * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an
- * answer. Every message may come twice: a question gets the same answer again,
- * an answer or a LANE_RAIL that the addressee has already is ignored. The lanes
- * and connections of an earlier run of the peer's proxy end.
+ * answer. Every message may come twice. A repeated question gets the same
+ * answer again. A repeated answer or LANE_RAIL is ignored. Lanes and
+ * connections of an earlier run of the peer's proxy end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. It is valid only on the link to the node with
- * which the connection was made. "connection" stands for its number, and the
- * key and the address of its tables.
+ * which the connection was made. "connection" stands for the connection's
+ * number, and the key and the address of its tables.
  *
- * In a cluster with a key (auth.h) the WELCOME's proof covers HELLO and
- * WELCOME, the READY's proof covers READY, too; proofs count as zeros in the
+ * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
+ * WELCOME, and the READY's proof also covers READY. Proofs are zeros in the
  * covered bytes. Every message that an end sends after its WELCOME or READY is
- * encrypted and sealed: 16 bytes after the message, counted in its length,
- * which is not encrypted. In a cluster without a key challenges and proofs are
+ * encrypted and followed by a seal of 16 bytes. The length includes the seal
+ * and is not encrypted. In a cluster without a key, challenges and proofs are
  * zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
@@ -112,28 +110,29 @@ enum mpib_peer_type {
 	MPIB_PEER_LANE_KEPT,
 };
 
-/* Identifies a proxy: the address of its peer links, and which run of the
- * proxy. */
+/* Identifies one run of a proxy: the address of its peer links, and a random
+ * number for the run. */
 struct mpib_node_id {
 	struct in6_addr addr; /* see base/address.h */
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
 	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */
-	/* A second address that accepts peer links, on the same port; ::,
+	/* A second address that accepts peer links, on the same port; "::":
 	 * none. */
 	struct in6_addr second;
 };
 
-/* Identifies a lane between two proxies; serial tells private lanes apart. */
+/* Identifies a lane between two proxies. serial distinguishes private lanes. */
 struct mpib_lane_key {
 	uint32_t uid;
-	uint16_t from_shard, to_shard; /* the opener's, the acceptor's */
+	/* shards of the opener and of the acceptor */
+	uint16_t from_shard, to_shard;
 	uint8_t traffic_class; /* used by both ends; 0: the configured one */
 	uint64_t serial; /* 0: shared */
 };
 
-/* Names one end of a connection; key is of struct mpib_ctl_connect. Without
- * padding, since it is hashed as bytes. */
+/* Names one end of a connection. key is from struct mpib_ctl_connect. The
+ * structure has no padding, because it is hashed as bytes. */
 struct mpib_conn_name {
 	uint64_t key;
 	uint32_t uid;
@@ -158,7 +157,7 @@ struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
 	uint32_t stuck; /* requests older than 5 s */
-	/* numbers; at most MPIB_RAILS_MAX rails in total */
+	/* numbers of devices and of all rails, at most MPIB_RAILS_MAX */
 	uint8_t devices, rails;
 	char device[MPIB_DEVICES_MAX][32]; /* their names */
 	struct mpib_report_rail { /* by number */
@@ -166,15 +165,15 @@ struct mpib_node_report {
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* The peer with the lowest rate while rails were busy with it, among
-	 * those with enough bytes for a rate. "": none. */
+	/* The peer with the lowest data rate, measured while rails sent to it,
+	 * among peers with enough bytes for a rate. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
 	/* Reason of the first drained rail that has one. */
 	char drain_why[MPIB_REPORT_WHY];
-	/* Some of the running jobs, and the requests that have been stuck for
-	 * longest. */
+	/* Counts: some of the running jobs, and the requests that have been
+	 * stuck longest. */
 	uint8_t jobs, waiting;
 	struct mpib_report_job {
 		char name[MPIB_REPORT_JOB];
@@ -188,8 +187,8 @@ struct mpib_node_report {
 		uint32_t pid, age_ms;
 		uint32_t local_rank, remote_rank; /* UINT32_MAX: none */
 	} wait[MPIB_REPORT_WAITING];
-	/* Settings that must be equal in a cluster: hashes of "section.key" and
-	 * of the value. */
+	/* Count of settings that must be equal in a cluster. Each has hashes of
+	 * "section.key" and of the value. */
 	uint8_t settings;
 	struct mpib_report_setting {
 		uint32_t name, value;
@@ -220,14 +219,14 @@ struct mpib_peer_msg {
  * Return the size of the frame. Any thread, like the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 /* Decode one frame without its length, from an untrusted peer. Afterwards every
- * count, enum and number is in range, and why is printable. -EPROTO: not a
- * message of this protocol. */
+ * count, enum and number is in range, and why is printable. -EPROTO: it is not
+ * a message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
-/* Copy a text into room bytes; a text that is cut ends in "...". */
+/* Copy a text into room bytes. A text that is cut ends in "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
 
-/* The state of a node, as its proxy reports it to peers: small enough for one
- * frame of a peer link, however much the node has. */
+/* The state of a node, as its proxy reports it to peers: it fits into one frame
+ * of a peer link, however many objects the node has. */
 
 #endif
