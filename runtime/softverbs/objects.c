@@ -352,8 +352,9 @@ SV_EXPORT int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port,
 
 /* Functions that the software HCA does not support. They exist so that the real
  * libibverbs' functions are never called with an object of the software HCA.
- * Each fails with EOPNOTSUPP in the way libibverbs reports it. None reads its
- * arguments, so functions with the same result share one body. */
+ * Each fails with EOPNOTSUPP, in the form that libibverbs uses for this
+ * function. None reads its arguments, so functions with the same result share
+ * one body. */
 
 #define REFUSED(function, how)                                                 \
 	SV_EXPORT extern __typeof__(function)(function)                        \
@@ -395,15 +396,15 @@ REFUSED(ibv_init_ah_from_wc, refused_minus_one);
 static int refused_rereg(void)
 {
 	errno = EOPNOTSUPP;
-	/* This tells the program that the old region remains valid. */
+	/* This result tells the program that the old region remains valid. */
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
 REFUSED(ibv_rereg_mr, refused_rereg);
 
-/* Nothing can have been imported. And no order is guaranteed: memory is filled
- * in ascending order, but a repeated message is written again from its
- * beginning. */
+/* For unimport functions: nothing can have been imported. For the query of
+ * write ordering: no order is guaranteed, because a repeated message is written
+ * again from its beginning. */
 static int refused_nothing(void)
 {
 	return 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions of libibverbs over the software HCA, for programs that
- * do not know mpib. Built twice from the same files: without symbol versions,
- * to be preloaded before the real libibverbs, and with the public versions, to
- * replace libibverbs.
+ * do not know mpib. The same files are built twice. Without symbol versions the
+ * library can be preloaded before the real libibverbs. With the public versions
+ * it replaces libibverbs.
  *
- * Functions of the software HCA's table return -errno; those here return what
- * libibverbs does, often a positive errno. sv_result(), sv_minus_one() and
- * sv_object() below convert.
+ * Functions of the software HCA's table return -errno. The public functions
+ * return what libibverbs does, often a positive errno. sv_result(),
+ * sv_minus_one() and sv_object() convert the results.
  */
 #ifndef MPIB_SOFTVERBS_SOFTVERBS_H
 #define MPIB_SOFTVERBS_SOFTVERBS_H
@@ -53,10 +53,11 @@ void sv_builder_free(struct sv_builder *b);
 struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 				  struct ibv_cq_init_attr_ex *attr);
 void sv_reader_free(struct sv_reader *r);
-/* Return the present time of the clock that completion time stamps use. */
+/* Return the current time of the clock for completion time stamps. */
 int sv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 
-/* For rc = -errno: set errno and return it as a positive value; else 0. */
+/* If rc is -errno, set errno and return it as a positive value, else return
+ * 0. */
 static inline int sv_result(int rc)
 {
 	if (rc < 0)
@@ -64,7 +65,7 @@ static inline int sv_result(int rc)
 	return rc < 0 ? -rc : 0;
 }
 
-/* For rc = -errno: set errno and return -1; else 0. */
+/* If rc is -errno, set errno and return -1, else return 0. */
 static inline int sv_minus_one(int rc)
 {
 	if (rc < 0)
@@ -72,7 +73,7 @@ static inline int sv_minus_one(int rc)
 	return rc < 0 ? -1 : 0;
 }
 
-/* For rc = -errno: set errno and return NULL; else object. */
+/* If rc is -errno, set errno and return NULL, else return object. */
 static inline void *sv_object(int rc, void *object)
 {
 	if (rc < 0)

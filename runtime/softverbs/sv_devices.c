@@ -36,8 +36,8 @@ static bool is_name(const char *s, size_t len)
 	return len > 0 && len < IBV_SYSFS_NAME_MAX;
 }
 
-/* The EUI-64 of MAC address 02:00:a:b:c:d, made from IPv4 address a.b.c.d. The
- * MAC is locally administered, so no vendor's device has the same GUID. */
+/* Return the EUI-64 of the MAC address 02:00:a:b:c:d, for IPv4 address a.b.c.d.
+ * The MAC is locally administered, so no vendor's device has the same GUID. */
 static __be64 guid_of(struct in_addr addr)
 {
 	uint8_t raw[8] = { 0x02, 0, 0, 0xff, 0xfe };
@@ -64,8 +64,8 @@ static void devices_fill(struct sv_device *dev, const char *name, size_t len,
 	};
 	inet_ntop(AF_INET, &addr, dev->spec.name, sizeof(dev->spec.name));
 	memcpy(ibv->name, name, len);
-	/* No kernel device exists: these paths must not name another device's
-	 * files in sysfs. */
+	/* There is no kernel device, so these paths must not lead to another
+	 * device's files in sysfs. */
 	memcpy(ibv->dev_name, name, len);
 	snprintf(ibv->dev_path, sizeof(ibv->dev_path),
 		 "/sys/class/infiniband_verbs/%s", ibv->name);
@@ -127,9 +127,9 @@ static void read_variable(void)
 		count = rc;
 }
 
-/* Return the devices of MPIB_SOFT_DEVICES, which is read once; they exist until
- * the process ends. Returns their number, or -EINVAL or -ENOMEM after a line on
- * stderr. Any thread. */
+/* Get the devices of MPIB_SOFT_DEVICES. The variable is read once, and the
+ * devices exist until the process ends. Returns their number, or -EINVAL or
+ * -ENOMEM after a line on stderr. Any thread. */
 static int sv_devices(struct sv_device **devices)
 {
 	pthread_once(&once, read_variable);
@@ -178,7 +178,7 @@ SV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 	return to_sv_device(device)->guid;
 }
 
-/* The two functions for sysfs that programs found in libibverbs 1.0. */
+/* Two functions for sysfs, which libibverbs has since version 1.0. */
 
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
@@ -189,8 +189,8 @@ SV_EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Read dir/file into buf, without its last newline and with a 0 at the end.
- * Returns the length, or -1: no such file, or it does not fit. */
+/* Read dir/file into buf, without its last newline and with a terminating 0.
+ * Returns the length. -1: no such file, or it does not fit. */
 SV_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 				  size_t size)
 {
@@ -241,7 +241,7 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 				       : "");
 		return sv_object(rc, NULL);
 	}
-	/* Programs compare this pointer with that of the device they opened. */
+	/* Programs compare this pointer with the device that they opened. */
 	ctx->device = device;
 	fill_operations(ctx);
 	return ctx;
@@ -249,8 +249,8 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 SV_EXPORT int ibv_close_device(struct ibv_context *ctx)
 {
-	/* Objects may remain: on an HCA, closing the device file succeeds
-	 * whether or not they were destroyed. */
+	/* Objects may remain: with an HCA, closing the device succeeds even if
+	 * not all objects were destroyed. */
 	if (mpib_verbs_soft.close(ctx) == -EBUSY)
 		mpib_soft_abandon(ctx);
 	return 0;
@@ -267,9 +267,9 @@ SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	mpib_verbs_soft.ack_async_event(event);
 }
 
-/* Nothing to prepare: the context's thread writes to memory like any thread of
- * the process, not by DMA to physical pages, so copy on write after fork() does
- * not affect the parent. */
+/* There is nothing to prepare. The context's thread writes to memory like any
+ * thread of the process, not by DMA to physical pages, so copy-on-write after
+ * fork() does not affect the parent. */
 SV_EXPORT int ibv_fork_init(void)
 {
 	return 0;
@@ -280,7 +280,8 @@ SV_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* Part of libibverbs' interface for providers, so in no public header. */
+/* No public header declares this: it is part of libibverbs' interface for
+ * providers. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 
@@ -298,8 +299,8 @@ SV_EXPORT int ibv_dofork_range(void *base, size_t size)
 	return 0;
 }
 
-/* Names of states and numbers of rates, worded and rounded as in libibverbs,
- * because programs print and compare them. */
+/* Names of states, and rates as numbers. Texts and rounding are those of
+ * libibverbs, because programs print and compare them. */
 
 #define NAME_OF(table, i)                                                      \
 	((size_t)(i) < sizeof(table) / sizeof((table)[0]) && (table)[i]        \
@@ -397,7 +398,7 @@ SV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME_OF(names, status);
 }
 
-/* mult is in units of 2.5 Gb/s, -1 if the rate is not a multiple. */
+/* mult is in units of 2.5 Gb/s; -1: the rate is not a multiple of that. */
 static const struct {
 	enum ibv_rate rate;
 	int mult, mbps;

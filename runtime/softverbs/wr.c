@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posting by ibv_wr_*(): from ibv_wr_start() on the requests are gathered in an
- * ordinary chain of WRs, and ibv_wr_complete() posts all of them or none. A
- * mistake of the program in between is recorded in error and returned by
- * ibv_wr_complete(). */
+/* Posting by ibv_wr_*(). After ibv_wr_start() the requests are collected in an
+ * ordinary chain of WRs. ibv_wr_complete() posts all of them or none. If the
+ * program makes a mistake in between, it is recorded in error, and
+ * ibv_wr_complete() returns it. */
 #include "softverbs/softverbs.h"
 
 #include <pthread.h>
@@ -26,10 +26,11 @@ struct sv_builder {
 	struct ibv_qp_cap cap;
 	int error;
 	unsigned n;
-	/* max_send_wr entries, and one for a request that exceeds them. */
+	/* max_send_wr entries, and one more, for the first request beyond
+	 * them. */
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
-	uint8_t *data; /* inline */
+	uint8_t *data; /* inline data */
 };
 
 static struct sv_builder *builder_of(struct ibv_qp_ex *ex)
@@ -101,7 +102,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 	add_rdma(ex, IBV_WR_RDMA_READ, rkey, addr);
 }
 
-/* Return the request that was started last; without one, record EINVAL and
+/* Return the request that was started last. If there is none, record EINVAL and
  * return NULL. */
 static struct ibv_send_wr *wr_last(struct sv_builder *b)
 {
@@ -183,8 +184,8 @@ static int wr_post(struct ibv_qp *qp, struct sv_builder *b)
 
 	if (b->error || !b->n)
 		return b->error;
-	/* b->lock keeps other posters out, and polls only make more room: so
-	 * ibv_post_send() takes the whole chain. */
+	/* b->lock excludes other posters, and polls only add room, so
+	 * ibv_post_send() will accept the whole chain. */
 	if (b->n > mpib_soft_send_room(qp))
 		return ENOMEM;
 	for (unsigned i = 0; i + 1 < b->n; i++)
@@ -235,7 +236,7 @@ static struct sv_builder *builder_new(const struct ibv_qp_cap *cap)
 	return NULL;
 }
 
-/* Operations that the program did not request remain NULL. */
+/* Set the operations that the program requested. Others remain NULL. */
 static void wr_fill(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
@@ -304,14 +305,14 @@ SV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return x->builder ? &x->ex : NULL;
 }
 
-/* Extended completion queues: an entry is polled from the ordinary CQ and
- * stored, and the program reads it field by field. Time stamps are the time
- * when the entry was polled, in ns of CLOCK_MONOTONIC. */
+/* Extended completion queues. An entry is polled from the ordinary CQ and
+ * stored, and the program reads its fields one by one. The time stamp is the
+ * time of the poll, in ns of CLOCK_MONOTONIC. */
 
 #define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 
 struct sv_reader {
-	/* Held from an ibv_start_poll() with an entry to ibv_end_poll(). */
+	/* Held from a successful ibv_start_poll() to ibv_end_poll(). */
 	pthread_mutex_t lock;
 	struct ibv_wc wc;
 	uint64_t ns;
@@ -354,7 +355,7 @@ static void end_poll(struct ibv_cq_ex *cq)
 	pthread_mutex_unlock(&cq_ex_reader_of(cq)->lock);
 }
 
-/* The accessors of the entry that was polled last. */
+/* Functions that read fields of the entry that was polled last. */
 #define READ(X)                                                                \
 	X(enum ibv_wc_opcode, opcode, wc.opcode)                               \
 	X(uint32_t, vendor_err, wc.vendor_err)                                 \

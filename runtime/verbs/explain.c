@@ -13,7 +13,8 @@
 #define SOFT (1 << MPIB_PROVIDER_SOFT)
 #define RDMA (1 << MPIB_PROVIDER_RDMA)
 
-/* The first match counts. error 0 matches any error, call NULL any call. */
+/* The first match is used. error 0 matches any error, and call NULL matches any
+ * call. */
 static const struct {
 	int providers;
 	int error;
@@ -93,7 +94,7 @@ static void explain_memlock(char *buf, size_t len)
 			 (unsigned long long)lim.rlim_cur / 1024);
 }
 
-/* Limits that make a call fail with the error. */
+/* Device limits that make a call fail with this error. */
 static const struct {
 	const char *call;
 	int error;
@@ -114,7 +115,7 @@ static const struct {
 #undef LIMIT
 };
 
-/* Add the device's limit, shared by all programs, to the cause. */
+/* Append the device's limit, which all programs share, to the cause. */
 static void explain_limit(const struct ibv_device_attr *most, const char *call,
 			  int error, char *cause, size_t len)
 {

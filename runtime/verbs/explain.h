@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error messages for failed verbs calls, and words for their values.
+ * Error messages for failed verbs calls, and names of values.
  */
 #ifndef MPIB_VERBS_EXPLAIN_H
 #define MPIB_VERBS_EXPLAIN_H
@@ -13,8 +13,8 @@
  * Write a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate memory
  * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to why:
  * device, call, errno and, if known, the usual cause and its remedy. call is
- * libibverbs' name of the function, also for the software HCA. rc is -errno. If
- * most is not NULL, it has the device's limits, and the message names the one
+ * the function's name in libibverbs, also for the software HCA. rc is -errno.
+ * most, if not NULL, has the device's limits, and the message names the limit
  * that the call exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses rail specifications and finds their provider's verbs table. */
+/* Parsing of rail specifications, and the choice of a provider's verbs
+ * table. */
 #include "verbs/verbs.h"
 
 #include <arpa/inet.h>

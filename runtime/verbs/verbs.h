@@ -6,13 +6,13 @@
  * ibv_context.ops. Control verbs go through the table below, so that the
  * engine runs unchanged on rdma-core and on the software HCA.
  *
- * Conventions of every call in the table: 0 or a count on success, -errno on
- * failure; output parameters are set only on success.
+ * Every call in the table returns 0 or a count on success, and -errno on
+ * failure. Output parameters are set only on success.
  *
- * Threads: control verbs may be called from any thread, also while another
- * thread posts to or polls objects of the same context. No thread may still use
- * an object that is being destroyed. Data verbs on one CQ, QP or SRQ are called
- * by one thread at a time, the one that owns the context's progress (a shard).
+ * Threads: any thread may call control verbs, also while another thread posts
+ * to or polls objects of the same context. No thread may still use an object
+ * that is being destroyed. Only one thread at a time may call data verbs on a
+ * CQ, QP or SRQ: the thread that owns the context's progress (a shard).
  */
 #ifndef MPIB_VERBS_VERBS_H
 #define MPIB_VERBS_VERBS_H
@@ -31,13 +31,13 @@ struct mpib_rail_spec {
 	} provider;
 	char name[64]; /* IPv4 address, or RDMA device name */
 	uint8_t port; /* 1 for soft */
-	/* The name for users: "SUP", or with several devices "gpu0.SUP". */
+	/* The name shown to users: "SUP", or with several devices
+	 * "gpu0.SUP". */
 	char label[MPIB_RAIL_LABEL_MAX];
 };
 
 /*
- * Parse text. -EINVAL with a reason in why: a phrase that names the wrong value
- * and the right form.
+ * Parse text. -EINVAL: why names the wrong value and the right form.
  */
 int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 			 char *why, unsigned why_len);
@@ -63,31 +63,32 @@ struct mpib_port_info {
 };
 
 /* Access flag of a region: WRITEs may be placed in any order, because nothing
- * reads their bytes before the completion. In IBV_ACCESS_OPTIONAL_RANGE,
- * because verbs have no name for it. */
+ * reads their bytes before the completion. Verbs have no such flag, so it uses
+ * a bit of IBV_ACCESS_OPTIONAL_RANGE. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
-/* Progress of a device that makes progress only while the process polls it. */
+/* Progress counters of a device that makes progress only while the process
+ * polls it. */
 struct mpib_motion {
-	uint64_t turns; /* polls that moved the device; 0: it needs no polls */
-	uint64_t came; /* how often bytes arrived for a QP */
+	uint64_t turns; /* polls that moved data; 0: it needs no polls */
+	uint64_t came; /* number of times that bytes arrived for a QP */
 };
 
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
-	/* Regions with IBV_ACCESS_ON_DEMAND have no extra cost for transfers,
-	 * and registering them touches no page. */
+	/* Regions with IBV_ACCESS_ON_DEMAND do not slow transfers down, and
+	 * registering them touches no page. */
 	bool on_demand;
-	/* The provider accepts MPIB_ACCESS_ANY_ORDER. An HCA orders its writes
-	 * only by IBV_ACCESS_RELAXED_ORDERING. */
+	/* The provider accepts MPIB_ACCESS_ANY_ORDER. On an HCA only
+	 * IBV_ACCESS_RELAXED_ORDERING controls the order. */
 	bool any_order;
-	/* ECE identifies the two QPs of a pair to each other, so it is always
+	/* The two QPs of a pair identify each other by ECE, so ECE is always
 	 * negotiated. */
 	bool ece_proves;
 
 	/*
-	 * Open the device of spec. Each context makes its own progress, so two
-	 * shards open the same device twice.
+	 * Open the device of spec. Each context makes its own progress, so each
+	 * shard opens the device for itself.
 	 */
 	int (*open)(const struct mpib_rail_spec *spec,
 		    struct ibv_context **ctx);
@@ -100,8 +101,8 @@ struct mpib_verbs {
 	/* With iova == (uint64_t)addr this is ibv_reg_mr(). */
 	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		      int access, struct ibv_mr **mr);
-	/* -EOPNOTSUPP where the device has no dma-buf registration. The fd may
-	 * be closed as soon as the call returns. */
+	/* -EOPNOTSUPP: the device has no dma-buf registration. The caller may
+	 * close the fd after the call. */
 	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len,
 			     uint64_t iova, int fd, int access,
 			     struct ibv_mr **mr);
@@ -115,15 +116,15 @@ struct mpib_verbs {
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
 	/* Disarm cq after its owner was woken, if leaving it armed has a cost.
-	 * spoke: its channel was readable. True: an event is pending or about
-	 * to come, and the caller reads it. Called by the thread that owns the
+	 * spoke: its channel was readable. True: an event is pending or will
+	 * come, and the caller must read it. Called by the thread that owns the
 	 * context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns, and add to motion->came unless qp is NULL. False:
-	 * another thread holds the device, ask again later. NULL: the device
-	 * makes progress without the process, as an HCA does. Called by the
-	 * thread that owns the context's progress.
+	 * another thread holds the device, call again later. The pointer is
+	 * NULL if the device, like an HCA, makes progress without the process.
+	 * Called by the thread that owns the context's progress.
 	 */
 	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
 		       struct mpib_motion *motion);
@@ -154,22 +155,22 @@ struct mpib_verbs {
 	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 	/*
-	 * ctx->async_fd is readable when an event is pending; with O_NONBLOCK
-	 * on it, the call returns -EAGAIN if none is. Ack each event once.
-	 * -EIO: the device was removed; -ETIMEDOUT: a call of the device was
-	 * not answered in time.
+	 * Return the next event. ctx->async_fd is readable while one is
+	 * pending. If it has O_NONBLOCK, the call returns -EAGAIN without an
+	 * event. Ack each event once. -EIO: the device was removed. -ETIMEDOUT:
+	 * the device did not answer a call in time.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
 	/* Return a descriptor for edge-triggered waiting. It signals when
 	 * get_async_event() must be called although async_fd is not readable.
-	 * -EOPNOTSUPP: never needed; -errno. */
+	 * -EOPNOTSUPP: that never happens; -errno. */
 	int (*bell)(void);
 };
 
 extern const struct mpib_verbs mpib_verbs_soft;
-/* Calls on a device that hangs return after a time limit: hca/hca.h. */
+/* Calls on a device that hangs return after a time limit, see hca/hca.h. */
 extern const struct mpib_verbs mpib_verbs_rdma;
 
 /* Return the table for a parsed specification; never NULL. */
@@ -177,11 +178,12 @@ const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
 
 /* The steps of an RC QP from RESET until it can send. */
 
-/* Move the QP from RESET to INIT. 0 or -errno, like the next call. */
+/* Move the QP from RESET to INIT. Returns 0 or -errno, as mpib_qp_connect()
+ * does. */
 int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
 		 uint16_t pkey_index, int access);
 /* Move the QP from INIT to RTR and RTS. The caller sets path, peer, numbers and
- * timeouts in attr; this sets its state and one READ at a time. */
+ * timeouts in attr. This call sets the state, and allows one READ at a time. */
 int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr);
 /* Return the path from a port to itself. */

@@ -2,13 +2,13 @@
 /*
  * Declarations shared by the files of the virtual QP.
  *
- * The virtual WRs of a direction lie in a ring with three free-running indices:
- * head, where the next WR goes; next, the first WR whose fragments are not all
- * posted; tail, the oldest WR not reported. The fragments in flight on a
- * physical QP are a list in the order posted, which is also the order of their
- * completions, failed ones included. So a completion must carry the wr_id of
- * the list's first fragment; wr_id is valid on errors too. The completion's
- * opcode is not valid then, and is never used.
+ * The virtual WRs of a direction are in a ring with three free-running indices.
+ * head: the place of the next WR. next: the first WR whose fragments are not
+ * all posted. tail: the oldest WR that was not reported. The fragments in
+ * flight on a physical QP are a list in the order posted. They complete in that
+ * order, even if they fail. So a completion must have the wr_id of the list's
+ * first fragment. wr_id is valid on errors, too; opcode is not, so it is never
+ * used.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -18,13 +18,13 @@
 
 #include "vqp/seq.h"
 
-/* wr_id: kind 8 | index of the physical QP 16 | count 40. */
+/* Bits of wr_id: kind 8 | index of the physical QP 16 | count 40. */
 enum mpib_vqp_kind {
 	MPIB_VQP_DATA = 1, /* a fragment */
 	MPIB_VQP_TELL, /* SPRAY's notice, or the caller's IMM on a port */
-	MPIB_VQP_PASS, /* the virtual WR as it is */
+	MPIB_VQP_PASS, /* a virtual WR that passes through unchanged */
 	MPIB_VQP_RECV, /* an empty receive that the mode needs */
-	MPIB_VQP_RECV_PASS, /* the caller's own receive */
+	MPIB_VQP_RECV_PASS, /* a receive that passes through */
 };
 
 struct mpib_phys {
@@ -34,11 +34,12 @@ struct mpib_phys {
 	uint8_t device;
 	bool dead;
 	uint32_t inflight;
-	/* Posted receives: empty ones, at most cap, or those that pass. */
+	/* Number of posted receives: at most cap empty ones, or receives that
+	 * pass through. */
 	uint32_t recvs;
 	uint64_t count; /* WRs ever posted */
 	struct mpib_wr_list wrs; /* in flight, oldest first */
-	struct mpib_wr_chain chain; /* posted by mpib_vqp_flush() */
+	struct mpib_wr_chain chain; /* to be posted by mpib_vqp_flush() */
 	LIST_ENTRY(mpib_phys) ring_link; /* on vcq->dirty */
 	bool dirty; /* on vcq->dirty: chain is not empty */
 	struct mpib_phys_key {
@@ -51,11 +52,11 @@ LIST_HEAD(mpib_phys_list, mpib_phys);
 
 struct mpib_vwr {
 	struct mpib_vsend wr;
-	uint64_t offset; /* bytes given to physical QPs */
-	uint32_t left; /* physical WRs in flight or lost */
+	uint64_t offset; /* bytes posted to physical QPs so far */
+	uint32_t left; /* number of physical WRs in flight or lost */
 	uint32_t seq; /* SPLIT and SPRAY: the message's number */
-	uint8_t used; /* devices that carried a part of it */
-	uint8_t to_tell; /* devices whose notice is still to be posted */
+	uint8_t used; /* mask of devices that carried a part of it */
+	uint8_t to_tell; /* mask of devices with a notice still to post */
 	bool begun, dispatched;
 	enum ibv_wc_status status;
 	int error;
@@ -73,14 +74,14 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	/* Its pointers belong to the caller and are not followed after create;
-	 * ports only tells whether this virtual QP uses ports. */
+	/* Its pointers belong to the caller and are not dereferenced after the
+	 * create call. ports only tells whether this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
-	bool multi; /* several QPs, or ports: WRs do not simply pass */
-	bool broken; /* ended: a number is missing, or may be, at one end */
+	bool multi; /* several QPs, or ports: WRs do not pass through */
+	bool broken; /* it has failed: an end may be missing a number */
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
-	unsigned turn; /* round robin: the data QP to try next */
+	unsigned turn; /* index of the data QP to try next (round robin) */
 	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT: like turn, per device */
 	struct mpib_phys *data; /* attr.n */
 	struct mpib_phys *notify[MPIB_VQP_DEVICES];
@@ -88,25 +89,28 @@ struct mpib_vqp {
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
-	/* End of the newest WR that a later one could overtake: WRITEs in
-	 * SPLIT, everything but SENDs in SPRAY. */
+	/* Index after the newest WR that a later WR could overtake. In SPLIT
+	 * these are WRITEs, in SPRAY all WRs except SENDs. */
 	uint64_t unordered;
-	/* SPLIT and SPRAY: devices that carried data that no IMM has reported;
-	 * the next message posts an IMM on each of them. */
+	/* SPLIT and SPRAY: mask of devices that carried data which no IMM has
+	 * reported. The next message posts an IMM on each of them. */
 	uint8_t untold;
 	struct mpib_vrx *rx;
-	/* rx_next: the receive that the next whole message completes. */
+	/* rx_next: index of the receive that the next whole message
+	 * completes. */
 	uint64_t rx_head, rx_next, rx_tail;
-	uint32_t seq; /* SPLIT and SPRAY: next message number to give */
+	uint32_t seq; /* SPLIT and SPRAY: number of the next message */
 	struct mpib_seq_sent out; /* DQPLB: numbers of fragments */
-	struct mpib_seq *in; /* receiver's numbers; NULL if not numbered */
+	/* received numbers; NULL: the mode has no numbers */
+	struct mpib_seq *in;
 	uint64_t late; /* bytes of the message that is arriving */
 	uint64_t bytes; /* whole messages that no receive has matched yet */
-	uint64_t arrived; /* whole messages that met no receive yet */
-	uint64_t *early; /* ring: sizes of these messages; NULL with ports */
+	uint64_t arrived; /* whole messages that have no receive yet */
+	/* ring with the sizes of these messages; NULL with ports */
+	uint64_t *early;
 	uint64_t early_tail;
 	uint32_t early_mask;
-	/* No empty receives are posted until the caller posts receives. */
+	/* True: post no empty receives until the caller posts receives. */
 	bool held_back;
 	struct mpib_wr_list lost; /* for mpib_vqp_replay() */
 	bool ready; /* on vcq->ready: may have completions to report */
@@ -120,7 +124,7 @@ TAILQ_HEAD(mpib_vqp_list, mpib_vqp);
 struct mpib_vcq {
 	struct ibv_cq *cq[MPIB_VQP_DEVICES];
 	unsigned n;
-	unsigned first; /* device at which the next poll starts */
+	unsigned first; /* device that the next poll polls first */
 	struct mpib_wr_pool *pool;
 	struct mpib_phys *known; /* hash of QPs by device and QP number */
 	struct mpib_vqp_list busy, ready;
@@ -128,8 +132,8 @@ struct mpib_vcq {
 	struct mpib_vcq_counts counts;
 };
 
-/* Return whether QP 0 carries SENDs: in SPLIT and DQPLB a SEND would take one
- * of the empty receives that their IMMs need there. */
+/* Return whether SENDs pass through on QP 0. In SPLIT and DQPLB they cannot: a
+ * SEND would use up one of the empty receives that the IMMs on QP 0 need. */
 static inline bool mpib_vqp_passes(const struct mpib_vqp *v)
 {
 	return !v->multi || (v->attr.mode == MPIB_VQP_SPRAY && !v->attr.ports);
@@ -166,20 +170,20 @@ struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
 /* Enqueue bytes off..off+len of virtual WR id on p. opcode is WRITE,
- * WRITE_WITH_IMM with imm, or the opcode of a WR that passes. False: the WR
- * pool is empty. */
+ * WRITE_WITH_IMM with imm, or the opcode of a WR that passes through. False:
+ * the WR pool is empty. */
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
-/* DQPLB: fragment w was answered, so the span may advance. */
+/* DQPLB: note that fragment w is complete, so that the span can advance. */
 void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
-/* Add w to p's chain, which mpib_vqp_flush() posts, or hand it to p's port. */
+/* Add w to p's chain, which mpib_vqp_flush() posts, or pass w to p's port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
 /* Remove and return p's oldest WR in flight. */
 struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 /* Post the chains, one doorbell per QP; refused WRs go to mpib_vqp_unpost(). */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
-/* Return whether a WR that could be overtaken is still outstanding. */
+/* Return whether a WR that later WRs could overtake is still outstanding. */
 bool mpib_vqp_unsettled(const struct mpib_vqp *v);
 /* Post as many of the waiting virtual WRs as fit. */
 void mpib_vqp_advance(struct mpib_vqp *v);
@@ -193,31 +197,34 @@ void mpib_vqp_make_busy(struct mpib_vqp *v);
 void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* loss.c */
-/* WR w of p failed. Keep it for a replay, or fail its virtual WR with the error
- * of w, which comes before the flush errors that follow from it. */
+/* Handle that WR w of p failed: keep w for a replay, or fail its virtual WR
+ * with w's error. The flush errors that result come later, so the first error
+ * is the cause. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* The device refused the WRs of p from bad on. They get no completion, so they
- * are lost now. */
+/* Handle that the device refused the WRs of p from bad on. They will not
+ * complete, so they are lost now. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
-/* Mark p dead; end the virtual QP if its mode cannot continue without p. */
+/* Mark p dead. If the mode cannot continue without p, end the virtual QP. */
 void mpib_vqp_bury(struct mpib_phys *p);
 /* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
-/* Set the error of virtual WR id, unless it has one, and post no more of it. */
+/* Set the error of virtual WR id, unless it has one, and stop posting it. */
 void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 		   int error);
 
-/* The modes: post more of virtual WR id; true when all of it is posted. */
+/* One function per mode: post more of virtual WR id. True: all of it is
+ * posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
 /* SPLIT: return the bytes of the largest part of a message. */
 uint64_t mpib_vqp_largest(const struct mpib_vqp *v, uint64_t length);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
-/* SPRAY: all data of virtual WR id is answered; post its notices. */
+/* SPRAY: post the notices of virtual WR id, whose data is complete. */
 void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id);
 
-/* IMM of SPLIT and SPRAY: number 24 | all parts 4 | this part 4. */
+/* Bits of the IMM in SPLIT and SPRAY: number 24 | mask of all parts 4 | bit of
+ * this part 4. */
 static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 					 unsigned part)
 {
@@ -230,7 +237,7 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
-/* Fail the empty receives that are not done. */
+/* Fail the virtual receives that are not done and do not pass through. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A physical WR or QP failed: keep the fragment for replay, or fail its virtual
- * WR, or end the virtual QP. Also the replay on the remaining QPs. */
+/* Failures of physical WRs and QPs: keep the fragment for a replay, fail its
+ * virtual WR, or end the virtual QP. Also the replay on the remaining QPs. */
 #include <endian.h>
 #include <errno.h>
 
@@ -12,8 +12,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-/* Note devices that carried data of virtual WR id: its own notice, or the next
- * message's, must report it. */
+/* Note devices that carried data of virtual WR id. Its own notice or the next
+ * message's notice must cover that data. */
 static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
 	for (; id < v->tx_next; id++) {
@@ -35,11 +35,11 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 	uint8_t untold = w->to_tell;
 
 	if (w->status != IBV_WC_SUCCESS)
-		return; /* the first error counts */
+		return; /* keep the first error */
 	w->status = status;
 	w->error = error;
-	/* Post no more fragments or notices of w, so that it completes with
-	 * those in flight. */
+	/* Post no more fragments or notices of w, so that it completes as soon
+	 * as those in flight do. */
 	w->dispatched = true;
 	w->to_tell = 0;
 	leave_untold(v, id, untold);
@@ -53,8 +53,8 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 	mpib_wr_give(v->vcq->pool, w);
 }
 
-/* Fail lost fragments, sends that are not posted completely, and receives: what
- * they wait for will not come. */
+/* Fail lost fragments, sends that are not posted completely, and receives,
+ * because none of them can complete any more. */
 static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error)
 {
@@ -123,8 +123,8 @@ void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
 	fail_waiting(v, status, error);
 }
 
-/* Return whether w carries a number, for which the receiver would wait for
- * ever. */
+/* Return whether w carries a number. If w is lost, the receiver would wait for
+ * the number for ever. */
 static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
 {
 	return v->multi && w->kind != MPIB_VQP_PASS &&
@@ -174,7 +174,8 @@ void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error)
 	}
 }
 
-/* Change only the keys of w, to those of the device that now carries it. */
+/* Set the keys of w to those of the device that carries it now. Nothing else of
+ * w changes. */
 static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 			 unsigned device)
 {
@@ -188,8 +189,8 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
-/* SPLIT's IMM reports what its device carried before, so it must stay on that
- * device. */
+/* Choose a QP for the replay of a WR. In SPLIT an IMM covers earlier data on
+ * its device, so it must stay on that device. */
 static struct mpib_phys *replay_pick(struct mpib_vqp *v,
 				     const struct mpib_wr *w)
 {
@@ -206,7 +207,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 	struct mpib_vcq *vcq = vqp->vcq;
 	struct mpib_wr *w;
 
-	/* In that case the lost fragments have failed. */
+	/* Without a healthy QP the lost fragments have failed already. */
 	if (!mpib_vqp_healthy(vqp))
 		return -ENETDOWN;
 	while ((w = STAILQ_FIRST(&vqp->lost))) {
@@ -268,7 +269,7 @@ bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes)
 	return true;
 }
 
-/* Return the answered bit at index at, and clear it for the bit's next use. */
+/* Return the answered bit at this index, and clear it for its next use. */
 static bool take_answer(struct mpib_seq_sent *s, uint32_t at)
 {
 	uint64_t *word = &s->answered[at / 64], bit = 1ull << at % 64;

@@ -191,10 +191,10 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 }
 
 /*
- * Post the notices of messages whose data is all answered, in message order:
- * stop at the first message with unanswered data, because a notice also covers
- * everything that was posted before it, as on a QP. After a message's first
- * notice is posted (begun), its left counts notices instead of data.
+ * Post the notices of messages whose data is complete, in message order. Stop
+ * at the first message with incomplete data: as on a QP, a notice also covers
+ * all data that was posted before it. After a message's first notice is posted
+ * (begun), left counts its notices instead of its data.
  */
 static void tell_waiting(struct mpib_vqp *v)
 {
@@ -204,7 +204,8 @@ static void tell_waiting(struct mpib_vqp *v)
 		if (!w->begun && w->left > 0)
 			return;
 		if (!w->to_tell)
-			continue; /* notices posted, failed, or none wanted */
+			/* the notices are posted, or it failed or needs none */
+			continue;
 		mpib_vqp_tell(v, id);
 		if (w->to_tell)
 			return;
@@ -232,8 +233,8 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
 	struct mpib_vwr *vw;
 
-	/* Each QP completes WRs in the order posted, so a completion of any WR
-	 * but the oldest does not belong to this virtual QP. */
+	/* A QP completes WRs in the order posted, so any completion but that of
+	 * the oldest WR does not belong to this virtual QP. */
 	if (!w || w->wr.wr_id != wc->wr_id) {
 		v->vcq->counts.unknown++;
 		return;

@@ -7,7 +7,7 @@
 #include "vqp/internal.h"
 
 /* Post empty receives up to cap. Post none while depth whole messages wait for
- * the caller's receives: then the peer's IMMs wait, too (RNR). */
+ * the caller's receives. The peer's IMMs then wait, too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
@@ -60,16 +60,16 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
-		/* Until the flush, the QP may still write to the memory of a
-		 * receive that passes. */
+		/* Do not fail a receive that passes through: until it is
+		 * flushed, the QP may still write to its memory. */
 		if (!r->done && !r->pass)
 			recv_finish(v, r, status, error, 0);
 	}
 	v->rx_next = v->rx_head;
 }
 
-/* A whole message has arrived: complete the oldest empty receive, or remember
- * the message in early until a receive is posted. */
+/* Handle a whole message: complete the oldest empty receive, or store the
+ * message in early until a receive is posted. */
 static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 {
 	while (v->rx_next != v->rx_head) {
@@ -80,9 +80,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* early has room for depth messages (then recv_replenish() stops), one
-	 * more for each physical receive, and those that a late number held
-	 * back and now releases together. */
+	/* early has room for depth messages (recv_replenish() stops then), one
+	 * more for each physical receive, and all messages that one missing
+	 * number can hold back. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -112,8 +112,8 @@ static void recv_arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 	}
 }
 
-/* A receive that the caller posted for a SEND (or any WR of a single QP)
- * completed; QP 0 completes these in the order posted. */
+/* Handle the completion of a receive that passes through: for a SEND, or on a
+ * single QP. QP 0 completes these in the order posted. */
 static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 {
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
@@ -151,14 +151,14 @@ static void vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 		return;
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
-		/* Fragments that the peer had in flight on this QP may be lost,
-		 * and without replay their numbers never come. */
+		/* Fragments that the peer had in flight on this QP may be lost.
+		 * Without replay their numbers never come. */
 		v->broken |= !v->attr.replay;
 		mpib_vqp_bury(p);
 		return;
 	}
 	recv_arrived(p, be32toh(wc->imm_data), wc->byte_len);
-	/* A QP without posted receives would stall the peer sooner or later. */
+	/* Without posted receives on a QP the peer would stall. */
 	rc = recv_replenish(p);
 	if (rc < 0) {
 		mpib_vqp_bury(p);
@@ -208,7 +208,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 			vqp->early[vqp->early_tail++ & vqp->early_mask];
 
 		vqp->arrived--;
-		/* Every older receive passes or has its message. */
+		/* All older receives pass through or have their message. */
 		vqp->rx_next = vqp->rx_head;
 		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}
@@ -221,10 +221,10 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 	return 0;
 }
 
-/* The virtual CQ: polls the physical CQs, routes each completion to its virtual
- * QP, and reports virtual completions in order. */
+/* The virtual CQ. It polls the physical CQs, passes each completion to its
+ * virtual QP, and reports virtual completions in order. */
 
-#define BATCHES 8 /* of BATCH completions, per device and poll */
+#define BATCHES 8 /* batches of BATCH completions, per device and poll */
 #define BATCH 32
 
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
@@ -288,7 +288,7 @@ static void vcq_route(struct mpib_vcq *vcq, unsigned device,
 	mpib_vqp_make_ready(p->vqp);
 }
 
-/* False: the CQ cannot be polled. */
+/* Poll a device's CQ. False: the CQ cannot be polled. */
 static bool vcq_drain(struct mpib_vcq *vcq, unsigned device)
 {
 	struct ibv_wc wc[BATCH];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequence numbers of fragments (or messages) that arrive in any order over
- * many QPs: 24 bits, 0 to 0xfffffe in turn. The receiver has a window that
- * starts at the next number that it waits for. A number before the window, or
- * one that it has already seen, is late: it is counted and dropped, also after
- * the numbers have wrapped.
+ * Sequence numbers of fragments (or messages), which arrive in any order over
+ * many QPs. They have 24 bits and go from 0 to 0xfffffe, then from 0 again. The
+ * receiver has a window that starts at the first number that is not complete. A
+ * number before the window, or one already seen, is late: it is counted and
+ * dropped, also after the numbers have wrapped.
  *
- * The sender stays within that window: from its oldest unanswered number to its
- * newest are never more than half a window, however long one QP stalls while
- * the others continue. The other half covers completions that the receiver has
- * not polled yet: one of its two devices may be behind. So only a faulty
- * sender, and never the network, makes a number beyond the window. Called by
+ * The sender stays within that window: its oldest incomplete number and its
+ * newest number are at most half a window apart, even if one QP stalls while
+ * the others continue. The other half is for completions that the receiver has
+ * not polled yet, because it may poll one of two devices later. So the network
+ * never causes a number beyond the window; only a faulty sender does. Called by
  * the thread that owns the virtual QP.
  */
 #ifndef MPIB_VQP_SEQ_H
@@ -21,10 +21,10 @@
 
 #define MPIB_SEQ_MOD 0xffffffu
 #define MPIB_SEQ_WINDOW 16384u /* a power of two */
-/* Sender: most numbers from the oldest unanswered to the newest. */
+/* Sender: limit of numbers from the oldest incomplete one to the newest. */
 #define MPIB_SEQ_SPAN (MPIB_SEQ_WINDOW / 2)
-/* Most WRs in flight: at most this many receives complete before the receiver
- * polls them, and as many on the other device meanwhile. */
+/* Limit of WRs in flight. At most this many receives complete before the
+ * receiver polls them, and meanwhile the same number on the other device. */
 #define MPIB_SEQ_INFLIGHT (MPIB_SEQ_SPAN / 4)
 
 static inline uint32_t mpib_seq_next(uint32_t seq)
@@ -34,34 +34,37 @@ static inline uint32_t mpib_seq_next(uint32_t seq)
 
 struct mpib_seq_entry {
 	uint32_t bytes;
-	uint8_t parts; /* parts seen, one bit each */
-	uint8_t all; /* parts that the number consists of; 0: none seen yet */
-	bool last; /* last fragment of its message */
+	uint8_t parts; /* mask of the parts seen */
+	uint8_t all; /* mask of all parts of the number; 0: none seen yet */
+	bool last; /* it is the last fragment of its message */
 };
 
 struct mpib_seq {
 	uint32_t next; /* the first number that is not complete */
-	uint32_t at; /* index in window of the entry of next */
-	uint64_t late; /* numbers dropped: before the window, or duplicates */
+	uint32_t at; /* index of next's entry in window */
+	/* count of numbers dropped: before the window, or duplicates */
+	uint64_t late;
 	struct mpib_seq_entry window[MPIB_SEQ_WINDOW];
 };
 
-/* Note that a part of number seq arrived with bytes of payload. part is one bit
- * of all, the mask of its parts; seq is complete when all parts have arrived.
- * 1: accepted; 0: late and dropped; -EPROTO: a correct sender uses no such
- * number, so other numbers may be lost. */
+/* Note that a part of number seq arrived, with this many bytes of payload. all
+ * is the mask of the number's parts, and part is one bit of it. seq is complete
+ * when all parts have arrived. 1: accepted; 0: late and dropped; -EPROTO: a
+ * correct sender uses no such number, so other numbers may be lost. */
 int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
 		     uint8_t all, bool last, uint32_t bytes);
 
-/* Take the next number in order; false: it is not complete yet. */
+/* Return the next number in order. False: it is not complete yet. */
 bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes);
 
-/* The sender's side: the numbers in flight. */
+/* The sender's record of numbers in flight. */
 struct mpib_seq_sent {
 	uint32_t next; /* next number to use */
-	uint32_t oldest; /* oldest unanswered number; next if there is none */
-	uint32_t at; /* bit index in answered of oldest */
-	uint64_t answered[MPIB_SEQ_SPAN / 64]; /* ring of bits from at on */
+	/* oldest incomplete number, or next if there is none */
+	uint32_t oldest;
+	uint32_t at; /* index of oldest's bit in answered */
+	/* ring of bits, starting at at */
+	uint64_t answered[MPIB_SEQ_SPAN / 64];
 };
 
 /* Return whether the sender may use number next, which must be within the
@@ -72,7 +75,7 @@ static inline bool mpib_seq_may_send(const struct mpib_seq_sent *s)
 	       MPIB_SEQ_SPAN;
 }
 
-/* Number seq, which is in flight (oldest <= seq < next), is answered. */
+/* Note that number seq is complete. It was in flight: oldest <= seq < next. */
 void mpib_seq_answered(struct mpib_seq_sent *s, uint32_t seq);
 
 #endif

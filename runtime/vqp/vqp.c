@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation and destruction of virtual QPs; checks of what is posted. */
+/* Creation and destruction of virtual QPs, and checks of posted WRs. */
 #include <endian.h>
 #include <errno.h>
 #include <mpib/vqp.h>
@@ -75,7 +75,7 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
 	    a->depth & (a->depth - 1) || !frag_fits(a))
 		return false;
-	/* Notify QPs must be given if and only if the mode uses them. */
+	/* The caller must give notify QPs if and only if the mode uses them. */
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
 	    a->notifies > MPIB_VQP_DEVICES)
 		return false;
@@ -167,8 +167,8 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 	return rc;
 }
 
-/* Check that the weights of the devices in use sum to 1024; without weights all
- * devices get the same. */
+/* Check that the weights of the devices in use sum up to 1024. If there are no
+ * weights, give all devices the same. */
 static int set_weights(struct mpib_vqp *v)
 {
 	uint32_t *w = v->attr.weight;
@@ -273,12 +273,12 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 
 	if (!v->multi || wr->opcode == IBV_WR_SEND)
 		need = 1u << v->data[0].device;
-	/* This also holds for length 0: SPRAY's notice still names a remote
+	/* Check the keys also for length 0: SPRAY's notice needs a remote
 	 * key. */
 	return (wr->devices & need) == need;
 }
 
-/* Return the bytes of the longest physical WR that wr becomes. */
+/* Return the size of the longest physical WR that is made of wr. */
 static uint64_t longest_wr(const struct mpib_vqp *v,
 			   const struct mpib_vsend *wr, bool pass)
 {
@@ -310,8 +310,8 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (!v->attr.ports && (wr->more || wr->on || wr->control.length))
 		return -EINVAL;
-	/* A plain WRITE carries no number, so the receiver could not order it
-	 * and the next message. */
+	/* A WRITE without IMM carries no number, so the receiver could not
+	 * order it before the next message. */
 	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
 	    wr->opcode == IBV_WR_RDMA_WRITE)
 		return -EINVAL;
@@ -338,33 +338,33 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
 }
 
 /*
- * What each mode posts for a virtual WR.
+ * The physical WRs that each mode posts for a virtual WR.
  *
  * SPLIT: each device carries one part of the message, on one of its QPs, with
- * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
- * last device with a weight takes the rest. A WRITE has no number, and
- * different QPs keep no order, so the next message waits until the WRITE is
- * answered, and sends at least an IMM on the WRITE's devices.
+ * an IMM that contains the mask of all parts. Cuts are multiples of 128 bytes;
+ * the last device with a weight carries the rest. A WRITE without IMM has no
+ * number, and there is no order between QPs. So the next message waits until
+ * the WRITE is complete, and sends at least an IMM on the WRITE's devices.
  *
- * SPRAY: fragments go over all QPs as WRITEs. Different QPs and devices keep no
- * order, so the receiver gets notices only after all fragments are answered:
- * one on each device that carried any of them, or any earlier WRITE. Only the
- * notices are numbered, in message order when they are posted, so that a
- * message that failed leaves no gap. A SEND, on QP 0, waits until all before it
- * is done.
+ * SPRAY: fragments go over all QPs as WRITEs. There is no order between QPs and
+ * devices, so notices are sent only after all fragments are complete: one on
+ * each device that carried any of them, or any earlier WRITE. Only the notices
+ * are numbered, in message order and when they are posted, so that a failed
+ * message leaves no gap. A SEND, on QP 0, waits until all earlier WRs are
+ * complete.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
- * the fragment and marks the last one of a message. The receiver puts the
- * numbers in order, so a fragment waits for answers only when its number would
- * be outside the span from the oldest unanswered one. With ports, each message
- * is followed by one IMM of the caller's, in message order.
+ * the fragment and marks the last one of a message. The receiver sorts the
+ * numbers. So a fragment waits for earlier ones only if its number would be too
+ * far (MPIB_SEQ_SPAN) from the oldest incomplete number. With ports, one IMM of
+ * the caller follows each message, in message order.
  */
 
 #define ALIGN 128u
 #define ALL 1024u
 
-/* Fill part with each device's bytes; return the mask of devices that carry
- * any. For an empty message that is the last device with a weight. */
+/* Fill part with each device's bytes. Return the mask of the devices that carry
+ * bytes; for an empty message, the last device with a weight. */
 static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 			  uint64_t *part)
 {
@@ -408,7 +408,8 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	if (imm && mpib_vqp_unsettled(v))
 		return false;
 	used |= imm ? v->untold : 0;
-	/* All parts or none: the offsets of parts posted later are not kept. */
+	/* Post all parts or none, because the offsets of unposted parts are not
+	 * stored. */
 	if (v->vcq->pool->left < MPIB_VQP_DEVICES)
 		return false;
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
@@ -525,9 +526,9 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 }
 
 /*
- * Virtual QPs with ports: the caller posts to the physical QPs as well. Both
+ * Virtual QPs with ports: the caller posts to the same physical QPs, so both
  * share a QP's order and room. Per port, the virtual QP has a list of its own
- * WRs in flight, and the caller reports when the oldest of them has completed.
+ * WRs in flight. The caller reports when the oldest of them has completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)
@@ -566,7 +567,7 @@ uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length)
 {
 	uint64_t n = (length + vqp->attr.frag - 1) / vqp->attr.frag;
 
-	/* DQPLB numbers an empty message, too, so it takes one WR. */
+	/* DQPLB numbers an empty message, too, so it needs one WR. */
 	return n == 0 && vqp->attr.mode == MPIB_VQP_DQPLB ? 1 : (uint32_t)n;
 }
 

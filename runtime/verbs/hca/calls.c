@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs table of the provider on libibverbs. Calls that the firmware
- * answers are jobs of the HCA's thread. Calls that libibverbs answers by itself
- * (events, ECE, a new completion channel) are made directly, and so are queries
- * that only tests make. */
+ * answers are jobs for the HCA's thread. Calls that libibverbs answers itself
+ * (events, ECE, a new completion channel) and queries that only tests make are
+ * direct calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/rdma.h"
 
-/* Return from a run function with the object that libibverbs created. Set errno
- * to 0 before the call. */
+/* Set the result of a run function to the object that libibverbs created. Set
+ * errno to 0 before the call. */
 static int job_made(struct hca_job *job, void *object)
 {
 	job->made = object;
@@ -30,8 +30,8 @@ static int job_over(struct hca_job *job, int rc)
 	return rc;
 }
 
-/* Run hca_job_do(), then free the job. A NULL job means that memory ran out.
- * Return the call's result, or an error as hca_job_do() does. */
+/* Run hca_job_do(), then free the job. Return the result of hca_job_do();
+ * -ENOMEM if job is NULL. */
 static int job_run(struct hca_job *job)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
@@ -39,7 +39,7 @@ static int job_run(struct hca_job *job)
 	return job_over(job, rc);
 }
 
-/* The same for a call that creates an object. */
+/* Like job_run(), for a call that creates an object. */
 static int job_make(struct hca_job *job, void **made)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
@@ -49,7 +49,7 @@ static int job_make(struct hca_job *job, void **made)
 	return job_over(job, rc);
 }
 
-/* hca_job_new() for an object. */
+/* Like hca_job_new(), for a call on an object. */
 static struct hca_job *job_on(struct ibv_context *ctx, void *on,
 			      const char *call, enum hca_kind kind,
 			      int (*run)(struct hca_job *), int (*end)(void *))
@@ -165,11 +165,10 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 }
 
 /*
- * After a refused registration, drop IBV_ACCESS_RELAXED_ORDERING. True if it
- * was set, so a second try makes sense. The flag is an optimisation, but a
- * kernel or device that does not know it refuses the whole call.
- * (ibv_reg_mr_iova2 drops the flag by itself only if the kernel says that flags
- * may be dropped.)
+ * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: it was
+ * set, so try again. The flag is an optimisation, but a kernel or device that
+ * does not know it refuses the whole call. (ibv_reg_mr_iova2 itself drops the
+ * flag only if the kernel says that flags may be dropped.)
  */
 static bool again_without(struct hca_job *job)
 {
@@ -223,7 +222,8 @@ static int calls_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 	return job_make(job, (void **)mr);
 }
 
-/* The caller may close fd while the call still hangs. */
+/* Use a copy of fd, because the caller may close fd while the call still
+ * hangs. */
 static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 			       uint64_t iova, int fd, int access,
 			       struct ibv_mr **mr)
@@ -231,7 +231,8 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct hca_job *job;
 
-	/* Find out whether the device supports the call: pass a wrong fd. */
+	/* Pass on an fd that is not open, to find out whether the device
+	 * supports the call. */
 	if (own < 0 && errno != EBADF)
 		return -errno;
 	job = job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
@@ -287,7 +288,7 @@ static int next_vector(const struct ibv_context *ctx)
 
 	if (ctx->num_comp_vectors < 2)
 		return 0;
-	/* Relaxed: only the number matters. */
+	/* Relaxed: no other data is published with it. */
 	return (int)(atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) %
 		     (unsigned)ctx->num_comp_vectors);
 }
@@ -326,7 +327,7 @@ static int calls_destroy_cq(struct ibv_cq *cq)
 
 static bool calls_disarm_cq(struct ibv_cq *cq, bool spoke)
 {
-	(void)cq; /* an armed CQ raises at most one event */
+	(void)cq; /* leave it armed: it raises at most one event */
 	return spoke;
 }
 
@@ -456,10 +457,10 @@ static int run_modify_qp(struct hca_job *job)
 	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* A QP goes to ERR because later data of its peer must not reach memory. After
- * -EIO without an answer the thread still makes this call. It also deregisters
- * memory, in order, so late writes reach only memory that is still pinned and
- * reserved. */
+/* A QP is moved to ERR so that its peer can write no more data. If this returns
+ * -EIO because there was no answer, the HCA's thread still makes the call
+ * later. The same thread later deregisters memory, in order. So late writes
+ * reach only memory that is still pinned and reserved. */
 static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int mask)
 {
@@ -512,7 +513,7 @@ const struct mpib_verbs mpib_verbs_rdma = {
 	.bell = hca_bell,
 };
 
-/* Discovery. Each device's own thread queries it. */
+/* Discovery. The thread of each device queries that device. */
 
 #define PORTS_OF_ONE 4 /* more than any device has */
 
@@ -546,7 +547,7 @@ static unsigned no_port(const struct mpib_rail_spec *spec,
 	return 1;
 }
 
-/* Fill at most PORTS_OF_ONE entries of port. Return how many. */
+/* Fill at most PORTS_OF_ONE entries of port. Return their number. */
 static unsigned ask_device(const struct mpib_rail_spec *spec,
 			   struct mpib_rdma_port *port)
 {

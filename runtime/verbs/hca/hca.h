@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verbs calls that an HCA's firmware answers, with a time limit. Each HCA has a
- * thread that makes its calls, one after the other. The caller waits for the
- * answer, up to the limit. After that the HCA counts as lost, with all its open
- * contexts: get_async_event() returns -ETIMEDOUT, calls that create or query
+ * thread that makes its calls one after another. The caller waits for the
+ * answer, up to the limit. After that the HCA and all its open contexts count
+ * as lost: get_async_event() returns -ETIMEDOUT, calls that create or query
  * fail immediately, and calls that destroy are left to the thread. So an HCA
- * with hanging firmware costs the caller one wait, and the other HCAs nothing.
- * If the call returns later, the thread destroys the object that it created,
- * then makes the calls that were left to it, in order. After that the HCA can
- * be opened again.
+ * with hanging firmware delays its caller once, and does not affect other HCAs.
+ * If the late call returns, the thread destroys the object that the call
+ * created. Then it makes the calls that were left to it, in order. After that
+ * the HCA can be opened again.
  *
  * Any thread may call. One lock protects all of this; it is not held during
  * calls.
@@ -22,19 +22,21 @@
 
 #include "verbs/verbs.h"
 
-/* The time limit of a call. Time in which the waiting thread does not run, as
- * in a stopped process, does not count. Registering memory may take longer,
- * depending on its length. Tests change it. */
+/* The time limit of a call. Time in which the waiting thread does not run, for
+ * example in a stopped process, does not count. Registering memory has a longer
+ * limit, depending on its length. Tests change mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
-/* Called every 5 s by a thread that waits for longer, which healthy devices can
- * cause. It keeps the watchdog from killing the process. NULL at first. */
+/* Called every 5 s by a thread that waits for longer, so that the watchdog does
+ * not kill the process. Healthy devices can cause such waits. NULL at first. */
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
-	/* Creates an object; destroy it if the caller has stopped waiting. */
+	/* The call creates an object. If the caller has stopped waiting, the
+	 * thread destroys the object. */
 	HCA_MAKES,
-	/* Destroys an object, even if the caller has stopped waiting. */
+	/* The call destroys an object, even if the caller has stopped
+	 * waiting. */
 	HCA_ENDS
 };
 
@@ -46,15 +48,16 @@ struct hca_job {
 	struct hca *hca;
 	const char *call; /* "ibv_create_qp" */
 	enum hca_kind kind;
-	/* Run on the HCA's thread: make the call, or destroy the object that it
-	 * created; NULL if it created none. */
+	/* Run on the HCA's thread: run makes the call, end destroys the object
+	 * that it created. end is NULL if the call creates none. */
 	int (*run)(struct hca_job *job);
 	int (*end)(void *made);
 	int rc;
-	bool done, left; /* the caller no longer waits */
-	uint64_t bytes; /* bytes to register or deregister */
+	bool done, left; /* left: the caller no longer waits */
+	uint64_t bytes; /* length to register or deregister */
 	uint64_t began_ns; /* 0: queued behind other jobs */
-	/* The object of the call, and the object that it created. */
+	/* The object that the call is made on, and the object that it
+	 * created. */
 	struct ibv_context *ctx;
 	void *on, *made;
 	int mask, fd;
@@ -75,28 +78,28 @@ struct hca_job {
 	};
 };
 
-/* Create a job for an object of ctx; NULL without memory. Sets fd to -1. */
+/* Create a job for a call on an object of ctx, with fd -1. NULL: no memory. */
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
 /* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If *job is NULL then, the thread frees
- * the job. */
+ * frees *job. -EIO: no answer in time. If *job is NULL after that, the thread
+ * will free the job. */
 int hca_job_do(struct hca_job **job);
 
-/* The same for a call that has no context yet: start the thread of the named
- * HCA if needed. The opened context belongs to that thread. */
+/* Like hca_job_do(), for a call that opens a context: start the thread of the
+ * named HCA if necessary. The opened context belongs to that thread. */
 int hca_open(struct hca_job **job);
-/* The same for a call that opens no context. */
+/* Like hca_open(), for a call that opens no context. */
 int hca_visit(struct hca_job **job);
 /* Find or free the record of an open context. HCA's thread. */
 struct hca_context *hca_known(const struct ibv_context *ctx);
 void hca_forget(struct hca_context *c);
 
-/* Return whether the HCA was given up since the context was opened. */
+/* Return whether the HCA was marked as lost since the context was opened. */
 bool hca_is_lost(const struct ibv_context *ctx);
-/* Return an fd that becomes readable (edge-triggered) when a context is lost;
- * -errno. */
+/* Return an fd that becomes readable (edge-triggered) when a context is lost,
+ * or -errno. */
 int hca_bell(void);
 
 #endif

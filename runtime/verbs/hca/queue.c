@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "verbs/hca/hca.h"
 
-/* Extra time per GiB to register: a healthy device needs less than half
+/* Extra time limit per GiB to register. A healthy device needs less than half
  * of it. */
 #define GIB_MS 250u
 /* How often a waiting thread reports to the service's watchdog. */
@@ -39,9 +39,9 @@ struct hca {
 	char name[sizeof(((struct mpib_rail_spec *)0)->name)];
 	TAILQ_HEAD(, hca_job) jobs;
 	pthread_cond_t asked, answered;
-	unsigned users; /* open contexts, and calls that open one */
+	unsigned users; /* number of open contexts and of calls that open one */
 	bool hung; /* a call exceeded its limit */
-	const char *call; /* current or last call, and its start */
+	const char *call; /* current or last call */
 	uint64_t began_ns;
 };
 
@@ -127,11 +127,12 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
-	/* Callers whose jobs are queued behind this one stop waiting, too. */
+	/* Wake also callers with jobs behind this one: they stop waiting,
+	 * too. */
 	pthread_cond_broadcast(&h->answered);
 }
 
-/* After a job, run the calls that were left to the thread, before any newer
+/* After a late job, run the calls that were left to the thread, before newer
  * calls. */
 static void hca_look(struct hca *h)
 {
@@ -255,9 +256,9 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* Sleep up to ns or until something happens. Return how long, but at most ns: a
- * process that was stopped or had no CPU time could not receive the answer
- * meanwhile. */
+/* Sleep up to ns or until a wake-up. Return the time slept, but at most ns:
+ * while a process was stopped or had no CPU time, it could not receive the
+ * answer. */
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;
@@ -279,8 +280,9 @@ static void tell_of_wait(void)
 	pthread_mutex_lock(&hcas_lock);
 }
 
-/* Wait for the job. Its time begins with its call: earlier jobs have their own
- * limits, and their callers give the HCA up. True: the answer has come. */
+/* Wait for the job. True: the answer has come. The time limit begins when the
+ * call is made, because earlier jobs have their own limits, and their callers
+ * mark the HCA as lost. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();
@@ -299,7 +301,8 @@ static bool await(struct hca_job *job, uint64_t ms)
 	return job->done;
 }
 
-/* The caller holds the lock and has set job->hca. */
+/* Append the job to the queue. The caller holds the lock and has set
+ * job->hca. */
 static int queue_up(struct hca_job **pjob)
 {
 	struct hca_job *job = *pjob;
@@ -332,7 +335,7 @@ int hca_job_do(struct hca_job **pjob)
 	return rc;
 }
 
-/* Run a job. c becomes the record of the context that the call opens; NULL: the
+/* Run a job. c becomes the record of the context that the call opens. NULL: the
  * call opens none. */
 static int enter(struct hca_job **pjob, struct hca_context *c)
 {

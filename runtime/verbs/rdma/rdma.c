@@ -60,11 +60,11 @@ void mpib_rdma_device_names(char *buf, size_t len)
 		ibv_free_device_list(list);
 }
 
-/* Choose the GID of a port. The order of the GID table means nothing, and
- * entries move when an address changes or a link flaps. So the address decides,
- * and every query of the port chooses again. */
+/* Choose the GID of a port. The order of the GID table has no meaning, and
+ * entries move when an address changes or a link flaps. So choose by the
+ * address, again at every query of the port. */
 
-/* Written before the first open, read by any thread that queries a port. */
+/* Written before the first open. Any thread that queries a port reads it. */
 static struct mpib_networks nets;
 
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
@@ -77,10 +77,10 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 	return rc;
 }
 
-#define HERE 8 /* more than any port of an IPv4 and IPv6 host has */
+#define HERE 8 /* more than a port of an IPv4 and IPv6 host has */
 
-/* Rate a GID; 0: not usable. Only RoCE v2 is used: v1 frames are not routed,
- * and a v1 end cannot talk to a v2 end. */
+/* Return the rank of a GID; 0: not usable. Only RoCE v2 is usable: v1 frames
+ * are not routed, and a v1 end cannot talk to a v2 end. */
 static int gid_rank(const struct ibv_gid_entry *e)
 {
 	static const union ibv_gid none;
@@ -105,8 +105,8 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 }
 
 /* Return whether the GID's interface is in this network namespace. A device
- * shared by several namespaces lists the GIDs of all. True if sysfs names no
- * interface. */
+ * that several namespaces share lists the GIDs of all of them. True also if
+ * sysfs names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
 {
@@ -155,8 +155,8 @@ static ssize_t all_gids(struct ibv_context *ctx)
 	return rc ? -rc : n;
 }
 
-/* InfiniBand: the port's own GID is at index 0. If routers connect subnets, the
- * GID with the port's FLID (lane/qps.c) is at index 1. */
+/* On InfiniBand the port's own GID has index 0. If routers connect subnets, the
+ * GID with the port's FLID (lane/qps.c) has index 1. */
 static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)
@@ -200,7 +200,7 @@ static int choose_gid(struct ibv_context *ctx, uint8_t port,
 }
 
 /*
- * Queries a port: its current state, speed, limits and addresses.
+ * Query of a port: its current state, speed, limits and addresses.
  */
 
 /* Return the Mb/s of one physical lane for active_speed, as InfiniBand's
@@ -244,8 +244,8 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-/* Return the rate in sysfs, "800 Gb/sec (4X XDR)", for speeds for which
- * active_speed has no bit. */
+/* Return the rate in sysfs, as in "800 Gb/sec (4X XDR)". Used for speeds for
+ * which active_speed has no bit. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
 	char text[32];
@@ -267,8 +267,8 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 }
 
 /* Find the part of a scalable function's path
- * (".../0000:08:00.0/mlx5_core.sf.2") below its PCI function. NULL: there is
- * none. */
+ * (".../0000:08:00.0/mlx5_core.sf.2") below its PCI function. NULL: the path
+ * has no such part. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');
@@ -276,7 +276,7 @@ static char *beyond_pci(char *path)
 	return name && strstr(name, ".sf.") ? name : NULL;
 }
 
-/* Write the path of the device's PCI function in /sys; empty for a device
+/* Write the path of the device's PCI function in /sys. It is empty for a device
  * without one, such as soft-RoCE. */
 static void pci_path(const struct ibv_device *device, char *buf, size_t len)
 {
@@ -353,8 +353,7 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.state = (uint8_t)attr.state;
 	out.grh_required = attr.flags & IBV_QPF_GRH_REQUIRED;
 	out.mtu = attr.active_mtu;
-	/* If the driver gives no limit, use the largest that a device may
-	 * have. */
+	/* If the driver reports no limit, use the largest possible one. */
 	out.max_msg_sz = attr.max_msg_sz ? attr.max_msg_sz : 1u << 31;
 	out.pkeys = attr.pkey_tbl_len;
 	port_place(ctx->device, &out);
@@ -367,11 +366,12 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	return 0;
 }
 
-/* Finds the ports of this machine that libibverbs can open and rails can
+/* Discovery of the ports of this machine that libibverbs can open and rails can
  * use. */
 
-/* WRITE_WITH_IMM on RC exists on InfiniBand and RoCE, whose transport type is
- * IB; iWARP and others have another transport type. */
+/* Return whether the device has RC with WRITE_WITH_IMM: InfiniBand and RoCE
+ * have it, and their transport type is IB. iWARP and others have another
+ * transport type. */
 static bool discover_is_ours(const struct ibv_device *device)
 {
 	return device->node_type == IBV_NODE_CA &&

@@ -14,15 +14,15 @@
 #include "verbs/verbs.h"
 
 /* Set the networks whose addresses RoCE ports prefer, as text for
- * mpib_networks_parse(), whose result is returned; "" for no preference. The
- * setting applies to the whole process; the control thread makes it before the
- * first open. */
+ * mpib_networks_parse(); "": no preference. Returns the result of
+ * mpib_networks_parse(). The setting applies to the whole process. The control
+ * thread makes it before the first open. */
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 
 struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
-	bool is_virtual; /* without hardware, as soft-RoCE */
+	bool is_virtual; /* it has no hardware, like soft-RoCE */
 	/* Virtual or scalable function, which shares its port. */
 	bool is_function;
 	int error; /* -errno: the port cannot be used, and info is not set */
@@ -33,13 +33,14 @@ struct mpib_rdma_port {
 };
 
 /* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Return
- * how many, or -errno (-ENOSYS: the kernel has no RDMA); the caller frees *port
- * if there are any. Opens each device briefly; a device that does not answer
- * has one port, whose error reports this. Control thread. */
+ * their number, or -errno (-ENOSYS: the kernel has no RDMA). The caller frees
+ * *port unless the result is 0. Opens each device briefly. A device that does
+ * not answer is listed with one port, whose error reports this. Control
+ * thread. */
 int mpib_rdma_ports(struct mpib_rdma_port **port);
 
-/* Fill in the device's place: numa_node and pci_path of info, -1 and empty if
- * unknown. Queries only the kernel, not the device. Any thread. */
+/* Fill in the device's location: numa_node and pci_path of info, or -1 and ""
+ * if unknown. Queries only the kernel, not the device. Any thread. */
 void mpib_rdma_place(const struct mpib_rail_spec *spec,
 		     struct mpib_port_info *info);
 
@@ -48,9 +49,9 @@ void mpib_rdma_place(const struct mpib_rail_spec *spec,
 void mpib_rdma_device_names(char *buf, size_t len);
 
 /* The parts of the provider on libibverbs that hca/ runs on a thread for each
- * HCA. Only these two folders call libibverbs' control verbs, which report
+ * HCA. Only rdma/ and hca/ call libibverbs' control verbs. Those report
  * failures by NULL and errno, by -1 and errno, or by a positive errno. The
- * functions here return -errno, by the rules of struct mpib_verbs. */
+ * functions below return -errno, by the rules of struct mpib_verbs. */
 
 /* Return -errno of a failed call that may not have set errno. Set errno to 0
  * before the call; if it is still 0, the result is -EIO. */
@@ -62,11 +63,11 @@ static inline int mpib_rdma_err(void)
 int mpib_rdma_open(const struct mpib_rail_spec *spec, struct ibv_context **ctx);
 int mpib_rdma_close(struct ibv_context *ctx);
 
-/* List the devices that have RC with WRITE_WITH_IMM. Return how many, or
- * -errno; the caller frees *spec if there are any. */
+/* List the devices that have RC with WRITE_WITH_IMM. Return their number, or
+ * -errno. The caller frees *spec unless the result is 0. */
 int mpib_rdma_list(struct mpib_rail_spec **spec);
-/* Query the ports of one device, at most max and at least one. Opens the device
- * briefly. Return how many. */
+/* Query at most max ports of one device. Opens the device briefly. Return the
+ * number of entries, at least 1. */
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 		       struct mpib_rdma_port *port, unsigned max);
 int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,

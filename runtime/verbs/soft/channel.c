@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion channels. The fd of a channel is an epoll set over everything that
- * must wake the channel's owner thread: completion events, sockets with work,
- * timers that are due, and kicks from other threads. In threaded mode the
- * context's thread handles everything else, and the fd is a semaphore that
- * counts completion events. A blocking read of it behaves like that of
- * libibverbs: a signal ends the wait only if its handler has no SA_RESTART.
+ * Completion channels. The fd of a channel is an epoll set of all fds that wake
+ * the channel's owner thread: for completion events, sockets with work, due
+ * timers, and kicks from other threads. In threaded mode the context's thread
+ * handles everything else, and the fd is a semaphore that counts completion
+ * events. A blocking read of it behaves like that of libibverbs: a signal ends
+ * the wait only if its handler has no SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -58,8 +58,8 @@ static void channel_free(struct soft_channel *ch)
 	free(ch);
 }
 
-/* -EIO: the device is gone. soft_channels_die() has woken only earlier
- * channels. */
+/* Add the channel to its context. -EIO: the device is gone, and
+ * soft_channels_die() has woken only earlier channels. */
 static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
 {
 	int rc = 0;
@@ -122,7 +122,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->ch_pending++)
 		TAILQ_INSERT_TAIL(&ch->queue, cq, ch_link);
-	/* Cannot fail below 2^64 - 2 unread events. */
+	/* This fails only after 2^64 - 2 unread events. */
 	eventfd_write(ch->event_fd, 1);
 	pthread_mutex_unlock(&ch->lock);
 }
@@ -140,8 +140,8 @@ void soft_channels_die(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
 
-	/* Wake only the waiters in read(); other owners notice it in their
-	 * turns. */
+	/* Wake only threads that wait in read(). Other owners notice the loss
+	 * in their turns. */
 	LIST_FOREACH(ch, &ctx->channels, link)
 	if (is_semaphore(ch))
 		eventfd_write(ch->event_fd, 1);
@@ -186,7 +186,7 @@ static struct soft_cq *soft_channel_take(struct soft_channel *ch)
 	return cq;
 }
 
-/* 0 when there may be an event; -errno. */
+/* Wait for an event. Return 0 if there may be one, or -errno. */
 static int channel_poll(const struct soft_channel *ch)
 {
 	struct pollfd pfd = { .fd = ch->ibv.fd, .events = POLLIN };
@@ -214,8 +214,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* The CQ may have been destroyed after its event's count was read. In that case
- * read again. */
+/* Wait for an event by reading. If the event's CQ was destroyed after the count
+ * was read, read again. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {
@@ -226,7 +226,7 @@ static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			return -errno;
 		*cq = soft_channel_take(ch);
 		if (!*cq && soft_is_gone(ctx)) {
-			/* Wake all other waiters, present and future. */
+			/* Wake all other waiters, current and future ones. */
 			eventfd_write(ch->event_fd, 1);
 			return -EIO;
 		}
@@ -262,14 +262,15 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 /*
  * Asynchronous events. An object has one bit per pending event type, so raising
  * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
- * counts the bits. A reader that has taken a count may find that the object was
- * destroyed before the reader got the lock. So counts in the fd and counts held
- * by such readers equal the pending bits plus the stray counts.
+ * counts the bits. An object may be destroyed after a reader has read its count
+ * and before that reader gets the lock. Such counts are stray. So the count in
+ * the fd plus the counts that readers hold equals the pending bits plus the
+ * stray counts.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
 {
-	/* Cannot fail below 2^64 - 2 unread events. */
+	/* This fails only after 2^64 - 2 unread events. */
 	eventfd_write(ctx->vctx.context.async_fd, 1);
 }
 
@@ -296,8 +297,8 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 	pthread_mutex_unlock(&ctx->ev_lock);
 }
 
-/* The port goes down and up alternately, so only the number of its events is
- * stored: they are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
+/* Raise a port event. The port goes down and up in turn, so only the number of
+ * events is stored. They are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
 void soft_port_event(struct soft_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->ev_lock);
@@ -335,16 +336,16 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 		TAILQ_REMOVE(&ctx->events, ev, link);
 }
 
-/* Return whether DEVICE_FATAL and everything else was delivered, so that no
- * event will come. Only in threaded mode, which verbs programs use: other
- * callers read only after the descriptor became readable. */
+/* Return whether all events including DEVICE_FATAL were delivered, so that no
+ * further event will come. Only for threaded mode, which verbs programs use. In
+ * the other mode callers read only after the descriptor became readable. */
 static bool all_is_told(const struct soft_ctx *ctx)
 {
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
 }
 
-/* The caller has read a count. Return the object of the event; NULL: the object
- * was destroyed. */
+/* Return the object of an event whose count the caller has read. NULL: the
+ * object was destroyed. */
 static struct soft_events *take_event(struct soft_ctx *ctx,
 				      struct ibv_async_event *out)
 {
@@ -361,8 +362,8 @@ static struct soft_events *take_event(struct soft_ctx *ctx,
 	return ev;
 }
 
-/* Return 0 if *ev is the event, or is NULL and another count must be read; or
- * -errno. */
+/* Wait for an event. Return 0 with the event in *ev, 0 with NULL in *ev if
+ * another count must be read, or -errno. */
 static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 		       struct ibv_async_event *out)
 {

@@ -18,18 +18,19 @@
 struct soft_qp;
 
 struct soft_channel {
-	struct ibv_comp_channel ibv; /* fd: see channel.c */
-	int event_fd; /* in threaded mode equal to fd */
+	struct ibv_comp_channel ibv; /* its fd: see channel.c */
+	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	unsigned stray; /* counts read for CQs that were destroyed meanwhile */
+	unsigned stray; /* counts read for CQs that were then destroyed */
 	LIST_ENTRY(soft_channel) link;
 };
 
 struct soft_cqe {
 	struct ibv_wc wc;
-	uint32_t sq_done; /* if of_sq: the send queue is free up to this */
-	uint32_t life; /* life of the QP when the entry was made */
+	/* if of_sq: the send queue is free up to this index */
+	uint32_t sq_done;
+	uint32_t life; /* the QP's life when the entry was made */
 	bool of_sq; /* completes a send */
 };
 
@@ -59,7 +60,7 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out);
 int soft_destroy_channel(struct ibv_comp_channel *ch);
 void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq);
 void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq);
-/* The device is gone: wake the threads that wait for an event. Under
+/* Wake the threads that wait for an event, because the device is gone. Under
  * ctx->lock. */
 void soft_channels_die(struct soft_ctx *ctx);
 int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
@@ -71,11 +72,11 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool soft_disarm_cq(struct ibv_cq *cq, bool spoke);
-/* Drop the entries of qp that were not polled: no poll returns them. */
+/* Drop the entries of qp that were not polled yet: no poll will return them. */
 void soft_cq_forget(struct soft_qp *qp);
 /* Add an entry for the send WQE at idx of qp. */
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
-/* Add an entry for receive qp->recv_wr_id, taken by the request in qp->rx. */
+/* Add an entry for receive qp->recv_wr_id, which the request in qp->rx used. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);
 
 #endif

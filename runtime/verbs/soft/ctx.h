@@ -8,13 +8,14 @@
  *    tail, and the turn
  *    frees places by a release of head; - completion queues: the holder of
  *    ctx->lock produces, poll_cq consumes; - ctx->bell, a lock-free stack of
- *    QPs that have been posted to. A turn only tries the lock. Control verbs
- *    wait for the lock, and soft_unlock() kicks the sleepers: a turn may have
- *    found the lock taken.
+ *    QPs that have been posted to. A turn only tries to take the lock. Control
+ *    verbs wait for the lock. As a turn may have found it taken, soft_unlock()
+ *    then kicks the sleepers.
  *
- * Nothing is in flight in the kernel between turns: sockets are only read and
- * written without waiting. So while a thread holds ctx->lock and makes no turn,
- * no memory of an MR is being touched, and dereg_mr needs no other fence.
+ * No operation is in the kernel between turns, because sockets are only read
+ * and written without waiting. So while a thread holds ctx->lock and makes no
+ * turn, nothing accesses the memory of an MR, and dereg_mr needs no other
+ * fence.
  */
 #ifndef MPIB_VERBS_SOFT_CTX_H
 #define MPIB_VERBS_SOFT_CTX_H
@@ -52,11 +53,11 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* fd is a semaphore that counts events. Remove n of them. Return how many were
- * missing: waiting threads have read these but not handled them yet. */
+/* Remove n events from fd, a semaphore that counts events. Return how many were
+ * missing: waiting threads have read those counts but not handled them yet. */
 unsigned soft_uncount(int fd, unsigned n);
-/* Before the object is destroyed: drop its pending events, and block until all
- * delivered events are acked. */
+/* Call before the object is destroyed: drop its pending events, and block until
+ * all delivered events are acked. */
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 #define SOFT_MS 1000000ull
@@ -78,7 +79,7 @@ struct soft_ctx {
 	struct ibv_device dev;
 	struct in_addr addr;
 	union ibv_gid gid;
-	uint64_t speed_mbps; /* speed of its interface at the open */
+	uint64_t speed_mbps; /* speed of its interface at open */
 	struct mpib_soft_limits limits;
 	uint16_t port_base;
 	uint8_t slot;
@@ -89,10 +90,10 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
-	_Atomic int waiters; /* threads waiting for lock, turns not counted */
-	_Atomic int polled; /* threaded mode: a thread that polls makes turns */
-	unsigned empty_polls; /* in a row */
-	/* armed CQs, and the thread that is about to sleep */
+	_Atomic int waiters; /* threads that wait for lock, except for turns */
+	_Atomic int polled; /* threaded mode: a polling thread makes turns */
+	unsigned empty_polls; /* number in a row */
+	/* number of armed CQs and of threads about to sleep */
 	_Atomic int sleepers;
 	struct mpib_bell kick;
 	int timer_fd, gone_fd;
@@ -108,21 +109,21 @@ struct soft_ctx {
 	uint64_t accept_paid;
 	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
-	/* nops: in this turn; nreads: reads among them */
+	/* operations in this turn; reads among them */
 	unsigned nops, nreads;
 	struct soft_op *ops;
 
 	uint64_t turn;
-	/* wire/soft_conn.c. */
-	bool shared; /* in this turn, several domains share the thread */
-	bool rest; /* domains that move much wait for a later turn */
-	uint32_t most; /* most bytes of an operation */
-	/* number of the last turn, of all devices, that moved much */
+	/* For wire/soft_conn.c. */
+	bool shared; /* several domains share the thread in this turn */
+	bool rest; /* busy domains wait for a later turn */
+	uint32_t most; /* maximum of bytes of an operation */
+	/* number, over all devices, of the last turn with a large operation */
 	uint64_t much_at;
-	bool little; /* only domains that move little are served now */
-	/* last turn in which domains that move much waited */
+	bool little; /* only light domains are served now */
+	/* last turn in which busy domains waited */
 	uint64_t gave_way;
-	/* PD served last; NULL: none, or it is destroyed. */
+	/* The PD served last. NULL: none, or it was destroyed. */
 	const struct soft_pd *served;
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
@@ -142,10 +143,10 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Counts read for objects that were destroyed meanwhile. */
+	/* Counts read for objects that were then destroyed. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
-	uint32_t port_toggles; /* events of the port not yet taken */
+	uint32_t port_toggles; /* events of the port not yet delivered */
 	bool port_told_down; /* the last event delivered was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
@@ -171,7 +172,7 @@ int soft_turn(struct soft_ctx *ctx);
 int soft_turn_locked(struct soft_ctx *ctx);
 /* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* qp was posted to: the next turn must process it. */
+/* Make the next turn process qp, because it was posted to. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
 /* Call after a change of one of qp's times, conn_at to die_at. */
@@ -185,9 +186,8 @@ void soft_thread_stop(struct soft_ctx *ctx);
 /* Take or release ctx->lock around a post. */
 void soft_data_lock(struct soft_ctx *ctx);
 void soft_data_unlock(struct soft_ctx *ctx);
-/* A poll found cq empty: make a turn, unless another thread is making one
- * or the engine allows only the context's thread. True: the turn moved
- * something. */
+/* Make a turn after a poll found cq empty, unless another thread is making one
+ * or the engine allows only the context's thread. True: the turn moved data. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* fault.c: the loss of the device. */
@@ -198,8 +198,8 @@ void soft_gone_look(struct soft_ctx *ctx);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Return whether the engine must watch the port. It watches until a connection
- * comes. */
+/* Return whether the engine must watch the port. Each watch ends with the next
+ * connection. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;
@@ -212,14 +212,13 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 }
 
 /* fault.c */
-/* Return whether messages of qp are delayed (fault.delay_turns,
+/* Return whether a fault delays messages of qp (fault.delay_turns,
  * fault.delay_ns). */
 bool soft_fault_slow(struct soft_qp *qp);
-/* Return whether qp, which is delayed, may not start another message in this
- * turn. */
+/* Return whether the delay forbids qp to start another message in this turn. */
 bool soft_fault_hold(struct soft_qp *qp);
-/* Return whether no data passes from or to qp, which may be NULL, while other
- * QPs of the context continue (fault.black_hole with fault.only). */
+/* Return whether no data passes from or to qp, while other QPs of the context
+ * continue (fault.black_hole with fault.only). qp may be NULL. */
 bool soft_fault_holes(const struct soft_qp *qp);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Injected faults of a port; random ones are drawn from a seed. */
+/* Injected faults of a port. Random faults are drawn from a seed. */
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static uint64_t fault_rand(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Resume the work that connections deferred while no data passed. */
+/* Resume the work that connections deferred while no data could pass. */
 static void fault_look_again(struct soft_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->conn_size; i++) {
@@ -53,7 +53,7 @@ bool soft_fault_slow(struct soft_qp *qp)
 	bool slow = f->delay_turns || (f->delay_ns && fault_meets(qp));
 
 	if (!slow)
-		qp->hold_until = 0; /* that fault has ended */
+		qp->hold_until = 0; /* the delay has ended */
 	return slow;
 }
 
@@ -101,16 +101,16 @@ bool soft_fault_hold(struct soft_qp *qp)
 }
 
 /*
- * A device that fails for good, or is pulled out, while a context is open. The
+ * Loss of a device, by a failure or removal, while a context is open. The
  * context raises one last event, DEVICE_FATAL. After that no data moves, no WR
  * is flushed, and only control verbs that destroy objects work. rdma-core
- * handles a device that the kernel removed in the same way. The context stays
- * dead; the device can be opened again after it has returned.
+ * treats a device that the kernel removed in the same way. The context stays
+ * dead. The device can be opened again after it has returned.
  *
- * A device is missing, for all processes, while the directory that
- * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
- * an inotify fd, wakes threads that sleep. mpib_soft_hide() makes it missing
- * for this process only.
+ * All processes treat a device as missing while the directory that
+ * MPIB_SOFT_GONE names contains a file whose name is the device's address.
+ * gone_fd, an inotify fd, wakes sleeping threads. mpib_soft_hide() makes a
+ * device missing for this process only.
  */
 
 #define HIDDEN_MAX 32

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protection domains and memory regions. Each region has two independent random
- * keys, so that keys cannot be guessed from other keys, and an lkey is not
- * valid as an rkey. Both keys index a hash table whose buckets are the lowest
- * bits of the key. */
+ * keys, so that no key can be guessed from other keys, and an lkey is not valid
+ * as an rkey. Each kind of key has a hash table, indexed by the lowest bits of
+ * the key. */
 #include "verbs/soft/mr.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |                   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND |                           \
 	 IBV_ACCESS_OPTIONAL_RANGE)
-/* Defined by verbs, not supported here. */
+/* Access flags of verbs that the software HCA does not support. */
 #define ACCESS_UNSUPPORTED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
 void soft_mr_table_free(struct soft_mr_table *t)
@@ -89,8 +89,9 @@ static int mr_table_grow(struct soft_mr_table *t)
 	for (uint32_t i = 0; i < t->size; i++) {
 		struct soft_mr *mr = t->bucket[i * SOFT_KEYS + SOFT_LKEY];
 
-		/* mr_link() changes next of both kinds. This walks the list by
-		 * lkey; the list by rkey is no longer read. */
+		/* mr_link() changes next for both kinds of key. This loop walks
+		 * the old lists by lkey. The old lists by rkey are not read any
+		 * more. */
 		for (struct soft_mr *next; mr; mr = next) {
 			next = mr->next[SOFT_LKEY];
 			mr_link(&grown, mr);
@@ -101,7 +102,8 @@ static int mr_table_grow(struct soft_mr_table *t)
 	return 0;
 }
 
-/* Draw a key that no region has. Skip 0: the engine uses it for "no key". */
+/* Draw a random key that no region has. Skip 0, which the engine uses for "no
+ * key". */
 static int draw_key(const struct soft_mr_table *t, enum soft_key kind,
 		    uint32_t *key)
 {
@@ -137,7 +139,7 @@ static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
 
 	if (mr->ibv.pd != &pd->ibv || (mr->access & access) != access)
 		return NULL;
-	/* An address below iova has wrapped to a large offset. */
+	/* An address below iova has become a large offset. */
 	if (off > mr->ibv.length || len > mr->ibv.length - off)
 		return NULL;
 	return (uint8_t *)mr->ibv.addr + off;
@@ -227,7 +229,8 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	busy = pd->refs;
 	if (!busy) {
 		ctx->npds--;
-		/* pd no longer shares the thread with the next domain. */
+		/* Forget pd, so that it does not count as sharing the thread
+		 * with the next domain. */
 		if (ctx->served == pd)
 			ctx->served = NULL;
 	}
@@ -238,9 +241,9 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	return 0;
 }
 
-/* Like an HCA, which pins pages at registration, refuse a range now and not at
- * first use if it is not mapped, or not writable although access requires it.
- * Ranges that are paged in on demand are not checked. */
+/* Check the range at registration, as an HCA does when it pins pages. Refuse a
+ * range that is not mapped, or not writable although access requires it. Ranges
+ * that are paged in on demand are not checked. */
 static int mr_populate(void *addr, size_t len, int access)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -256,8 +259,9 @@ static int mr_populate(void *addr, size_t len, int access)
 		return 0;
 	if (errno != EINVAL)
 		return errno == ENOMEM ? -EFAULT : -errno;
-	/* EINVAL: not writable, or a kernel before 5.14, or device memory. If
-	 * the range can be populated for reading, it is not writable. */
+	/* EINVAL has three possible causes: not writable, Linux before 5.14, or
+	 * device memory. If the range can be populated for reading, it is not
+	 * writable. */
 	if (write && !madvise(start, to - from, MADV_POPULATE_READ))
 		return -EFAULT;
 	return 0;
@@ -364,7 +368,7 @@ int soft_dereg_mr(struct ibv_mr *m)
 	struct soft_ctx *ctx = to_ctx(m->context);
 	struct soft_mr *mr = (struct soft_mr *)m;
 
-	/* With the lock held no turn is running, and earlier turns left no
+	/* While the lock is held, no turn is running, and earlier turns left no
 	 * operation in the kernel. So nothing accesses the region. */
 	soft_lock(ctx);
 	mr_unlink(&ctx->mrs, mr);

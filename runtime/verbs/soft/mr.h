@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protection domains, memory regions, and checks of the memory that an SGE may
- * access. */
+/* Protection domains, memory regions, and access checks of SGEs. */
 #ifndef MPIB_VERBS_SOFT_MR_H
 #define MPIB_VERBS_SOFT_MR_H
 
@@ -16,11 +15,11 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* For wire/soft_conn.c, in turns: when a socket of this domain was last
-	 * served, up to when credit was added, and until when the domain counts
-	 * as moving much. */
+	/* For wire/soft_conn.c, as numbers of turns: when a socket of this
+	 * domain was last served, when credit was last added, and until when
+	 * the domain counts as busy. */
 	uint64_t turn, grown, much_until;
-	int64_t credit; /* bytes; above 0: the domain moves little */
+	int64_t credit; /* bytes; above 0: the domain is light */
 };
 
 enum soft_key {
@@ -32,7 +31,8 @@ enum soft_key {
 struct soft_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
-	struct soft_mr *next[SOFT_KEYS]; /* in the bucket of that key */
+	/* next in the bucket, by kind of key */
+	struct soft_mr *next[SOFT_KEYS];
 	uint8_t *map; /* mmap() of a dma-buf's fd; else NULL */
 	int access;
 };
@@ -56,13 +56,13 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
-/* Return the address of [addr, addr + len) in this process; NULL unless rkey
- * and pd allow this access to the whole range. */
+/* Return the address of [addr, addr + len) in this process. NULL: rkey and pd
+ * do not allow this access to the whole range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
 /* Fill iov with the pieces of an SGE list from byte off on, at most len bytes
- * and max pieces. Return how many, or -EACCES if no region of pd allows this
- * access to a piece. */
+ * and max pieces. Return the number of pieces, or -EACCES if no region of pd
+ * allows this access to a piece. */
 int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,
 		 int max);

@@ -15,10 +15,10 @@
 #include "verbs/soft/wire/soft_conn.h"
 
 /*
- * Bits 23..16 of a QP number are the context's port slot, so that a peer that
- * knows GID and QP number knows the TCP port to connect to. Bits 15..0 are an
- * index into ctx->qps, assigned in turn so that numbers are reused as late as
- * possible.
+ * Assign a QP number. Bits 23..16 are the context's port slot, so that a peer
+ * can derive the TCP port from GID and QP number. Bits 15..0 are an index into
+ * ctx->qps. Indices are assigned round robin, so that numbers are reused as
+ * late as possible.
  */
 static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 {
@@ -34,7 +34,7 @@ static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 		qp->idx = idx;
 		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
 		qp->ibv.handle = qp->ibv.qp_num;
-		/* Relaxed: handing the QP to another thread orders this. */
+		/* Relaxed: passing the QP to another thread orders this. */
 		atomic_store_explicit(&ctx->qps[idx].sq_done,
 				      (uint64_t)qp->ibv.qp_num << 32,
 				      memory_order_relaxed);
@@ -75,8 +75,8 @@ static size_t sq_bytes(const struct soft_qp *qp)
 	return ((size_t)qp->sq_mask + 1) * qp->sq_stride;
 }
 
-/* Map the queue, so that a QP uses memory only for slots that were used:
- * otherwise a thousand idle QPs would use 176 KiB each. */
+/* Map the queue, so that a QP uses memory only for slots that were used.
+ * Otherwise each of a thousand idle QPs would use 176 KiB. */
 static int sq_alloc(struct soft_qp *qp, const struct ibv_qp_cap *c)
 {
 	size_t bytes = sizeof(struct soft_swqe) +
@@ -169,7 +169,7 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
-/* Draw a token in the form of an ECE with both halves not 0. */
+/* Draw a random token. It has the form of an ECE, and neither half is 0. */
 static int token_make(struct soft_qp *qp)
 {
 	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))
@@ -250,8 +250,8 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 {
 	struct soft_qp *qp = to_qp(q);
 
-	/* libibverbs refuses these mask bits for every device. Otherwise fill
-	 * in all attributes, whatever mask asks for, as most providers do. */
+	/* Refuse the mask bits that libibverbs refuses for every device. For
+	 * all others fill in all attributes, as most providers do. */
 	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);
@@ -301,7 +301,7 @@ int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 	return rc;
 }
 
-/* The states of an RC queue pair, and the actions on entering each. */
+/* The states of an RC queue pair, and the actions when a QP enters them. */
 
 static void soft_qp_set_state(struct soft_qp *qp, int state)
 {
@@ -406,13 +406,14 @@ static void become_ready(struct soft_qp *qp)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* Due immediately, so the next turn dials. */
+		/* It is due immediately, so the next turn dials. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
 }
 
-/* The pair may have connected before qp knew its first PSN. */
+/* Check the peer's idea of qp's first PSN: the pair may have connected before
+ * qp knew it. */
 static void check_first_psn(struct soft_qp *qp)
 {
 	if (qp->conn && qp->conn->state == SOFT_CONN_UP &&
@@ -420,7 +421,7 @@ static void check_first_psn(struct soft_qp *qp)
 		soft_conn_lost(qp->conn);
 }
 
-/* Return whether the device can have this number of READs outstanding. */
+/* Return whether the device supports this number of outstanding READs. */
 static bool reads_fit(const struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		      int mask)
 {
@@ -483,8 +484,8 @@ int soft_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* InfiniBand Architecture Specification, volume 1, 11.2.5.2, without the parts
- * that need an alternate path, and without the state SQD. */
+/* From InfiniBand Architecture Specification, volume 1, 11.2.5.2, without
+ * alternate paths and without the state SQD. */
 #define LIVE_ATTRS                                                             \
 	(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
 

@@ -51,9 +51,9 @@ int soft_rwq_init(struct soft_rwq *rq, uint32_t max_wr, uint32_t max_sge);
 void soft_rwq_free(struct soft_rwq *rq);
 int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
-/* Take the next receive for qp into qp->recv_*. False: none is posted. */
+/* Copy the next receive for qp to qp->recv_*. False: none is posted. */
 bool soft_recv_take(struct soft_qp *qp);
-/* Return the PD whose regions a receive of qp may name: the PD of the receive
+/* Return the PD whose regions a receive of qp may use: that of the receive
  * queue. */
 struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
@@ -80,9 +80,9 @@ struct soft_swqe {
 	uint32_t rkey, imm, len, nsge;
 	uint8_t op; /* enum soft_wire_op */
 	uint8_t wc_op; /* enum ibv_wc_opcode */
-	uint8_t status; /* enum ibv_wc_status: an error found before sending */
+	uint8_t status; /* enum ibv_wc_status: error found before sending */
 	bool signaled, solicited, fence, is_inline;
-	bool done; /* READs: the answer has come */
+	bool done; /* READs: the answer has arrived */
 };
 
 /* The destination of the payload of the message that is arriving. */
@@ -90,8 +90,8 @@ enum soft_place {
 	SOFT_PLACE_NONE, /* between messages */
 	SOFT_PLACE_RKEY, /* a WRITE: the region of its rkey */
 	SOFT_PLACE_RECV, /* a SEND: the receive in qp->recv_sge */
-	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's WQE */
-	SOFT_PLACE_DROP, /* nowhere */
+	SOFT_PLACE_READ, /* an answer to a READ: the SGEs of the READ's WQE */
+	SOFT_PLACE_DROP, /* the payload is dropped */
 };
 
 struct soft_qp {
@@ -108,23 +108,24 @@ struct soft_qp {
 	_Atomic int state; /* enum ibv_qp_state */
 	struct ibv_qp_attr attr;
 
-	/* Requester. Indices run free; a WQE's msn is its index - sq_base. */
+	/* Requester. Indices are free-running. A WQE's msn is its index -
+	 * sq_base. */
 	uint8_t *sq; /* slots of sq_stride bytes, see soft_swqe() */
 	size_t sq_stride;
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
-	uint32_t sq_next; /* first WQE not sent completely */
+	uint32_t sq_next; /* first WQE that was not sent completely */
 	uint32_t sq_off; /* bytes of WQE sq_next that were sent */
 	uint32_t sq_top; /* first WQE that was never sent completely */
-	uint32_t sq_una; /* first WQE not completed */
+	uint32_t sq_una; /* first WQE that is not complete */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* The READ that is answered next (search from here), and the number of
-	 * READs sent but not answered. */
+	/* Index from which to search the READ that is answered next, and number
+	 * of READs sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
-	bool rnr_wait; /* until rnr_at */
-	uint64_t progress; /* counts signs of life of the peer */
+	bool rnr_wait; /* nothing is sent until rnr_at */
+	uint64_t progress; /* number of signs of life from the peer */
 	uint64_t came; /* number of reads that brought bytes */
 	uint64_t ack_mark; /* progress when ack_at was set */
 	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
@@ -133,20 +134,20 @@ struct soft_qp {
 	struct soft_rwq rq;
 	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
 	uint32_t ack_sent; /* the last ack that was sent */
-	uint64_t ack_by; /* a separate ack may wait until this turn, see rx.c */
+	uint64_t ack_by; /* turn until which an ack may wait, see rx.c */
 	enum soft_place place;
 	struct soft_hdr rx; /* header of the message that is arriving */
-	uint32_t rx_off, rx_seg; /* bytes placed; end of the current segment */
+	/* payload bytes placed; end of the current segment */
+	uint32_t rx_off, rx_seg;
 	bool has_recv; /* recv_* is a receive taken by rx */
 	uint64_t recv_wr_id;
 	uint32_t recv_nsge;
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
-	/* reads no more, and goes to ERR as soon as the NAK was sent */
-	bool dying;
+	bool dying; /* it reads no more, and goes to ERR once the NAK was sent */
 	/* msn of the refused request, and its NAK, also for another connection;
-	 * refusal 0: none was refused */
+	 * refusal 0: no request was refused */
 	uint8_t refusal;
 	uint32_t refused;
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
@@ -155,11 +156,11 @@ struct soft_qp {
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;
-	bool loop, was_up; /* loop: the peer is a QP of the same context */
-	bool peer_gone; /* for good */
+	bool loop, was_up; /* loop: the peer is in the same context */
+	bool peer_gone; /* and will not come back */
 	uint32_t life, peer_life; /* peer_life 0: never connected */
 	uint32_t peer_rq_psn; /* first PSN that the peer expects */
-	/* in the hellos; peer_token 0: unknown, any is accepted */
+	/* tokens in the hellos; peer_token 0: unknown, accept any */
 	uint64_t token, peer_token;
 	uint64_t up_mark; /* progress when the connection came up */
 	struct soft_conn *conn;
@@ -167,7 +168,7 @@ struct soft_qp {
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	uint64_t hold_until; /* turn, or ns with fault.delay_ns */
+	uint64_t hold_until; /* a turn, or ns with fault.delay_ns */
 	uint64_t conn_backoff;
 
 	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. At
@@ -182,11 +183,11 @@ struct soft_qp {
 
 struct soft_qp_slot {
 	struct soft_qp *qp; /* under ctx->lock */
-	/* qpn << 32 | index up to which the send queue is free. poll_cq moves
-	 * the index forward, post_send reads it. */
+	/* qpn << 32 | index up to which the send queue is free. poll_cq
+	 * advances the index, and post_send reads it. */
 	_Atomic uint64_t sq_done;
-	/* Changes when the QP is destroyed or reset: CQ entries with another
-	 * life are dropped. */
+	/* Changes when the QP is destroyed or reset. CQ entries with another
+	 * value are dropped. */
 	_Atomic uint32_t life;
 };
 
@@ -204,9 +205,9 @@ static inline int qp_state(struct soft_qp *qp)
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
-/* A QP's vendor options are its token. The owner of the peer QP receives the
- * token over a channel that strangers cannot use, and sets it on the peer QP
- * before RTR. */
+/* Get or set a token as the vendor options of an ECE. A QP's own ECE contains
+ * its token. The owner of the peer QP receives it over a channel that strangers
+ * cannot use, and sets it on the peer QP before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -215,7 +216,7 @@ struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn);
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 /* Move qp to ERR: leave the connection, flush both queues. */
 void soft_qp_error(struct soft_qp *qp);
-/* qp is in ERR: flush the WRs posted since then. */
+/* Flush the WRs that were posted after qp went to ERR. */
 void soft_qp_flush(struct soft_qp *qp);
 
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
@@ -224,8 +225,8 @@ int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 /* The attributes that ibv_modify_qp() accepts for an RC queue pair. The
  * simulated HCA of the tests has the same rules. Any thread. */
 
-/* Return 0, or -EINVAL if a QP in state from does not accept these
- * attributes. */
+/* Check attributes for a QP in state from. Return 0, or -EINVAL if it does not
+ * accept them. */
 int soft_modify_check(int from, const struct ibv_qp_attr *attr, int mask);
 /* Copy the attributes named in mask from a to q. */
 void soft_modify_apply(struct ibv_qp_attr *q, const struct ibv_qp_attr *a,

@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return "io_uring" or "epoll": the value of MPIB_SOFT_ENGINE; by default
- * io_uring, unless the kernel refuses it or the context has a thread. */
+/* Return "io_uring" or "epoll". MPIB_SOFT_ENGINE chooses the engine. The
+ * default is io_uring, unless the kernel refuses it or the context has a
+ * thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
 /* Return the speed of a rail at addr: the speed of its interface from sysfs
@@ -28,14 +29,14 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 
 /*
  * Close a context that still has objects, as the kernel does when a process
- * ends: the QPs leave their connections, and the memory of the objects leaks.
- * No thread may use the objects any more. Any thread.
+ * ends. The QPs leave their connections, and the memory of the objects leaks.
+ * The objects must not be used any more. Any thread.
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
-/* Every QP and CQ of the software HCA begins with one of these, as space
- * for the extended form that softverbs uses. The HCA zeroes it and does
- * not use it. */
+/* Every QP and CQ of the software HCA begins with one of these structures. They
+ * reserve space for the extended form, which softverbs uses. The HCA zeroes it
+ * and does not use it. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -53,10 +54,10 @@ struct mpib_soft_cq_ex {
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
 /* The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is
- * opened: NAME=VALUE or ADDRESS/NAME=VALUE, separated by commas, with the names
- * of verbs. A test or a user can try a smaller device with it. */
+ * opened, to simulate a smaller device. It has the form NAME=VALUE or
+ * ADDRESS/NAME=VALUE, separated by commas, with the names of verbs. */
 struct mpib_soft_limits {
-	struct ibv_device_attr dev; /* identifying members are 0 */
+	struct ibv_device_attr dev; /* identifying fields are 0 */
 	uint32_t max_msg_sz; /* of struct ibv_port_attr */
 	uint32_t max_inline_data; /* of struct ibv_qp_cap */
 };
@@ -70,34 +71,35 @@ const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
  */
 struct mpib_soft_fault {
 	uint64_t seed;
-	/* PORT_ERR, and no data passes; 0 again: PORT_ACTIVE */
+	/* set: PORT_ERR, and no data passes; cleared: PORT_ACTIVE */
 	uint8_t link_down;
-	uint8_t black_hole; /* link up, but no data passes; no event */
-	/* delay each outgoing message for up to this many turns, drawn from
-	 * seed per message */
+	uint8_t black_hole; /* no data passes, but the link is up; no event */
+	/* delay each outgoing message for a random number of turns up to
+	 * this */
 	uint32_t delay_turns;
 	uint64_t delay_ns; /* delay each outgoing message for this long */
 	/* IPv4, network order: limit black_hole and delay_ns to QPs connected
 	 * to this address; 0: all QPs. */
 	uint32_t only;
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
-	/* the device is lost for good: DEVICE_FATAL, then nothing, see fault.c.
-	 * Setting 0 again has no effect */
+	/* the device is lost: DEVICE_FATAL, then nothing, see fault.c. Clearing
+	 * it has no effect */
 	uint8_t gone;
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* Return the address that the QP is connected to, in network order, as for
+/* Return the address that the QP is connected to, in network order, for
  * fault.only; 0: none. Call this on the thread that modifies the QP. */
 uint32_t mpib_soft_peer(const struct ibv_qp *qp);
-/* hide: this process cannot open the device, as if it did not exist; open
- * contexts stay open. False: too many devices are hidden. Any thread. */
+/* Hide or show a device. This process cannot open a hidden device, as if it did
+ * not exist. Open contexts stay open. False: too many devices are hidden. Any
+ * thread. */
 bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
 
 /* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
- * one GID holds the address itself, and a link-local one is derived from a MAC
- * address, here 02:00:a:b:c:d. */
+ * one GID contains the address itself, and a link-local one is derived from a
+ * MAC address: 02:00:a:b:c:d. */
 
 static inline union ibv_gid soft_gid_mapped(struct in_addr addr)
 {
@@ -117,7 +119,7 @@ static inline union ibv_gid soft_gid_link_local(struct in_addr addr)
 	return gid;
 }
 
-/* Find the address of gid; false: not a GID of a software device. */
+/* Find the address in gid. False: it is not a GID of a software device. */
 static inline bool soft_gid_addr(const union ibv_gid *gid, struct in_addr *addr)
 {
 	union ibv_gid made;

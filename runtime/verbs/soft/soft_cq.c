@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion queues: a ring whose producer is the thread that holds ctx->lock
- * and whose consumer is the thread in poll_cq. In threaded mode poll_lock lets
- * one consumer in at a time.
+ * and whose consumer is the thread in poll_cq. In threaded mode poll_lock
+ * allows one consumer at a time.
  */
 #include "verbs/soft/cq.h"
 
@@ -15,9 +15,9 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Return whether c counts in ctx->sleepers while armed, so that its owner is
- * woken. Not in threaded mode: the context's thread counts itself when it
- * sleeps. */
+/* Return whether c counts in ctx->sleepers while it is armed, so that its owner
+ * is woken. It does not in threaded mode, where the context's thread counts
+ * itself when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;
@@ -36,23 +36,23 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
-	(void)spoke; /* whether it is armed says more */
+	(void)spoke; /* armed is more exact */
 	if (take_back(c))
 		return false;
-	/* cq_notify() disarmed cq first. It holds ctx->lock, so the event is
-	 * complete as soon as this thread has the lock. */
+	/* cq_notify() has disarmed cq. It holds ctx->lock, so the event is
+	 * complete once this thread has the lock. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return true;
 }
 
-/* Arm cq. The caller and the caller of cq_notify() hold ctx->lock. So a
- * completion is made either before, and the next poll finds it, or after, and
- * cq_notify() finds the CQ armed. Without the lock both functions would need a
- * full fence, cq_notify() at each completion. */
+/* Arm cq. The callers of this and of cq_notify() hold ctx->lock. So a
+ * completion comes either before this, and the next poll finds it, or after
+ * this, and cq_notify() finds the CQ armed. Without the lock both functions
+ * would need a full fence, cq_notify() at each completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
-	/* If another thread asked for any completion (1), keep that. */
+	/* Keep 1 if another thread has armed it for any completion. */
 	if (atomic_load(&cq->armed) != 1 &&
 	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
 		atomic_fetch_add(&ctx->sleepers, 1);
@@ -64,9 +64,9 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	struct soft_cq *cq = to_cq(c);
 	int want = solicited_only ? 2 : 1;
 
-	/* Armed for any completion includes solicited ones. Acquire pairs with
-	 * the exchange in cq_arm(): the entries made before the CQ was armed
-	 * are visible to the poll that follows here. */
+	/* A CQ armed for any completion is also armed for solicited ones.
+	 * Acquire pairs with the exchange in cq_arm(): entries made before the
+	 * CQ was armed are visible to the caller's next poll. */
 	if (atomic_load_explicit(&cq->armed, memory_order_acquire) == 1)
 		return 0;
 	if (ctx->threaded) {
@@ -78,7 +78,7 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
 	/* soft_unlock() kicks: if the caller goes to sleep now, WRs that were
-	 * posted but not moved must wake it. */
+	 * posted and not sent yet must wake it. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -112,7 +112,7 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	/* Acquire pairs with the release in poll_ring(): the consumer has
-	 * copied the entry that is about to be overwritten. */
+	 * copied the entry before it is overwritten. */
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (cq->overrun || tail - head > cq->mask) {
 		cq_overrun(ctx, cq);
@@ -121,15 +121,15 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
-/* An entry of qp found the CQ full. qp cannot continue. It goes to ERR only in
- * the next turn, because the callers still use its queues. */
+/* Handle an entry of qp that found the CQ full: qp cannot continue. It goes to
+ * ERR in the next turn, not now, because the callers still use its queues. */
 static void cqe_lost(struct soft_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR || qp->dying)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* Due immediately: see soft_dial(). */
+	/* It is due immediately: see soft_dial(). */
 	qp->die_at = 1;
 	soft_timer_update(qp);
 }
@@ -144,8 +144,8 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 	cq_notify(ctx, cq, solicited);
 }
 
-/* On an error an HCA sets four fields of the completion and leaves the others
- * undefined. Fill the others with garbage, so that no caller relies on them. */
+/* Fill the undefined fields of a completion with garbage, so that no caller
+ * relies on them: on an error an HCA sets only four fields. */
 static void cq_garbage(struct ibv_wc *wc)
 {
 	wc->opcode = (enum ibv_wc_opcode)0x5a;
@@ -158,8 +158,8 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: the thread that polls is the thread that changed life
-	 * (soft_cq_forget()), or its caller synchronized with that thread. */
+	/* Relaxed: the polling thread itself changed life (soft_cq_forget()),
+	 * or its caller has synchronized with the thread that did. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 
@@ -226,9 +226,9 @@ void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st)
 static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 {
 	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
-	/* Relaxed: post_send runs on this thread, or, in threaded mode, is
-	 * ordered by ctx->lock after the turn that completed e. destroy_qp and
-	 * reset replace the whole word, so the compare-exchange fails then. */
+	/* Relaxed: post_send runs on this thread. In threaded mode ctx->lock
+	 * orders it after the turn that completed e. destroy_qp and reset
+	 * replace the whole word, so that the compare-exchange fails. */
 	uint64_t was = atomic_load_explicit(done, memory_order_relaxed);
 
 	while (was >> 32 == e->wc.qp_num &&
@@ -272,7 +272,7 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	uint32_t head, tail;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	/* Relaxed: this only decides whether a turn is useful. */
+	/* Relaxed: this only decides whether to make a turn. */
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	return tail - head < (uint32_t)n;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts of the software HCA: open, close, port; and its verbs table. */
+/* Contexts of the software HCA: open, close and port queries. Also its verbs
+ * table. */
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
@@ -25,9 +26,9 @@
 
 /*
  * Speed of a rail whose interface reports none (loopback, most virtual
- * interfaces). NCCL derives its algorithm and protocol from it. At 40 Gb/s,
- * about the speed of one TCP stream over loopback, NCCL's choice did not suit a
- * software rail: at 5 Gb/s an all-reduce of 1 MiB from ordinary memory was
+ * interfaces). NCCL chooses algorithm and protocol by it. One TCP stream over
+ * loopback reaches about 40 Gb/s, but with that value NCCL chose badly for a
+ * software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary memory was
  * twice as fast. bench/nccl --nets MPIB,Socket measures it.
  */
 #define SOFT_SPEED_MBPS 5000
@@ -39,8 +40,8 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 
 void soft_lock(struct soft_ctx *ctx)
 {
-	/* An owner thread that spins would take the lock again before this
-	 * thread wakes up, so turns wait while waiters > 0. */
+	/* Turns are not made while waiters > 0. Otherwise a spinning owner
+	 * thread would take the lock again before this thread wakes up. */
 	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub(&ctx->waiters, 1);
@@ -50,10 +51,10 @@ void soft_unlock(struct soft_ctx *ctx)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	/*
-	 * A turn that found the lock taken did nothing, and its thread may be
-	 * about to sleep. The read-modify-write either sees that thread's
-	 * increment of sleepers, or comes before it, and then that thread's
-	 * last turn finds the lock free.
+	 * A thread whose turn found the lock taken may be about to sleep. This
+	 * read-modify-write may see that thread's increment of sleepers, and
+	 * then this kicks. Otherwise it comes before the increment, and that
+	 * thread's last turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);
@@ -83,7 +84,7 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the first of the 256 ports from which a context takes a free one. */
+/* Find the base of the 256 ports from which a context uses a free one. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -113,10 +114,10 @@ uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs)
 	return SOFT_SPEED_MBPS;
 }
 
-/* The limits of the software HCA: its own, or lower ones from
+/* The limits of the software HCA: built-in ones, or lower ones from
  * MPIB_SOFT_LIMITS. */
 
-/* An OUI, locally administered like the MAC in the GUID. */
+/* An OUI that is locally administered, like the MAC in the GUID. */
 #define VENDOR_LOCAL 0x020000
 
 #define DEV(member)                                                            \
@@ -132,7 +133,7 @@ uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs)
 
 static const struct {
 	const char *name;
-	size_t at, size; /* of the member */
+	size_t at, size; /* offset and size of the field */
 } lowered[] = {
 	OWN(max_msg_sz), OWN(max_inline_data), DEV(max_mr_size),
 	DEV(max_qp),	 DEV(max_qp_wr),       DEV(max_sge),
@@ -175,7 +176,7 @@ static void limits_of_own(struct mpib_soft_limits *l)
 	snprintf(l->dev.fw_ver, sizeof(l->dev.fw_ver), "soft.1");
 }
 
-/* Set the limit to a value that is not above the current one. */
+/* Set the limit to a value that does not exceed the current one. */
 static int limit_lower(struct mpib_soft_limits *l, const char *name,
 		       const char *text)
 {
@@ -195,7 +196,7 @@ static int limit_lower(struct mpib_soft_limits *l, const char *name,
 	return -EINVAL;
 }
 
-/* One entry: [ADDRESS/]NAME=VALUE. */
+/* Apply one entry of MPIB_SOFT_LIMITS: [ADDRESS/]NAME=VALUE. */
 static int limit_take(struct soft_ctx *ctx, char *entry)
 {
 	char *slash = strchr(entry, '/'), *equals = strchr(entry, '=');
@@ -213,7 +214,7 @@ static int limit_take(struct soft_ctx *ctx, char *entry)
 		       : limit_lower(&ctx->limits, slash + 1, equals + 1);
 }
 
-/* -EINVAL: MPIB_SOFT_LIMITS is wrong. */
+/* Set the context's limits. -EINVAL: MPIB_SOFT_LIMITS is invalid. */
 static int limits_init(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_LIMITS");
@@ -283,7 +284,7 @@ static void ctx_free(struct soft_ctx *ctx)
 	for (uint32_t i = 0; i < ctx->conn_size; i++)
 		if (ctx->conn_tab[i])
 			soft_conn_close(ctx->conn_tab[i]);
-	/* Closing the engine releases every conn, so reap afterwards. */
+	/* Reap after closing the engine, because that releases every conn. */
 	if (ctx->engine)
 		ctx->engine->close(ctx);
 	ctx->engine = NULL;
@@ -330,7 +331,7 @@ static int init_resources(struct soft_ctx *ctx)
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
 		return -errno;
-	/* Verbs programs may dup() it; it is never read or written. */
+	/* Verbs programs may dup() cmd_fd. It is never read or written. */
 	if (ctx->threaded)
 		ctx->vctx.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
 	if (ctx->threaded && ctx->vctx.context.cmd_fd < 0)

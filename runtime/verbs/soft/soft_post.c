@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posting: WRs are copied into the send or receive queue, and the QP rings its
- * bell. Nothing moves before the next turn, so a batch of posts costs one
- * socket operation. Called by the owner thread of the context; in threaded mode
- * by any thread, under the context's lock.
+ * Posting. WRs are copied into the send or receive queue, and the QP's bell is
+ * rung. No data moves before the next turn, so a batch of posts needs one
+ * socket operation. Called by the owner thread of the context, or in threaded
+ * mode by any thread under the context's lock.
  */
 #include "verbs/soft/qp.h"
 
@@ -102,14 +102,15 @@ unsigned mpib_soft_send_room(struct ibv_qp *q)
 	uint32_t tail =
 		atomic_load_explicit(&qp->sq_tail, memory_order_relaxed);
 
-	/* Relaxed loads: as in post_chain(), which checks for room again. */
+	/* Relaxed loads are enough, because post_chain() checks for room
+	 * again. */
 	return qp->sq_mask + 1 - (tail - (uint32_t)done);
 }
 
 static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
 		      struct ibv_send_wr **bad)
 {
-	/* Relaxed: poll_cq moves sq_done on this thread, or, in threaded mode,
+	/* Relaxed: poll_cq advances sq_done on this thread. For threaded mode
 	 * see cq_reclaim(). */
 	uint64_t done = atomic_load_explicit(&qp->ctx->qps[qp->idx].sq_done,
 					     memory_order_relaxed);
@@ -167,9 +168,9 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 	if (qp->ctx->threaded)
 		soft_data_lock(qp->ctx);
 	rc = soft_rwq_post(&qp->rq, wr, bad);
-	/* In ERR the next turn flushes the receive. A read-modify-write, so
-	 * that it is ordered with the exchange in soft_qp_set_state(): either
-	 * the thread that sets ERR sees the post, or this thread sees ERR. */
+	/* In ERR the next turn flushes the receive. Use a read-modify-write,
+	 * which is ordered with the exchange in soft_qp_set_state(): either the
+	 * thread that sets ERR sees the post, or this thread sees ERR. */
 	state = atomic_fetch_or_explicit(&qp->state, 0, memory_order_acq_rel);
 	if (state == IBV_QPS_ERR)
 		soft_bell(qp);
@@ -179,9 +180,9 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 }
 
 /*
- * Receive queues, a QP's own or shared: a ring that the posting thread fills
- * and the turn empties. A WQE is copied when it is taken, so its place is free
- * immediately.
+ * Receive queues, a QP's own or shared. Each is a ring that the posting thread
+ * fills and the turn empties. A WQE is copied out when it is used, so its place
+ * is free immediately.
  */
 
 int soft_rwq_init(struct soft_rwq *rq, uint32_t max_wr, uint32_t max_sge)
@@ -219,8 +220,8 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 	for (; wr; wr = wr->next, tail++) {
 		struct soft_rwqe *w = &rq->wqe[tail & rq->mask];
 
-		/* Acquire pairs with the release in rwq_take(): the WQE has
-		 * been copied out of the place that is filled here. */
+		/* Acquire pairs with the release in rwq_take(): the WQE was
+		 * copied out of the place that this post fills. */
 		head = atomic_load_explicit(&rq->head, memory_order_acquire);
 		if (tail - head > rq->mask)
 			rc = ENOMEM;
@@ -271,8 +272,7 @@ static void check_limit(struct soft_ctx *ctx, struct soft_srq *srq)
 
 	if (!srq->limit)
 		return;
-	/* Relaxed: a receive that is posted at this moment may or may not
-	 * count. */
+	/* Relaxed: a receive that is being posted may or may not count. */
 	left = atomic_load_explicit(&srq->rq.tail, memory_order_relaxed) -
 	       atomic_load_explicit(&srq->rq.head, memory_order_relaxed);
 	if (left >= srq->limit)

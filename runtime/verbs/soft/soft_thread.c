@@ -5,9 +5,10 @@
  *
  * While the program polls CQs, the context's thread would only compete with it
  * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
- * without the thread. While polls come (ctx->polled), the thread only checks
- * from time to time that they continue. This needs an engine that any thread
- * may turn (shared); with other engines only the context's thread makes turns.
+ * it does without the thread. While polls come (ctx->polled), the thread only
+ * checks regularly that they continue. This needs an engine on which any thread
+ * may make turns (shared). With other engines only the context's thread makes
+ * turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -25,13 +26,14 @@
 
 #define IDLE_TURNS 200
 #define IDLE_TURNS_CROWDED 16
-#define POLLERS 4 /* two processes, each with a context's thread */
+/* two processes, each with a program thread and a context's thread */
+#define POLLERS 4
 #define NAP_NS 50000
 #define EMPTY_POLLS 16
 
 void soft_data_lock(struct soft_ctx *ctx)
 {
-	/* Relaxed: waiters is a hint; the lock does the ordering. */
+	/* Relaxed: waiters is only a hint. The lock orders memory. */
 	atomic_fetch_add_explicit(&ctx->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub_explicit(&ctx->waiters, 1, memory_order_relaxed);
@@ -40,10 +42,10 @@ void soft_data_lock(struct soft_ctx *ctx)
 void soft_data_unlock(struct soft_ctx *ctx)
 {
 	/*
-	 * The context's thread sleeps: a turn made here costs no more than
-	 * waking it. The thread increments sleepers before its last turn, which
-	 * needs the lock. So either this thread sees the increment, or that
-	 * turn sees the bell.
+	 * If the context's thread sleeps, make the turn on this thread, because
+	 * that costs no more than waking the other. The context's thread
+	 * increments sleepers before its last turn, which needs the lock. So
+	 * either this thread sees the increment, or that turn sees the bell.
 	 */
 	if (ctx->engine->shared && atomic_load(&ctx->sleepers) > 0 &&
 	    atomic_load_explicit(&ctx->bell, memory_order_relaxed))
@@ -58,8 +60,9 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 
 	if (!ctx->engine->shared)
 		return false;
-	/* Relaxed, like the loads below: hints. A poll of an armed CQ is the
-	 * last one before its thread sleeps, so it does not set polled. */
+	/* Relaxed, like the loads below: these are hints. A poll of an armed CQ
+	 * is the last one before its thread sleeps, so it does not set
+	 * polled. */
 	if (!atomic_load_explicit(&cq->armed, memory_order_relaxed))
 		atomic_store_explicit(&ctx->polled, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed)) {
@@ -89,16 +92,16 @@ static void sleep_until_work(struct soft_ctx *ctx)
 {
 	struct epoll_event ev;
 
-	/* Count as a sleeper before the last turn: work that comes after that
-	 * turn kicks sleep_fd. */
+	/* Count as a sleeper before the last turn, so that work that comes
+	 * after that turn kicks sleep_fd. */
 	atomic_fetch_add(&ctx->sleepers, 1);
 	if (!soft_turn(ctx) && !atomic_load(&ctx->stop))
 		epoll_wait(ctx->sleep_fd, &ev, 1, -1);
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
-/* Return how many idle turns to make before sleeping: few if there are few
- * cores, because a spinning thread takes a core from the peer that it waits
+/* Return how many idle turns to make before sleeping: few on a machine with few
+ * cores, where a spinning thread takes CPU time from the peer that it waits
  * for. */
 static unsigned idle_turns(void)
 {
@@ -115,7 +118,8 @@ static void *thread_run(void *arg)
 	struct soft_ctx *ctx = arg;
 	unsigned idle = 0, most = idle_turns();
 
-	/* End naps in time: the default timer slack is as long as a nap. */
+	/* Make naps end in time: the default timer slack is as long as a
+	 * nap. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	while (!atomic_load(&ctx->stop) && !soft_is_gone(ctx)) {
 		if (atomic_exchange_explicit(&ctx->polled, 0,
@@ -123,8 +127,8 @@ static void *thread_run(void *arg)
 			thread_nap();
 			continue;
 		}
-		/* Yield only once: threads that post or poll in a loop are
-		 * nearly always waiting for the lock. */
+		/* Yield only once: threads that post or poll in a loop wait for
+		 * the lock nearly all the time. */
 		if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed))
 			sched_yield();
 		if (soft_turn(ctx)) {

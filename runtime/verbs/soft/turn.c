@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turn of a context, and how threads that sleep are woken for work. A turn
- * is made by the thread that owns the context's progress; in threaded mode by
- * the context's thread or a thread that polls or posts.
+ * The turn of a context, and waking of sleeping threads for work. The thread
+ * that owns the context's progress makes the turns. In threaded mode, the
+ * context's thread or a thread that polls or posts makes them.
  *
- * A sleeper counts in ctx->sleepers (an armed CQ counts as one) and waits on an
- * epoll set of the engine's fd, for sockets; timer_fd; and the kick, for
- * everything else. Code that leaves work behind while sleepers > 0 must kick: a
- * turn that could not finish, a post, a control verb.
+ * A sleeper counts in ctx->sleepers. (An armed CQ counts as one sleeper.) It
+ * waits on an epoll set of the engine's fd for sockets, timer_fd for timers,
+ * and the kick for everything else. A turn that could not finish, a post, and a
+ * control verb must kick if they leave work behind while sleepers > 0.
  */
 #include "verbs/soft/ctx.h"
 
@@ -33,9 +33,9 @@ static void soft_nudge(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
-/* Clear the kick, because a turn checks everything anyway. But the kick that
- * comes with stop is only for the context's thread, so a turn of another thread
- * must not clear it. */
+/* Clear the kick, because a turn checks all work anyway. A turn of another
+ * thread must not clear a kick that comes with stop, because that one is for
+ * the context's thread. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -61,7 +61,8 @@ void soft_bell(struct soft_qp *qp)
 			qp->bell_next = head;
 		} while (!atomic_compare_exchange_weak(&ctx->bell, &head, qp));
 	}
-	/* Otherwise soft_data_unlock() makes a turn, cheaper than a kick. */
+	/* In the other case soft_data_unlock() makes a turn, which is cheaper
+	 * than a kick. */
 	if (!ctx->threaded || !ctx->engine->shared)
 		soft_nudge(ctx);
 }
@@ -76,7 +77,7 @@ void soft_bells_drain(struct soft_ctx *ctx)
 	qp = atomic_exchange(&ctx->bell, NULL);
 	for (; qp; qp = next) {
 		next = qp->bell_next;
-		/* From here on a new post rings again; soft_tx_start() sees
+		/* After this a new post rings again, and soft_tx_start() sees
 		 * all older posts. Pairs with the exchange in soft_bell(). */
 		atomic_exchange(&qp->belled, 0);
 		soft_tx_start(qp);
@@ -112,8 +113,8 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 
 	if (now < ctx->timer_min)
 		return;
-	/* Recompute timer_min: timers set from here on lower it, and
-	 * soft_timer_update() below adds those that stay set. */
+	/* Recompute timer_min: timers that are set after this lower it, and
+	 * soft_timer_update() below adds those that remain set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -128,7 +129,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
 	if (soft_fault_holes(conn->qp))
-		return; /* conn keeps the events of the meantime */
+		return; /* conn keeps the events until then */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -182,8 +183,8 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 		conn_ops(ctx, conn, send);
 		if (pd && ctx->nops > before)
 			soft_share_take(ctx, pd);
-		/* turn_finish() queues conns with an operation again; this conn
-		 * may have none. */
+		/* turn_finish() queues again only conns with an operation, and
+		 * this conn may have none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
 	}
@@ -207,8 +208,8 @@ static int turn_finish(struct soft_ctx *ctx)
 
 	if (ctx->shared)
 		soft_share_pay(ctx);
-	/* Account sends first: an answer read in this turn may be to a request
-	 * sent in this turn. */
+	/* Account for sends first: an answer read in this turn may belong to a
+	 * request sent in this turn. */
 	for (unsigned i = 0; i < ctx->nops; i++)
 		if (ctx->ops[i].tx)
 			soft_stream_tx_done(ctx->ops[i].conn, &ctx->ops[i]);
@@ -264,8 +265,8 @@ static void set_timer(struct soft_ctx *ctx, uint64_t at)
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-/* Threads sleep: set the timer, and kick if work is left, so that they are
- * woken for everything that this turn does not finish. */
+/* Prepare for threads that sleep: set the timer, and kick if work is left. So
+ * they are woken for all work that this turn does not finish. */
 static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 {
 	uint64_t at = ctx->timer_min;
@@ -312,8 +313,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		if (ctx->accept_ready)
 			soft_accept(ctx);
 		moved = run_loops(ctx);
-		/* Find out which domains move little before serving the
-		 * others. */
+		/* Find the light domains before serving the others. */
 		if (ctx->shared)
 			ctx->engine->run(ctx);
 		turn_prepare(ctx, now);
@@ -321,8 +321,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += turn_finish(ctx);
-	/* The engine found a socket readable: read it now. The next turn would
-	 * make the same system call, only later. */
+	/* Read a socket that the engine found readable now, because the next
+	 * turn would make the same system call later. */
 	if (ctx->told && !ctx->paused) {
 		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
@@ -338,11 +338,11 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock: otherwise the context's thread might find
+		/* Wait for the lock. Otherwise the context's thread might find
 		 * it taken by a post that has no work, and go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
-	/* Relaxed: if this thread then goes to sleep, the thread that waits for
-	 * the lock kicks it by soft_unlock(). */
+	/* Relaxed: if this thread goes to sleep after it, the thread that waits
+	 * for the lock kicks it by soft_unlock(). */
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;

@@ -11,7 +11,8 @@
 #define LISTEN_TAG UINT64_MAX
 #define EVENTS 128
 
-/* One shot: while the port is not listened to, it must not wake threads. */
+/* Watch the port once (one-shot): while the context does not accept, the port
+ * must not wake threads. */
 static int watch_port(struct soft_ctx *ctx, int op)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT,
@@ -66,7 +67,8 @@ static void epoll_watch(struct soft_ctx *ctx)
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
-		/* Fails only without memory: try again in the next turn. */
+		/* This fails only for lack of memory: try again in the next
+		 * turn. */
 		if (epoll_add(ctx, conn->fd,
 			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			      tag) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces uring.c if liburing is absent or too old: refuses like a kernel
+/* Replaces uring.c if liburing is absent or too old. It fails like a kernel
  * without io_uring. */
 #include <errno.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs in one context use no socket: the turn runs requester and
- * responder one after the other, and a message moves completely within a turn.
+ * Pairs of QPs in one context use no socket. The turn runs requester and
+ * responder one after the other, and a message moves completely within one
+ * turn.
  */
 #include "verbs/soft/wire/rc.h"
 
@@ -29,7 +30,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 }
 
 /* Copy in ascending order, like soft_stream.c, for readers that poll a flag at
- * the end; except if an overlap would overwrite the source. */
+ * the end. If the ranges overlap so that this would overwrite the source, copy
+ * without that order. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
 	mpib_bus_begin(to, from, n);
@@ -49,7 +51,8 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	int s = 0, d = 0;
 
 	to->rx_off = len;
-	/* Source and target were just checked under the same ctx->lock. */
+	/* Source and target are valid: they were checked under this hold of
+	 * ctx->lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
@@ -88,8 +91,7 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 
 	soft_tx_header(qp, idx, &peer->rx);
 	if (peer->rx.msn != peer->rx_msn) {
-		/* The peer was reset and counts from 0 again, but qp does
-		 * not. */
+		/* The peer was reset and counts from 0 again. qp was not. */
 		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}

@@ -11,8 +11,8 @@
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* tx.c: the requester. A slot of the send queue is a WQE, its SGEs, and its
- * inline data. */
+/* tx.c: the requester. A slot of the send queue contains a WQE, its SGEs, and
+ * its inline data. */
 static inline struct soft_swqe *soft_swqe(struct soft_qp *qp, uint32_t idx)
 {
 	return (struct soft_swqe *)(qp->sq +
@@ -31,30 +31,31 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 	/* Acquire pairs with the release in post_chain(). */
 	return atomic_load_explicit(&qp->sq_tail, memory_order_acquire);
 }
-/* Return the first WQE that may not be started now. */
+/* Return the index of the first WQE that must not be started yet. */
 static inline uint32_t soft_tx_end(struct soft_qp *qp)
 {
 	return qp_state(qp) == IBV_QPS_RTS ? soft_sq_tail(qp) : qp->sq_una;
 }
 
-/* qp was posted to: send, or flush in ERR. */
+/* Process new posts to qp: send them, or flush them in ERR. */
 void soft_tx_start(struct soft_qp *qp);
-/* The peer is gone: start the ack timer, so that outstanding WQEs fail when
- * their retries are used up. */
+/* Start the ack timer because the peer is gone. Outstanding WQEs then fail
+ * after their retries. */
 void soft_tx_unanswered(struct soft_qp *qp);
 /* Return the WQE at idx if it may be sent now, else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
-/* Get the memory of idx from byte off on: the payload to send, or the
- * destination of a READ's answer. */
+/* Get the memory of the WQE at idx from byte off on: the payload to send, or
+ * the destination of a READ's answer. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
-/* The payload of idx was sent up to byte off. */
+/* Note that the payload of the WQE at idx was sent up to byte off. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* On a new connection the peer reports that it has done ack requests. Return
- * whether that is possible; resume with the requests that it has not done. */
+/* Handle the peer's report on a new connection that it has done ack requests.
+ * Return whether that is possible. If so, continue with the first request that
+ * it has not done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
@@ -62,7 +63,8 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* Find the WQE of the READ that is answered next. False: no READ waits. */
+/* Find the WQE of the READ that is answered next. False: no READ is
+ * outstanding. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -71,23 +73,23 @@ void soft_tx_fail(struct soft_qp *qp, enum ibv_wc_status st);
 void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 
 /* rx.c: the responder. */
-/* qp->rx has the header of a request: check it, and set qp->place. */
+/* Check the request whose header is in qp->rx, and set qp->place. */
 void soft_rx_begin(struct soft_qp *qp);
 /* Return how many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
 /* Fill iov with the destinations of the payload from qp->rx_off on; iov_base is
- * NULL for payload that is dropped. < 0: qp may no longer write there. */
+ * NULL for payload that is dropped. < 0: qp may no longer write to them. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
 /* Return whether a due ack may still wait for a message that carries it. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* The connection is gone: drop the partly received message. The peer will send
- * it again. */
+/* Drop the partly received message after the connection is gone. The peer will
+ * send it again. */
 void soft_rx_unplug(struct soft_qp *qp);
-/* soft_rx_iov() failed: end the request with an error. */
+/* End the request with an error, after soft_rx_iov() failed. */
 void soft_rx_abort(struct soft_qp *qp);
 
-/* pairs.c: both ends in one context. */
+/* pairs.c: run both ends of a pair in one context. */
 int soft_loop_run(struct soft_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The responder: checks what a request may do, finds the destination of its
- * payload, and decides on the answer. Used by soft_stream.c for sockets, and by
- * pairs.c. */
+/* The responder: checks the permissions of a request, finds the destination of
+ * its payload, and chooses the answer. Used by soft_stream.c for sockets, and
+ * by pairs.c. */
 #include "verbs/soft/wire/rc.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * The owner often answers a small message immediately by a message of its own.
+ * The owner often answers a small message immediately with its own message.
  * That message carries the ack for free, and should not wait behind a separate
- * ACK. So the ack of one small message waits a few turns for a message. As soon
- * as a second request is unacked, an ACK is sent: a peer that streams needs it
- * to free its send queue.
+ * ACK. So the ack of one small message waits a few turns for such a message.
+ * After a second unacked request an ACK is sent at once, because a peer that
+ * streams needs it to free its send queue.
  */
 #define ACK_TURNS 8
 
@@ -26,8 +26,8 @@ bool soft_ack_waits(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
 
-	/* Relaxed: a thread that is about to sleep makes one more turn after it
-	 * has incremented sleepers. */
+	/* Relaxed: a thread that goes to sleep makes one more turn after it has
+	 * incremented sleepers. */
 	return qp->rx_msn != qp->ack_sent && ctx->turn < qp->ack_by &&
 	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
 }
@@ -42,8 +42,8 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
-	/* If the NAK cannot be sent, also on another connection, soft_dial()
-	 * moves qp to ERR at this time. */
+	/* If the NAK cannot be sent before this time, also not on another
+	 * connection, soft_dial() moves qp to ERR. */
 	if (!qp->refusal)
 		qp->die_at = mpib_now_ns() + 2000 * SOFT_MS;
 	soft_timer_update(qp);
@@ -63,7 +63,8 @@ static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
 	rx_die(qp, nak);
 }
 
-/* The receive was too short or invalid: also complete it, with error st. */
+/* Refuse the request because its receive was too short or invalid, and complete
+ * the receive with error st. */
 static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 			enum soft_nak nak)
 {
@@ -72,7 +73,8 @@ static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 	rx_die(qp, nak);
 }
 
-/* False: the QP does not allow this access, and the request was refused. */
+/* Check that the QP allows this access. False: it does not, and the request was
+ * refused. */
 static bool rx_permits(struct soft_qp *qp, unsigned access)
 {
 	if (qp->attr.qp_access_flags & access)
@@ -81,7 +83,8 @@ static bool rx_permits(struct soft_qp *qp, unsigned access)
 	return false;
 }
 
-/* False: too many answers are pending, and the request was refused. */
+/* Check that another answer may be queued. False: too many are pending, and the
+ * request was refused. */
 static bool may_answer(struct soft_qp *qp)
 {
 	if (qp->resp_tail - qp->resp_head < qp->attr.max_dest_rd_atomic)
@@ -94,7 +97,7 @@ static bool has_region(struct soft_qp *qp, int access)
 {
 	const struct soft_hdr *h = &qp->rx;
 
-	/* Length 0 touches no memory, so the rkey is not checked. */
+	/* A length of 0 accesses no memory, so the rkey is not checked. */
 	if (!h->len ||
 	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
 		return true;
@@ -104,7 +107,7 @@ static bool has_region(struct soft_qp *qp, int access)
 
 static bool take_recv(struct soft_qp *qp)
 {
-	/* A message that is sent again has already taken its receive. */
+	/* A message that is sent again already has its receive. */
 	if (qp->has_recv || soft_recv_take(qp))
 		return true;
 	qp->rnr = true;
@@ -113,7 +116,8 @@ static bool take_recv(struct soft_qp *qp)
 	return false;
 }
 
-/* again: the READ was already done, and its answer was lost. */
+/* Begin to answer a READ. again: it was answered before, and the answer was
+ * lost. */
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
@@ -142,8 +146,8 @@ static void begin_send(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_RECV;
 }
 
-/* Drop a message that is out of order, as after an RNR: the peer sends it
- * again. Answer a READ again if it was already done. */
+/* Drop a message that is out of order, for example after an RNR: the peer will
+ * send it again. Answer a READ again that was already done. */
 static void begin_other(struct soft_qp *qp)
 {
 	if (qp->rx.op != SOFT_OP_READ)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending on a socket: gathers the bytes of one sendmsg, and afterwards
- * accounts for the bytes that were sent.
+ * Sending on a socket: gather the bytes for one sendmsg, and afterwards account
+ * for the bytes that were sent.
  *
  * The order is: the rest of a segment that was partly sent, a refusal (NAK or
- * RNR), the rest of a message that was begun, answers to READs, new requests;
- * and a lone ACK if no message carries the ack. Only a partly sent segment is
- * remembered between turns; everything else is gathered again.
+ * RNR), the rest of a message that was begun, answers to READs, new requests.
+ * If no message carries the ack, an ACK is added. Only a partly sent segment is
+ * stored between turns. Everything else is gathered again.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -29,8 +29,8 @@ struct gather {
 	struct soft_op *op;
 	size_t niov, bytes, limit;
 	unsigned most; /* items */
-	uint32_t idx, off; /* the next request to send, and from which byte */
-	bool whole; /* every started message was gathered to its end */
+	uint32_t idx, off; /* next request to send, and its first unsent byte */
+	bool whole; /* all started messages were gathered to their ends */
 };
 
 static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
@@ -50,12 +50,12 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 	return iov->iov_base ? 1 : -EACCES;
 }
 
-/* Add the last item's bytes from off on; < 0: qp may not read its memory. */
+/* Add the last item's bytes from off on. < 0: qp may not read its memory. */
 static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
 	struct iovec *iov = &g->op->iov[g->niov];
-	size_t len, left = g->limit - g->bytes; /* space left */
+	size_t len, left = g->limit - g->bytes; /* remaining space */
 	int n;
 
 	if (off < SOFT_HDR_LEN) {
@@ -84,8 +84,8 @@ static bool has_room(const struct gather *g)
 	       g->bytes < g->limit;
 }
 
-/* Add the segment from byte off on of a message with header h; < 0: qp may not
- * read its memory. */
+/* Add the segment that starts at byte off of a message with header h. < 0: qp
+ * may not read its memory. */
 static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		    uint32_t off, struct soft_hdr *h)
 {
@@ -106,7 +106,7 @@ static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 	return add_bytes(g, 0);
 }
 
-/* Add as much as fits of a message from byte *off on; advance *off. */
+/* Add as much of a message from byte *off on as fits, and advance *off. */
 static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		       uint32_t *off, const struct soft_hdr *h)
 {
@@ -153,25 +153,26 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* An answer that did not fit at all is not complete either. */
+	/* The last answer may have been left out completely for lack of
+	 * space. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
 
-/* Add a NAK or RNR. The caller does this only after the answers to all READs
- * that came before the refused request. */
+/* Add a NAK or RNR. The caller must have sent the answers to all READs that
+ * came before the refused request. */
 static void add_refusal(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
 	struct soft_hdr h = {
 		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
 		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
-		/* A refused READ may be a repeated one, with an older msn. */
+		/* A refused READ may be a repetition with an older msn. */
 		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
 		.ack = qp->rx_msn,
 	};
 
-	/* The refusal may already be partly sent, as cur. */
+	/* The refusal may already be in cur, partly sent. */
 	if (is_cur(qp->conn, SOFT_ITEM_CTL) && qp->conn->cur.op != SOFT_OP_ACK)
 		return;
 	if ((qp->nak || qp->rnr) && has_room(g))
@@ -192,15 +193,17 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* A READ counts in reads_out only after it was sent, so only
-		 * then is it known whether another request may follow. */
+		/* reads_out counts a READ only after it was sent. So stop here:
+		 * whether another request may follow is not known before
+		 * that. */
 		if (one || h.op == SOFT_OP_READ)
 			break;
 	}
 	return rc;
 }
 
-/* Set idx and off to where the requests continue. False: not in this turn. */
+/* Set idx and off to the next request to send. False: send none in this
+ * turn. */
 static bool find_request(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
@@ -232,8 +235,8 @@ static int add_new(struct gather *g, bool slow)
 		add_refusal(g);
 	if (qp->nak && g->op->nitems > qp->conn->has_cur)
 		return 0;
-	/* First the rest of a partly sent request, then all answers, then
-	 * requests: neither kind can starve the other. */
+	/* Order: the rest of a partly sent request, then all answers, then
+	 * requests. So neither kind starves the other. */
 	if (requests && g->off)
 		rc = add_requests(g, true);
 	if (rc >= 0 && g->whole && (!g->off || !requests))
@@ -266,7 +269,7 @@ static int gather_one(struct gather *g)
 	return rc;
 }
 
-/* Gather into op the next bytes to send on conn, about limit bytes. Return the
+/* Gather the next bytes to send on conn, about limit bytes, in op. Return the
  * number of iovecs, or -errno if the QP may not read the memory of the last
  * item. */
 static int stream_gather(struct soft_conn *conn, struct soft_op *op,
@@ -321,14 +324,15 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 	if (!rate)
 		return ctx->most;
-	/* The bytes of about one millisecond. */
+	/* The number of bytes of about one millisecond. */
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }
 
-/* The memory of item it can no longer be read. A request fails after all
- * earlier requests are done; if they are, end the QP with its last words. A
- * partly sent segment cannot be taken back, so otherwise end the connection:
- * the next one handles the request, and a repeated READ is refused. */
+/* Handle an item whose memory can no longer be read. A request fails after all
+ * earlier requests are done: if they are, end the QP with its last words. If
+ * not, or for an answer, end the connection, because a partly sent segment
+ * cannot be withdrawn. The next connection then handles the request, and a
+ * repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -355,15 +359,15 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 		source_gone(conn->qp, &op->items[op->nitems - 1]);
 		return false;
 	}
-	/* Nothing gathered: fail a WQE that cannot be sent, if all earlier WQEs
-	 * are done. */
+	/* If nothing was gathered, fail a WQE that cannot be sent, if all
+	 * earlier WQEs are done. */
 	if (!n)
 		soft_tx_complete(conn->qp);
 	return n;
 }
 
-/* Account for a segment that was sent completely. False: this separated the QP
- * from conn. */
+/* Account for a segment that was sent completely. False: the QP has left
+ * conn. */
 static bool send_commit(struct soft_conn *conn, const struct soft_item *it)
 {
 	struct soft_qp *qp = conn->qp;
@@ -422,16 +426,17 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = mpib_now_ns();
-	/* Allow bytes that a thread without CPU time could not send in time, up
-	 * to RATE_CREDIT: the rate limits the link, not the machine. */
+	/* Give credit, up to RATE_CREDIT, for bytes that the thread could not
+	 * send in time for lack of CPU time: the rate limits the link, not the
+	 * machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)
 		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
 }
 
-/* Either the socket is full, and the engine reports when it accepts more; or
- * the memory of the send is gone or memory is short. The kernel reports the
- * latter only on another try. */
+/* Handle a send that stopped early. If the socket is full, the engine will
+ * report when it accepts more. If the source memory is gone or memory is short,
+ * the kernel reports that only on another try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -455,7 +460,7 @@ static void send_broke(struct soft_conn *conn)
 	conn->rx_ready = true;
 }
 
-/* Return whether all acks and answers of qp were sent to the peer. */
+/* Return whether qp has sent all acks and answers to the peer. */
 static bool has_told_all(const struct soft_qp *qp)
 {
 	const struct soft_conn *conn = qp->conn;
@@ -464,9 +469,10 @@ static bool has_told_all(const struct soft_qp *qp)
 	return qp->rx_msn == (left ? conn->cur.ack : qp->ack_sent);
 }
 
-/* The process has unmapped memory that is still registered. Only sends of
- * single segments show which memory. The rest of that segment could not be sent
- * in last words, so the next connection continues. */
+/* Handle a send that failed because the process has unmapped memory that is
+ * still registered. Only sends of single segments show which memory it is. The
+ * rest of that segment could not be sent in last words, so the next connection
+ * continues. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];
@@ -483,14 +489,15 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 			soft_tx_complete(qp);
 		return;
 	}
-	/* If repeated, the READ would find the same region without memory. */
+	/* A repeated READ would fail again, in the same unmapped memory. */
 	if (conn->has_cur)
 		soft_conn_lost(conn);
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_ACCESS_ERR);
 	soft_qp_error(qp);
 }
 
-/* TCP returns EAGAIN also if memory is short. */
+/* Return whether the socket or the kernel has no room. TCP returns EAGAIN also
+ * if memory is short. */
 static bool lacks_room(int error)
 {
 	return error == -EAGAIN || error == -ENOMEM || error == -ENOBUFS;

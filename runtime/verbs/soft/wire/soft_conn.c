@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection from creation to close. A closed conn stays allocated in state
- * DEAD until the next turn, so that pointers to it stay valid to the end of
- * this turn.
+ * DEAD until the next turn, so that pointers to it remain valid until the end
+ * of this turn.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -135,7 +135,7 @@ void soft_conn_tx_work(struct soft_conn *conn, bool work)
 	ctx->ntx += work ? 1u : -1u;
 	if (!work || ctx->ntx > 1 || !ctx->fault.rate_bytes_per_s)
 		return;
-	/* The link was idle: idle time gives no credit. */
+	/* After an idle time begin from now: idle time gives no credit. */
 	now = mpib_now_ns();
 	if (ctx->rate_at < now)
 		ctx->rate_at = now;
@@ -167,8 +167,8 @@ void soft_conn_close(struct soft_conn *conn)
 	if (conn->to_watch)
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 	conn->state = SOFT_CONN_DEAD;
-	/* The engine may keep the file open for a while after close(). Tell the
-	 * peer now, by shutdown(). */
+	/* The engine may keep the file open for a while after close(), so
+	 * inform the peer now by shutdown(). */
 	shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
 	conn->fd = -1;
@@ -209,7 +209,7 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
-	/* Its hello had waited here while its QP was reset. */
+	/* The conn's hello had waited in the socket while its QP was reset. */
 	if (conn->unsure)
 		qp->peer_life = 0;
 	soft_rx_unplug(qp);
@@ -229,8 +229,8 @@ static void conn_hang_up(struct soft_conn *conn)
 	free(conn->last);
 	conn->last = NULL;
 	/* Closing with unread bytes would reset the connection, and the peer
-	 * would lose what it has not read. Continue reading until the peer
-	 * closes. */
+	 * would lose bytes that it has not read. So continue reading until the
+	 * peer closes. */
 	shutdown(conn->fd, SHUT_WR);
 }
 
@@ -279,8 +279,8 @@ void soft_conn_leave(struct soft_qp *qp)
 		soft_conn_close(conn);
 		return;
 	}
-	/* An HCA acks without its owner's help: ack all placed requests before
-	 * the QP leaves. */
+	/* Ack all placed requests before the QP leaves, because an HCA acks
+	 * without its owner. */
 	if (!qp->ctx->paused)
 		soft_stream_last_words(conn);
 	conn_linger(conn);
@@ -330,58 +330,58 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 
 /*
  * Sharing of one thread's turns between protection domains. While several
- * domains use a thread's devices, a turn of a device serves one socket of each.
- * Completions appear after all socket operations of a turn, so each domain
- * waits for the others' operations in it. Other sockets wait for later turns
- * and gather more data meanwhile: fewer operations move the same bytes. A
- * single domain uses the whole turn.
+ * domains use a thread's devices, a turn of a device serves one socket of each
+ * domain. Completions appear after all socket operations of a turn, so each
+ * domain waits for the operations of the others. Other sockets wait for later
+ * turns. Meanwhile they collect more data, so fewer operations move the same
+ * bytes. A single domain uses the whole turn.
  *
- * Domains that move little go first, as new traffic does in fq_codel (RFC
- * 8290). If one has an operation in a turn, those that move much wait for the
- * next turn. They also rest in each turn after one of theirs, so that a thread
- * with several devices gets to the next device sooner. While a domain that
- * moves little was active lately, the others rest on all devices until the
- * device of their last operation has had a turn without them. So at most one
- * operation of each lies between two turns of a device, and the turn is
- * shorter. The device that has rested longest is next, whatever the order of
- * turns.
+ * A domain that moves few bytes is "light"; all others are "busy". Light
+ * domains go first, as new traffic does in fq_codel (RFC 8290). If a light
+ * domain has an operation in a turn, busy domains wait for the next turn. Busy
+ * domains also rest in the turn after one of theirs, so that a thread with
+ * several devices reaches the next device sooner. While a light domain was
+ * active lately, busy domains rest on all devices until the device of their
+ * last operation has had a turn without them. So at most one operation of each
+ * busy domain is made between two turns of a device, and turns are shorter. The
+ * device that has rested longest is next, independent of the order of turns.
  *
- * The thread is shared, not the device: a domain that uses one device still
+ * Domains share the thread, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
  */
 
 /* A thread counts as shared for this many turns of its devices after it last
- * changed between domains: a domain that waits for its peer moves nothing
- * meanwhile. */
+ * served another domain than before, because a domain that waits for its peer
+ * moves no data meanwhile. */
 #define LATELY 131072
 
-/* A domain moves little if it moves at most this many bytes per turn, plus what
- * it saved in 16 turns. */
+/* A domain is light if it moves at most this many bytes per turn. It may save
+ * unused bytes of up to 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
-/* A domain that moves little counts as active for this many turns after its
- * last operation: a peer's answer takes a few. So each small message delays the
+/* A light domain counts as active for this many turns after its last operation,
+ * because a peer's answer takes several turns. So each small message delays the
  * others by at most this. */
 #define LITTLE_LATELY 128
-/* After an operation of this many bytes a domain counts as moving much for this
- * many turns, even if it moves little: its peers' answers are small. The others
- * wait for shorter operations. */
+/* After an operation of MUCH bytes a domain counts as busy for this many turns,
+ * even if it moves few bytes then: its peers' answers are small. So other
+ * domains wait only for shorter operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
-/* Rest for at most this many turns, in case that device has none. */
+/* Rest for at most this many turns, in case the other device makes none. */
 #define REST_MOST 64
 
 static _Thread_local struct {
 	uint64_t turns, shared_until, little_until;
-	uint64_t much_at; /* turn of the last large operation */
+	uint64_t much_at; /* number of the turn with the last large operation */
 	uint64_t rest_until;
 	uint64_t waits; /* much_at of the device that has rested longest */
 } mine = { .waits = UINT64_MAX };
 
-/* If another device rests and its last operation is older, that device is
- * first. Otherwise two devices whose turns alternate, one of which rests each
- * time, would stay like that for ever. */
+/* Return whether this device must rest. If another device rests and its last
+ * operation is older, that device is first. Otherwise, of two devices whose
+ * turns alternate, the same one could rest each time, for ever. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||
@@ -394,7 +394,7 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		/* Set by another thread that made more turns. */
+		/* Another thread set it, which had made more turns. */
 		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);
@@ -447,8 +447,8 @@ bool soft_share_over(const struct soft_conn *conn)
 	return false;
 }
 
-/* Never in two consecutive turns: in the second all are served in list order,
- * however many domains move little. */
+/* Not in two consecutive turns: in the second one all domains are served in
+ * list order, however many light ones there are. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx)
 {
 	return ctx->gave_way + 1 != ctx->turn;

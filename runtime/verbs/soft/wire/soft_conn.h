@@ -20,18 +20,20 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-#define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
-/* the same in a turn with a domain that moves little */
+#define SOFT_SHARED_BYTES (96u << 10) /* limit in a turn that domains share */
+/* limit in a turn with a light domain (see soft_conn.c) */
 #define SOFT_LITTLE_BYTES (80u << 10)
-#define SOFT_AHEAD 524288 /* bytes read in one operation */
-#define SOFT_LEAD 16384 /* of these, bytes to read before soft_stream.c runs */
-#define SOFT_KEEP 128 /* most bytes kept for the next read: a partial header */
-#define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
-/* Accepted connections without a hello, in total and from one address. */
+#define SOFT_AHEAD 524288 /* most bytes read in one operation */
+/* of these, bytes that are read before soft_stream.c runs */
+#define SOFT_LEAD 16384
+#define SOFT_KEEP 128 /* most bytes kept for the next read: part of a header */
+#define SOFT_SMALL 4096 /* longest message, in bytes, whose ack may wait */
+/* Limits of accepted connections without a hello, in total and from one
+ * address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
-/* Limits of accepting: connections in one turn; in a burst; then one in this
- * many ns. */
+/* Limits of accepted connections: in one turn; in a burst; after the burst one
+ * in this many ns. */
 #define SOFT_ACCEPTS_A_TURN 4
 #define SOFT_ACCEPTS_AT_ONCE 256
 #define SOFT_ACCEPT_EVERY 250000ull
@@ -53,15 +55,16 @@ struct soft_item {
 	uint8_t op;
 	uint32_t idx; /* WQE */
 	uint32_t ack;
-	uint32_t off, len; /* this segment's part of the payload */
+	uint32_t off, len; /* this segment's range of the payload */
 };
 
 enum soft_conn_state {
-	SOFT_CONN_ASKING, /* connects, sends its hello, awaits the answer */
-	SOFT_CONN_ASKED, /* accepted, awaits the hello; has no QP yet */
+	SOFT_CONN_ASKING, /* connects, sends its hello, waits for the answer */
+	SOFT_CONN_ASKED, /* accepted, waits for the hello; has no QP yet */
 	SOFT_CONN_UP,
-	SOFT_CONN_LINGER, /* has no QP any more; sends its last bytes and waits
-			     until the peer closes */
+	/* has no QP any more; sends its last bytes, then waits until the peer
+	 * closes */
+	SOFT_CONN_LINGER,
 	SOFT_CONN_DEAD, /* closed; freed by the next turn */
 };
 
@@ -74,35 +77,38 @@ struct soft_conn {
 	enum soft_conn_state state;
 	bool queued, to_watch, watched;
 	bool rx_ready, tx_work, tx_blocked;
-	uint8_t events; /* SOFT_EV_*, seen by the engine, not handled yet */
+	uint8_t events; /* SOFT_EV_* from the engine that are not handled yet */
 	bool ended; /* the peer has closed; some bytes may be unread */
 	bool greeted; /* state ASKING: the hello was sent */
-	/* soft_stream.c: long messages arrive; read no more than the beginning
-	 * of the next message. */
+	/* soft_stream.c: long messages arrive, so read at most the beginning of
+	 * the next message. */
 	bool led;
-	bool indirect; /* soft_stream.c: reading into place failed once */
-	/* State UP: the QP that asked may be gone; only its next bytes will
-	 * show. */
+	bool indirect; /* soft_stream.c: reading into place has failed once */
+	/* State UP: the QP that asked may be gone. This is known only after its
+	 * next bytes. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of cur that were sent */
-	bool singly; /* one segment per send: some source memory is gone */
-	bool has_cur, cur_stale; /* stale: its WQE will be sent again anyway */
-	uint32_t rpos, rlen; /* parsed bytes, and all bytes, of in */
+	/* send one segment at a time: some source memory is gone */
+	bool singly;
+	/* stale: cur's WQE will be sent again anyway */
+	bool has_cur, cur_stale;
+	/* number of parsed bytes, and of all bytes, in `in` */
+	uint32_t rpos, rlen;
 	uint8_t *last; /* last bytes to send in LINGER; NULL: all were sent */
 	uint32_t last_len, last_off;
-	uint64_t expires; /* in all states but UP and DEAD */
+	uint64_t expires; /* time limit, in all states but UP and DEAD */
 	TAILQ_ENTRY(soft_conn) ready_link;
-	/* on idle if expires is set; on dead */
+	/* on ctx->idle if expires is set, or on ctx->dead */
 	TAILQ_ENTRY(soft_conn) idle_link;
-	TAILQ_ENTRY(soft_conn) watch_link; /* to be given to the engine */
-	uint8_t *in; /* bytes read; set only in soft_stream_rx_done() */
+	TAILQ_ENTRY(soft_conn) watch_link; /* on ctx->to_watch */
+	uint8_t *in; /* bytes read; valid only in soft_stream_rx_done() */
 	uint8_t kept[SOFT_KEEP];
 };
 
 #define SOFT_EV_IN 1
 #define SOFT_EV_OUT 2
-#define SOFT_EV_END 4 /* with IN: the peer has closed its direction */
+#define SOFT_EV_END 4 /* with SOFT_EV_IN: the peer has closed its direction */
 
 /* One recvmsg or sendmsg of this turn. */
 struct soft_op {
@@ -111,7 +117,8 @@ struct soft_op {
 	int res;
 	size_t asked;
 	uint8_t *ahead; /* SOFT_AHEAD bytes */
-	/* Place of the message's first byte if read into place; else NULL. */
+	/* Destination of the message's first byte if read into place; else
+	 * NULL. */
 	uint8_t *direct;
 	struct msghdr msg;
 	struct iovec iov[SOFT_OP_IOV];
@@ -121,15 +128,15 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
-	/* Different threads may call run() in turn without extra cost. */
+	/* Different threads may alternately call run() without extra cost. */
 	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
 	/* The fd that a sleeper polls; run() may change it. */
 	int (*fd)(struct soft_ctx *ctx);
 	/*
-	 * Watch the conns on ctx->to_watch, execute ctx->ops, and collect
-	 * readiness in conn->events and ctx->accept_ready. Never waits.
+	 * Watch the conns on ctx->to_watch, execute ctx->ops, and set
+	 * conn->events and ctx->accept_ready. Never waits.
 	 */
 	void (*run)(struct soft_ctx *ctx);
 	/* Stop watching a closed conn. False: not possible now, call again. */
@@ -152,20 +159,21 @@ void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
 /* soft_conn.c */
-/* Begin a turn: find out whether domains share it. */
+/* Begin a turn: determine whether domains share it. */
 void soft_share_begin(struct soft_ctx *ctx);
 /* Return whether conn must wait for a later turn, because other domains share
  * this one. */
 bool soft_share_over(const struct soft_conn *conn);
-/* Return whether domains that move much may have to wait for the next turn: not
- * twice in a row. */
+/* Return whether busy domains may have to wait for the next turn. They never
+ * wait twice in a row. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
-/* A domain that moves little was served in this turn. Return whether the others
+/* Note that a light domain was served in this turn. Return whether the others
  * wait. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
-/* A socket of a QP of pd was served in this turn. */
+/* Note that a socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
-/* The operations of the turn are complete: account for each domain's bytes. */
+/* Account for each domain's bytes, after the operations of the turn are
+ * complete. */
 void soft_share_pay(const struct soft_ctx *ctx);
 
 /* soft_conn.c: from creation to close. */
@@ -176,16 +184,16 @@ struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
 /* Put conn on ctx->ready, for the next turn. */
 void soft_conn_ready(struct soft_conn *conn);
 void soft_conn_watch(struct soft_conn *conn);
-/* qp has something to send. */
+/* Note that qp has something to send. */
 void soft_conn_work(struct soft_qp *qp);
 /* Note whether the connection has bytes to send. */
 void soft_conn_tx_work(struct soft_conn *conn, bool work);
-/* The socket is dead: close conn, and let its QP connect again. */
+/* Close conn because its socket is dead, and let its QP connect again. */
 void soft_conn_lost(struct soft_conn *conn);
-/* The peer is gone for good, or breaks the protocol: close conn, and never
+/* Close conn because the peer is gone for good or breaks the protocol. Never
  * connect its QP again. */
 void soft_conn_over(struct soft_conn *conn);
-/* Part qp from its connection, which then lingers or is closed. */
+/* Detach qp from its connection, which then lingers or is closed. */
 void soft_conn_leave(struct soft_qp *qp);
 /* Send more of conn->last, in state LINGER. */
 void soft_conn_say(struct soft_conn *conn);
@@ -193,23 +201,25 @@ void soft_conn_say(struct soft_conn *conn);
 void soft_conn_leave_idle(struct soft_conn *conn);
 void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
-/* Before another connection from this address: if too many have sent no hello,
- * close the oldest of them, of that address or of all. So silent connections do
- * not block callers that send their hello immediately. */
+/* Call before accepting another connection from this address. If too many
+ * connections have sent no hello, close the oldest of them, of that address or
+ * of all. So silent connections do not block callers that send their hello
+ * immediately. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 
 /* accept.c */
 int soft_listen(struct soft_ctx *ctx);
-/* The port is readable: accept a few, or set accept_at. */
+/* Accept a few connections, or set accept_at, after the port became
+ * readable. */
 void soft_accept(struct soft_ctx *ctx);
 
 /* Handle qp's timers die_at and conn_at: end qp, or connect. */
 void soft_dial(struct soft_qp *qp, uint64_t now);
 void soft_dial_later(struct soft_qp *qp);
-/* The connection of qp broke: dial again if qp is the side that dials. */
+/* Dial again after the connection of qp broke, if qp is the side that dials. */
 void soft_dial_again(struct soft_qp *qp);
-/* A conn that is not UP yet can send, or has received bytes. */
+/* Send or receive the hello on a conn that is not UP yet. */
 void soft_hello_send(struct soft_conn *conn);
 void soft_hello_recv(struct soft_conn *conn);
 bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h);

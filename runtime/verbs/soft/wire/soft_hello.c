@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection comes up. In a pair, the QP with the smaller address or, if
- * these are equal, the smaller QP number connects (dials), so there is never
- * more than one connection. The hello of the dialing QP names both QPs and both
- * first PSNs, and the answer says whether that QP exists and is ready to
- * receive. Each hello of a QP has its token, which its peer knows. If the
- * wanted QP does not exist, the accepting side answers and keeps no state. The
- * dialing QP asks again until it does, even with nothing to send, because the
- * peer may want to send. It also dials again when the connection breaks; then
- * both QPs continue where they were.
+ * Set-up of a connection. In a pair, the QP with the smaller address connects
+ * (dials); if the addresses are equal, the QP with the smaller number. So there
+ * is never more than one connection. The hello of the dialing QP contains both
+ * QP numbers and both first PSNs. The answer says whether the wanted QP exists
+ * and is ready to receive. Each hello contains the sending QP's token, which
+ * its peer knows. If the wanted QP does not exist, the accepting side answers
+ * and keeps no state. The dialing QP asks again until the wanted QP exists,
+ * even if it has nothing to send, because the peer may want to send. It also
+ * dials again after the connection breaks, and then both QPs continue at the
+ * same point.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -28,7 +29,7 @@
 #define BACKOFF_MAX (64 * SOFT_MS)
 #define LOCAL_SNDBUF 524288 /* the kernel doubles it, for its own overhead */
 
-/* soft_hello.c: how a connection comes up. */
+/* Return the socket address for an IPv4 address and a port. */
 static struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
 {
 	return (struct sockaddr_in){
@@ -46,14 +47,14 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 
 /*
  * Set socket options. A peer's kernel may forget the connection, and its reset
- * may be lost. Keepalive finds out within a second if nothing is to be sent;
- * otherwise the other end dials. The kernel does that without a turn.
+ * may be lost. Keepalive detects that within a second if this end has nothing
+ * to send. The kernel does that without a turn.
  *
- * Between two addresses of one machine there is no network to share, and
- * congestion control only costs (BBR paces by timers). So use reno, which every
- * kernel has and every user may select. A large buffer does not help there
- * either: data that waits in a socket leaves the caches before the peer reads
- * it, and displaces the data of other sockets.
+ * Between two addresses of one machine there is no network to share, so
+ * congestion control has only costs (BBR paces by timers). Use reno, which
+ * every kernel has and every user may select. A large buffer does not help
+ * either: data that waits in a socket leaves the CPU caches before the peer
+ * reads it, and displaces the data of other sockets.
  */
 static void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
@@ -113,7 +114,7 @@ static int open_socket(struct soft_qp *qp)
 		return -errno;
 	soft_tune(fd, qp->ctx->addr, qp->peer_addr);
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-	/* The peer compares this address with the GID (comes_from()). */
+	/* The peer compares this source address with the GID (comes_from()). */
 	if (bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
 	    (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 &&
 	     errno != EINPROGRESS)) {
@@ -176,7 +177,7 @@ bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 
 	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return false;
-	/* A QP in RTR does not know its first PSN yet. */
+	/* A QP in RTR has no first PSN yet. */
 	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
@@ -233,8 +234,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h belongs to the life of the peer that qp was connected to,
- * and names the life of qp; an unknown life matches. */
+/* Return whether h is from the same life of the peer that qp was connected to,
+ * and for the current life of qp. An unknown life matches any. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -269,9 +270,9 @@ static struct soft_qp *hello_wanted(struct soft_conn *conn,
 static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
 	struct soft_qp *qp = hello_wanted(conn, ask);
-	/* If the asking QP was connected before (peer_life), the QP that
-	 * it looks for will not come back: GONE. Otherwise that QP may
-	 * still come. */
+	/* If the asking QP was connected before (peer_life), the QP that it
+	 * asks for will not come back: GONE. Otherwise that QP may still be
+	 * created. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };
@@ -322,8 +323,8 @@ void soft_hello_recv(struct soft_conn *conn)
 	soft_conn_lost(conn);
 }
 
-/* The port of a context. Every host that reaches it may connect as often as it
- * likes, and each connection costs the context's thread some 12 us. So
+/* The TCP port of a context. Every host that reaches it may connect at any
+ * rate, and each connection costs the context's thread about 12 us. So
  * accepting is limited per turn and over time. Above the limit the engine does
  * not watch the port. */
 
@@ -414,14 +415,15 @@ void soft_accept(struct soft_ctx *ctx)
 			ctx->accept_ready = false;
 			return;
 		}
-		/* No descriptor or memory: the connection stays in the
-		 * backlog. */
+		/* If there is no descriptor or memory, the connection stays in
+		 * the backlog. */
 		if (fd < 0 && is_shortage(errno)) {
 			accept_later(ctx, now + AGAIN);
 			return;
 		}
 		mpib_rate_pay(&ctx->accept_paid, now, SOFT_ACCEPT_EVERY);
-		/* Otherwise this connection ended before it was accepted. */
+		/* With other errors, this connection ended before it was
+		 * accepted. */
 		if (fd >= 0)
 			accept_one(ctx, fd, peer.sin_addr);
 	}

@@ -2,9 +2,9 @@
 /*
  * Receiving on a socket. Bytes are read into a buffer and copied from there to
  * their destinations in ascending order, for readers that poll a flag after the
- * data. A read into place writes in any order, and is only for regions that
- * allow it. Whatever a peer sends, this file writes only where soft_rx_iov()
- * allows, and allocates nothing.
+ * data. A read into place writes in any order, so it is used only for regions
+ * that allow that. Whatever a peer sends, this file writes only where
+ * soft_rx_iov() allows, and allocates nothing.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -20,12 +20,12 @@
 #include "verbs/soft/wire/soft_wire.h"
 #include "verbs/verbs.h"
 
-#define WORD 8 /* bytes that a reader may load at once and must not see torn */
+#define WORD 8 /* bytes that a reader loads at once and must see whole */
 
-/* The read buffers belong to the thread that makes turns, because they are
- * empty between two turns. A thread reads for all its contexts into the same
- * memory, which stays in the processor's cache. libc's free() releases it when
- * the thread ends, so that no code of an unloaded library is called. */
+/* The read buffers are empty between two turns, so they belong to the thread
+ * that makes turns. A thread uses the same buffers for all its contexts, and
+ * they stay in the CPU's cache. libc's free() releases them when the thread
+ * ends, so that no code of an unloaded library is called. */
 static pthread_key_t ahead_key;
 static pthread_once_t ahead_once = PTHREAD_ONCE_INIT;
 static int ahead_rc;
@@ -41,9 +41,9 @@ int soft_stream_init(void)
 	return ahead_rc;
 }
 
-/* Return SOFT_AHEAD bytes for the n-th read of a turn, few of which are ever
- * used; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. A
- * thread's first read allocates. */
+/* Return SOFT_AHEAD bytes for the n-th read of a turn. For n = SOFT_OPS return
+ * the buffer to reassemble a read. NULL: no memory. A thread's first read
+ * allocates all of them, but few are ever used. */
 static uint8_t *stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
@@ -58,8 +58,8 @@ static uint8_t *stream_ahead(unsigned n)
 	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
 }
 
-/* Return how many bytes to copy to `to`: all if they fill room, otherwise only
- * as many as end on a word. */
+/* Return how many bytes to copy to `to`: all if they fill room, otherwise a
+ * number that ends on a word boundary. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
 	size_t over = ((uintptr_t)to + have) % WORD;
@@ -70,7 +70,7 @@ static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 }
 
 /* Copy payload to its destination, up to the end of the segment. False: more
- * bytes must come, or the request was refused. */
+ * bytes must arrive, or the request was refused. */
 static bool place_segment(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -146,7 +146,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 
 	if (!soft_tx_ack(qp, h->ack))
 		return false;
-	/* Completing WQEs may have failed the QP, which then left conn. */
+	/* Completing WQEs may have failed the QP, which has then left conn. */
 	if (conn->qp != qp)
 		return true;
 	switch ((enum soft_wire_op)h->op) {
@@ -172,8 +172,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	case SOFT_OP_READ:
 		break;
 	}
-	/* A new message may cut off the current one only if the current one is
-	 * dropped. */
+	/* A new message may begin before the end of the current one only if the
+	 * current one is dropped. */
 	if (wants_more(qp) && qp->place != SOFT_PLACE_DROP)
 		return false;
 	if (h->op == SOFT_OP_READ_RESP) {
@@ -187,8 +187,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	return true;
 }
 
-/* Parse a header or place a segment. False: the buffer has no more, or qp has
- * left conn, or qp is dying and reads no more. */
+/* Parse a header or place a segment. False: the buffer has no more bytes to
+ * parse, qp has left conn, or qp is dying and reads no more. */
 static bool stream_parse_one(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -216,8 +216,8 @@ static bool stream_parse_one(struct soft_conn *conn)
 	return conn->qp == qp && !qp->dying;
 }
 
-/* Keep unparsed bytes for the next read. Only a QP that reads no more leaves
- * more than SOFT_KEEP; these are dropped. */
+/* Keep unparsed bytes for the next read. If there are more than SOFT_KEEP, the
+ * QP reads no more, and they are dropped. */
 static void stream_keep(struct soft_conn *conn)
 {
 	uint32_t rest = conn->rlen - conn->rpos;
@@ -244,20 +244,20 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 }
 
 /*
- * Payload that is read from the socket into its place, without a copy. The
- * kernel writes in any order, so only WRITEs into regions that are not read
- * before the completion (MPIB_ACCESS_ANY_ORDER) use this.
+ * Reading payload from the socket directly into its destination, without a
+ * copy. The kernel writes in any order. So only WRITEs into regions that are
+ * not read before the completion (MPIB_ACCESS_ANY_ORDER) use this.
  *
- * One read takes as much of the message as possible. It is scattered as if the
- * header between two segments were always a MORE. If for example an ACK comes
- * in between, the bytes after it are misplaced: they are reassembled for the
- * parser, and their destinations are written again. Meanwhile no byte is
- * written outside the message's range.
+ * One read gets as much of the message as possible. It is scattered as if all
+ * headers between segments were MOREs. If there is another header, such as an
+ * ACK, the bytes after it are misplaced: they are reassembled for the parser,
+ * and their destinations are written again. No byte is ever written outside the
+ * message's range.
  */
 
-#define LONG SOFT_SEGMENT /* shorter messages are copied as fast as this */
-/* Limit of payload in one read: with the headers between and the lead after it,
- * it must fit into SOFT_AHEAD bytes for reassembly. */
+#define LONG SOFT_SEGMENT /* for shorter messages a copy is as fast */
+/* Limit of payload in one read. Together with its headers and the lead after
+ * it, it must fit into SOFT_AHEAD bytes for reassembly. */
 #define MOST (SOFT_AHEAD - 2 * SOFT_LEAD)
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -265,8 +265,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Return the destination of the first byte of the arriving WRITE; NULL: not a
- * WRITE, or not one to read into place. */
+/* Return the destination of the first byte of the arriving WRITE. NULL: it is
+ * not a WRITE, or it cannot be read into place. */
 static uint8_t *place_of(const struct soft_conn *conn)
 {
 	const struct soft_qp *qp = conn->qp;
@@ -280,8 +280,8 @@ static uint8_t *place_of(const struct soft_conn *conn)
 			      IBV_ACCESS_REMOTE_WRITE | MPIB_ACCESS_ANY_ORDER);
 }
 
-/* Make op read into place. Return its iovecs; 0: conn expects no payload for
- * that. */
+/* Make op read into place. Return the number of its iovecs. 0: conn expects no
+ * payload that can be read into place. */
 static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	uint8_t *to = place_of(conn), *aside = op->ahead;
@@ -311,7 +311,8 @@ static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 		off += some;
 		left -= some;
 	}
-	/* The beginning of the next message, or of the next segment. */
+	/* Room for the beginning of the next message, or for the next segment's
+	 * header. */
 	if (off == segment) {
 		op->iov[n++] = (struct iovec){ aside, SOFT_LEAD };
 		op->asked += SOFT_LEAD;
@@ -319,7 +320,7 @@ static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 	return n;
 }
 
-/* Account for an ordinary read. whole: it filled its buffer. */
+/* Adapt to an ordinary read. whole: it filled its buffer. */
 static void direct_look(struct soft_conn *conn, bool whole)
 {
 	if (place_of(conn))
@@ -328,7 +329,8 @@ static void direct_look(struct soft_conn *conn, bool whole)
 		conn->led = false;
 }
 
-/* Return whether the parser expects payload exactly where iov i was read to. */
+/* Return whether iov i was read to the destination that the parser expects for
+ * the next payload. */
 static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 		    unsigned i)
 {
@@ -338,7 +340,8 @@ static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 	       op->iov[i].iov_base == op->direct + qp->rx_off;
 }
 
-/* The n bytes from iov i on are not payload, or belong elsewhere. */
+/* Reassemble the n bytes from iov i on, which are not payload or are
+ * misplaced. */
 static void put_together(struct soft_conn *conn, const struct soft_op *op,
 			 unsigned i, uint32_t n)
 {
@@ -374,7 +377,7 @@ static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 		}
 		if (conn->state != SOFT_CONN_UP || conn->qp != qp || qp->dying)
 			return;
-		/* After a header comes payload, after payload a header. */
+		/* The iovecs alternate between headers and payload. */
 		if (n && op->iov[i].iov_len == SOFT_HDR_LEN &&
 		    !is_next(conn, op, i + 1)) {
 			put_together(conn, op, i + 1, n);
@@ -383,8 +386,8 @@ static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 	}
 }
 
-/* The kernel could not write there. Return whether to read again without
- * reading into place. */
+/* Handle that the kernel could not write to the destination. Return whether to
+ * read again, without reading into place. */
 static bool direct_failed(struct soft_conn *conn, const struct soft_op *op)
 {
 	if (!op->direct)
@@ -439,10 +442,10 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		soft_conn_lost(conn);
 		return;
 	}
-	/* The socket is empty: wait until the engine reports it readable. The
-	 * engine reports the peer's end only once (ended), so continue reading
-	 * in that case. Also continue after a direct read: a page may be
-	 * missing, which only the next read reports. */
+	/* If the socket is empty, wait until the engine reports it readable.
+	 * But continue reading if the peer has ended, because the engine
+	 * reports that only once. Also continue after a direct read: a page may
+	 * be missing, which only the next read reports. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire format of the software HCA: what travels on the TCP connection of a
- * QP pair. The connecting QP sends a hello, and the accepting QP answers with a
- * hello of its own. After a good answer both send messages: a header of 32
- * bytes and, for some, payload. All integers are big-endian; imm is copied
- * unchanged.
+ * The wire format of the software HCA, on the TCP connection of a QP pair. The
+ * connecting QP sends a hello, and the accepting QP answers with its own hello.
+ * After a positive answer both send messages. A message has a header of 32
+ * bytes and, for some types, payload. All integers are big-endian; imm is
+ * copied unchanged.
  *
  * The payload of a long message comes in segments. Each segment except the
- * first has its own header, MORE; between two segments an ACK, NAK, RNR or BYE
- * may be sent.
+ * first has its own header, MORE. An ACK, NAK, RNR or BYE may be sent between
+ * two segments.
  *
- * msn numbers the requests of one direction from 0. ack, in every header, is
- * how many requests of the opposite direction are done: their payload is placed
- * and their completions are made. So an ACK is a header without payload, and
- * any other message carries an ack for free.
+ * msn numbers the requests of one direction from 0. Every header contains ack,
+ * the number of requests of the opposite direction that are done: their payload
+ * is placed and their completions are made. So an ACK is a header without
+ * payload, and any other message carries an ack for free.
  *
- * A broken connection is made again, and the hellos say how many requests each
- * side has done. Requests that the peer has not done are sent again from their
- * beginning, and READs whose answers were lost are repeated. A request whose
- * NAK was not sent yet is refused again, with the same NAK. life differs for
- * each use of a QP between two resets, so that a connection never continues
- * with a QP that was reset meanwhile. token is a number of the sender that only
- * the peer's owner received, by other means (soft_set_ece()): a host that can
- * reach the port but does not know the token can neither join a QP nor cut its
- * connection.
+ * After a connection breaks, a new one is made, and the hellos contain the
+ * number of requests that each side has done. Requests that the peer has not
+ * done are sent again from their beginning, and READs whose answers were lost
+ * are repeated. A request whose NAK was not sent yet is refused again, with the
+ * same NAK. life changes with each reset of a QP, so that a connection
+ * never continues with a QP that was reset meanwhile. token is the sender's
+ * secret. Only the peer's owner received it, by other means (soft_set_ece()).
+ * So a host that can reach the port but does not know the token can neither
+ * join a QP nor cut its connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -42,22 +42,22 @@
 enum soft_wire_op {
 	SOFT_OP_ACK = 1, /* ack only */
 	SOFT_OP_NAK, /* request msn failed with status; nothing follows */
-	SOFT_OP_RNR, /* no receive for request msn: send again from there */
-	SOFT_OP_BYE, /* the sending QP is gone for good; nothing follows */
+	SOFT_OP_RNR, /* no receive for request msn: send again from it on */
+	SOFT_OP_BYE, /* the sending QP is gone; nothing follows */
 	SOFT_OP_WRITE,
 	SOFT_OP_WRITE_IMM,
 	SOFT_OP_SEND,
 	SOFT_OP_SEND_IMM,
 	SOFT_OP_READ, /* asks for len bytes from addr */
 	SOFT_OP_READ_RESP, /* payload of READ msn */
-	SOFT_OP_MORE, /* next segment: the message from byte addr on */
+	SOFT_OP_MORE, /* next segment, from byte addr of the message on */
 	SOFT_OP_LAST = SOFT_OP_MORE,
 };
 
 /* Bits of soft_hdr.flags. */
 #define SOFT_F_SOLICITED 1
 
-/* soft_hdr.status of a NAK. RNR carries the encoded timer there instead. */
+/* soft_hdr.status of a NAK. In an RNR the field contains the encoded timer. */
 enum soft_nak {
 	SOFT_NAK_ACCESS = 1,
 	SOFT_NAK_INVALID,
@@ -77,11 +77,11 @@ enum soft_hello_status {
 	SOFT_HELLO_ASK, /* a hello, not an answer */
 	SOFT_HELLO_OK,
 	SOFT_HELLO_LATER, /* no such QP, or not ready to receive: try again */
-	/* The life that the asking QP was connected to ended. */
+	/* The life of the QP to which the asking QP was connected has ended. */
 	SOFT_HELLO_GONE,
 };
 
-/* soft_hello.sq_psn of a QP that has not been in RTS. */
+/* soft_hello.sq_psn of a QP that was not in RTS yet. */
 #define SOFT_PSN_UNKNOWN 0xffffffffu
 
 struct soft_hello {

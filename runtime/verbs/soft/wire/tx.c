@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requester: which WQE is sent next, the effect of the peer's answers on
- * the WQEs, and when to give up. The send queue has three free-running indices:
+ * The requester: it chooses the next WQE to send, handles the peer's answers,
+ * and decides when to give up. The send queue has three free-running indices:
  * sq_una <= sq_next <= sq_tail.
  */
 #include "verbs/soft/wire/rc.h"
@@ -14,14 +14,14 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * While the TCP connection is up, silence of the peer may only mean that the
- * peer's thread makes no turns at the moment; a real HCA answers without a
- * thread. So the ack timeout of a live connection is at least this long.
+ * The minimum ack timeout while the TCP connection is up. Silence of the peer
+ * may only mean that the peer's thread makes no turns at the moment. A real HCA
+ * answers without a thread.
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
-/* The shortest ack timeout without a TCP connection, which may be about to come
- * up; a real HCA needs none. */
+/* The minimum ack timeout while there is no TCP connection, which may be being
+ * set up. A real HCA needs no connection. */
 #define CONNECT_NS (500 * SOFT_MS)
 
 static const uint32_t rnr_us[32] = {
@@ -47,9 +47,8 @@ static void tx_arm(struct soft_qp *qp)
 	soft_timer_update(qp);
 }
 
-/* An HCA does not learn that its peer is gone: it retries as the QP's
- * attributes say. So start the ack timer instead of failing the WQEs
- * immediately. */
+/* Start the ack timer instead of failing the WQEs immediately: an HCA does not
+ * learn that its peer is gone, and retries as the QP's attributes say. */
 void soft_tx_unanswered(struct soft_qp *qp)
 {
 	if (qp->sq_una != soft_tx_end(qp))
@@ -70,7 +69,7 @@ void soft_tx_start(struct soft_qp *qp)
 	soft_conn_work(qp);
 }
 
-/* The access that a request needs to its own memory. */
+/* Return the access that a request needs to its own memory. */
 static int sge_access(const struct soft_swqe *w)
 {
 	return w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
@@ -139,8 +138,8 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	return 1;
 }
 
-/* Return the first index from idx on that the peer has not done; a READ is done
- * when its answer has come. */
+/* Return the first index from idx on that the peer has not done. A READ is done
+ * when its answer has arrived. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
@@ -219,8 +218,8 @@ void soft_tx_complete(struct soft_qp *qp)
 		qp->rnr_tries = 0;
 		qp->progress++;
 	}
-	/* All WQEs before sq_una are done: if check_wqe() found an error in
-	 * sq_una, report it now. */
+	/* All WQEs before sq_una are done, so report an error that check_wqe()
+	 * found in sq_una. */
 	if (qp->sq_una != soft_tx_end(qp) && soft_swqe(qp, qp->sq_una)->status)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
 }
@@ -281,8 +280,8 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	if (qp->attr.rnr_retry != 7)
 		qp->rnr_tries++;
 	qp->progress++;
-	/* The peer drops everything that follows: later, send again from idx
-	 * on. */
+	/* The peer drops everything after it, so send again from idx on
+	 * later. */
 	qp->sq_next = idx;
 	qp->sq_off = 0;
 	qp->rd_idx = idx;
@@ -346,8 +345,8 @@ static void ack_expired(struct soft_qp *qp, uint64_t now)
 		qp->ack_at = least;
 		return;
 	}
-	/* Time without turns of this context does not count: the answer may
-	 * have arrived but not been read. */
+	/* Time without turns of this context does not count, because the answer
+	 * may have arrived without being read. */
 	if (qp->ctx->turn < qp->ack_turn + PATIENCE_TURNS) {
 		qp->ack_at = now + SOFT_MS;
 		return;

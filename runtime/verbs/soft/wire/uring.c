@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The io_uring engine. Sockets are watched by multishot polls, which live in
- * the ring and cost nothing while idle. Sends and receives never wait
- * (MSG_DONTWAIT), so they are complete when the io_uring_enter() that submits
- * them returns: one system call serves every ready QP and leaves no operation
- * in the kernel. A turn that finds sockets readable makes a second call, to
- * read them.
+ * The io_uring engine. Multishot polls watch the sockets. They stay in the ring
+ * and cost nothing while idle. Sends and receives never wait (MSG_DONTWAIT), so
+ * they are complete when the io_uring_enter() that submits them returns. So one
+ * system call serves all ready QPs and leaves no operation in the kernel. A
+ * turn that finds sockets readable makes a second call, to read them.
  *
- * Sleepers wait on an eventfd of the ring, as deferred task work does not wake
- * the ring's own fd. The eventfd is off while there are no sleepers.
+ * Sleepers wait on an eventfd of the ring, because deferred task work does not
+ * wake the ring's own fd. The eventfd is disabled while there are no sleepers.
  *
  * A single-issuer ring belongs to the thread that makes the first turn. When
- * another thread makes one, a plain ring replaces it: only the polls are lost,
- * and they are added again. If memory or descriptors are short, run_without()
- * makes plain system calls and treats every socket as ready.
+ * another thread makes a turn, a plain ring replaces it. Only the polls are
+ * lost, and they are added again. If memory or descriptors are short,
+ * run_without() makes plain system calls and treats every socket as ready.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -32,7 +31,7 @@
 #define CQ_ENTRIES 4096
 #define ENTER_TRIES 1000
 
-/* user_data: kind 8 bits | gen of the conn 24 | id 32. */
+/* Bits of user_data: kind 8 | gen of the conn 24 | id 32. */
 enum {
 	TAG_OP = 1,
 	TAG_CONN,
@@ -45,7 +44,7 @@ struct soft_uring {
 	bool lost; /* there is no ring */
 	bool enabled;
 	int event_fd;
-	bool audible; /* event_fd is signalled */
+	bool audible; /* event_fd is enabled */
 };
 
 static uint64_t ring_tag(unsigned kind, uint32_t gen, uint32_t id)
@@ -141,8 +140,8 @@ static void uring_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
-	/* One shot: while the port is not listened to, it must not wake
-	 * threads. */
+	/* Watch the port once (one-shot): while the context does not accept,
+	 * the port must not wake threads. */
 	if (soft_must_listen(ctx))
 		ctx->listen_watched =
 			prep_poll(ctx, ctx->listen_fd, POLLIN, false,
@@ -169,15 +168,16 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* Give up the ring. Operations that it has not started keep -EINTR, and are
- * tried again. */
+/* Give up the ring. Operations that it has not started keep the result -EINTR,
+ * and are tried again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
 	ctx->uring->lost = true;
 }
 
-/* Create a plain ring and add all polls again. False: no resources for it. */
+/* Create a plain ring and add all polls again. False: memory or descriptors are
+ * short. */
 static bool replace_ring(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
@@ -275,7 +275,8 @@ static unsigned prep_ops(struct soft_ctx *ctx)
 		struct soft_op *op = &ctx->ops[i];
 		struct io_uring_sqe *sqe = NULL;
 
-		/* The result until the operation has completed: try again. */
+		/* Until the operation completes, its result means "try
+		 * again". */
 		op->res = -EINTR;
 		if (op->conn->state != SOFT_CONN_DEAD)
 			sqe = get_sqe(ctx);
@@ -299,7 +300,7 @@ static bool must_enter(struct soft_uring *u)
 
 	if (io_uring_sq_ready(&u->ring))
 		return true;
-	/* Relaxed: work that appears at this moment is seen next turn. */
+	/* Relaxed: the next turn sees work that appears at this moment. */
 	flags = __atomic_load_n(u->ring.sq.kflags, __ATOMIC_RELAXED);
 	return flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
@@ -320,8 +321,8 @@ static int uring_enter(struct soft_uring *u)
 	return io_uring_submit_and_get_events(&u->ring);
 }
 
-/* Switch the eventfd on if there are sleepers. Call this before must_enter()
- * reads the flags: task work that is added after that signals the eventfd. */
+/* Enable the eventfd if there are sleepers. Call this before must_enter() reads
+ * the flags, so that task work added after that signals the eventfd. */
 static void listen_for_sleep(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -334,15 +335,15 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 		return;
 	u->audible = asleep;
 	io_uring_cq_eventfd_toggle(&u->ring, asleep);
-	/* Pairs with the kernel's io_eventfd_signal(): the kernel adds work and
-	 * then reads the eventfd's flag; this thread sets the flag and then, in
-	 * must_enter(), looks for work. An atomic exchange is no full fence in
-	 * C11, and ThreadSanitizer's build refuses io_uring_smp_mb(). */
+	/* Pairs with the kernel's io_eventfd_signal(). The kernel adds work and
+	 * then reads the eventfd's flag. This thread sets the flag and then, in
+	 * must_enter(), checks for work. In C11 an atomic exchange is not a
+	 * full fence, and ThreadSanitizer's build refuses io_uring_smp_mb(). */
 	__sync_synchronize();
 }
 
 /* Submit ctx->ops and complete them. False: none was submitted, and the ring is
- * useless. */
+ * unusable. */
 static bool uring_turn(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -353,15 +354,15 @@ static bool uring_turn(struct soft_ctx *ctx)
 	want = prep_ops(ctx);
 	if (must_enter(u)) {
 		rc = uring_enter(u);
-		/* -EEXIST: not the thread that the ring belongs to. Nothing was
+		/* -EEXIST: the ring belongs to another thread, and nothing was
 		 * submitted. */
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
 			return false;
 	}
 	got += uring_reap(ctx);
 	/* Sends and receives do not wait, so all submitted ones have completed.
-	 * Submit again those that were refused because memory or room for
-	 * completions was short: no operation may use the iovecs after this
+	 * Submit again those that were refused for lack of memory or of room
+	 * for completions, because no operation may use the iovecs after this
 	 * turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
@@ -372,7 +373,8 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
-/* If a ring submits nothing, also discard the operations prepared in it. */
+/* Run the turn. If the ring submits nothing, replace it, which also discards
+ * the operations prepared in it. */
 static void uring_run(struct soft_ctx *ctx)
 {
 	if (!ctx->uring->lost)
