@@ -2,9 +2,9 @@
 /*
  * Asynchronous events of the devices, and devices that fail calls before their
  * event arrives. The control thread reads the events from each context's
- * async_fd without blocking, passes them to the lanes of that context's shard,
- * and tells the shard by mailbox which SRQs to refill. So the shard thread
- * makes no system call for events.
+ * async_fd without blocking. It passes them to the lanes of that context's
+ * shard, and tells the shard by mailbox which SRQs to refill. So the shard
+ * thread makes no system call for events.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@ void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	struct mpib_engine *e = s->engine;
 
 	mpib_rail_port(s, r, up);
-	/* Every shard of a device reports the same port: announce a change
-	 * once. */
+	/* Announce a change once, although every shard of the device reports
+	 * it. */
 	if (e->rail_up[number] == up)
 		return;
 	e->rail_up[number] = up;
@@ -34,9 +34,9 @@ void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		   mpib_rail_spec(s, r)->name, why);
 }
 
-/* Return whether rc means that the device is gone: the kernel returns EIO after
- * it removed the device; mlx5 returns the others between the failure and its
- * event. */
+/* Return whether rc means that the device is gone. The kernel returns EIO after
+ * it has removed the device. mlx5 returns the other codes between the failure
+ * and its event. */
 static bool says_gone(int rc)
 {
 	return rc == -EIO || rc == -ENODEV || rc == -ENXIO || rc == -ENOLINK;
@@ -60,10 +60,10 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 		mpib_rail_lose(s, r, why);
 }
 
-/* A port that comes up may have trained at another speed. If its address
- * changed, QPs that were connected through the old address are lost although
- * the port never went down: report down and up to the lanes. A port that is
- * down comes up only by PORT_ACTIVE. */
+/* Query the port again: a port that comes up may have another speed. If its
+ * address has changed, QPs that were connected through the old address are lost
+ * although the port never went down, so report down and up to the lanes. A port
+ * that is down comes up only by PORT_ACTIVE. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -190,7 +190,7 @@ void mpib_async_turn(struct mpib_shard *s)
 			async_take(s, r, &ev);
 			rail->verbs->ack_async_event(&ev);
 		}
-		/* -EIO: the kernel removed the device under us. */
+		/* -EIO: the kernel has removed the device. */
 		if (rc == -EIO && !rail->dead)
 			mpib_rail_lose(s, r, "the device was removed");
 		else if (rc == -ETIMEDOUT && !rail->dead)
@@ -198,8 +198,8 @@ void mpib_async_turn(struct mpib_shard *s)
 	}
 }
 
-/* Notices of broken connections and lanes: created on a shard thread, delivered
- * to the engine's owner on the control thread. */
+/* Notices of broken connections and lanes. A shard thread creates them, and the
+ * control thread delivers them to the engine's owner. */
 
 struct broken {
 	struct mpib_msg msg;
@@ -278,8 +278,8 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 {
 	if (engine->last_error_rc != rc)
 		return strerror(-rc);
-	/* Once only: a later failure with the same rc may have another
-	 * cause. */
+	/* Report it only once: a later failure with the same rc may have
+	 * another cause. */
 	engine->last_error_rc = 0;
 	return engine->last_error;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attached client processes and the memory regions that they registered. The
- * control thread calls the verbs; the shard thread learns of clients and
- * regions by mailbox.
+ * control thread makes the verbs calls. Mailbox messages tell the shard thread
+ * about clients and regions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client_list *list = &a->shard->clients;
 	struct engine_client *behind;
 
-	/* Keep the list sorted by number: a turn starts after the client
-	 * where the last turn stopped, see submit.c. Clients are added in
-	 * any order. */
+	/* Keep the list sorted by number, because a turn starts after the
+	 * client where the last turn stopped (see submit.c). Clients are added
+	 * in any order. */
 	TAILQ_FOREACH(behind, list, link)
 	{
 		if (behind->id > a->id)
@@ -144,8 +144,8 @@ bool mpib_mr_may_revoke(const struct engine_client *client)
 	return true;
 }
 
-/* The shard still uses the keys, which are invalid at every device now, and
- * checks mr->mr[] only for presence. */
+/* Deregister the region at every device. The shard still uses its keys, which
+ * are now invalid, and only checks whether mr->mr[] is set. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
 {
 	struct mpib_mr *mr = client->mr_made[handle];
@@ -174,11 +174,12 @@ static int access_to(const struct mpib_mr_attr *attr,
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_RELAXED_ORDERING;
 
-	/* The loop-back QPs read it; no other QP allows reads. */
+	/* The loop-back QPs read the region. No other QP allows reads. */
 	if (attr->dmabuf_fd >= 0)
 		access |= IBV_ACCESS_REMOTE_READ;
-	/* Register a present region on demand: an ordinary registration would
-	 * walk every page again, which takes 0.1 s per GiB. */
+	/* Use on-demand registration if all pages are present: an ordinary
+	 * registration would walk every page again, which takes 0.1 s per
+	 * GiB. */
 	if (attr->present && verbs->on_demand)
 		access |= IBV_ACCESS_ON_DEMAND;
 	if (attr->any_order && verbs->any_order)
@@ -250,8 +251,8 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		return -ENOMEM;
 	mr->client = a;
 	mr->handle = handle;
-	/* Devices require the iova of a dma-buf to have the offset's position
-	 * in its page, see ibv_reg_dmabuf_mr(3). */
+	/* Within a page, the iova of a dma-buf must have the same position as
+	 * the offset, see ibv_reg_dmabuf_mr(3). */
 	mr->addr =
 		attr->dmabuf_fd >= 0
 			? attr->dmabuf_offset % (uint64_t)sysconf(_SC_PAGESIZE)
@@ -269,9 +270,9 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	return 0;
 }
 
-/* Return a free handle after the last one given; 0: none. A freed handle
- * is reused as late as possible, because descriptors in a ring may still
- * name it. */
+/* Return the next free handle after the last one assigned; 0: none. A freed
+ * handle is reused as late as possible, because descriptors in a ring may still
+ * contain it. */
 static uint32_t free_handle(const struct engine_client *a)
 {
 	for (uint32_t i = 1; i <= MPIB_MRS_MAX; i++) {
@@ -310,7 +311,8 @@ void mpib_mr_unused(struct mpib_mr *mr)
 	mpib_call_done(mr->client->shard, del, 0);
 }
 
-/* Break users until only the caller holds the region. */
+/* Break connections that use the region, until only the caller has a
+ * reference. */
 static void break_users(struct mpib_mr *mr)
 {
 	struct engine_client *a = mr->client;
@@ -331,7 +333,8 @@ static void on_mr_del(struct mpib_msg *msg)
 	struct mpib_mr *mr = call->what;
 
 	mr->client->mr[mr->handle] = NULL;
-	mpib_mr_ref(mr); /* keep it while break_users() drops references */
+	/* keep the region while break_users() drops references */
+	mpib_mr_ref(mr);
 	mr->del = call;
 	break_users(mr);
 	mpib_mr_unref(mr);

@@ -31,8 +31,8 @@ static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 	return q && q->qpn == qpn ? q : look_up_qp(rail, qpn);
 }
 
-/* Return the receiving connection that the IMM names. A v1 IMM names none: its
- * lane has one connection. */
+/* Return the receiving connection of the IMM. A v1 IMM contains no connection,
+ * because its lane has only one. */
 static struct engine_conn *cq_conn_of(struct mpib_shard *s,
 				      struct mpib_lane_qp *q, uint32_t imm)
 {
@@ -63,9 +63,9 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 	s->rail[q->rail].n.bad_imms += !f;
 }
 
-/* Handle the IMMs that had to wait for numbered fragments which have now all
- * arrived. They came on the rail's first QP. Their epoch needs no check,
- * because a fence resets the virtual QP. */
+/* Handle waiting IMMs whose numbered fragments have now all arrived. The IMMs
+ * came on the rail's first QP. Their epoch needs no check, because a fence
+ * resets the virtual QP. */
 static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
@@ -75,8 +75,8 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		cq_arrived(s, first, imm, bytes);
 }
 
-/* dqplb lane: return true if the IMM is a fragment's number, or waits for
- * fragments, or has broken the lane; false: the caller handles the IMM. */
+/* On a dqplb lane, return true if the IMM is a fragment's number, waits for
+ * fragments, or has broken the lane. False: the caller must handle the IMM. */
 static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 		     uint32_t bytes)
 {
@@ -92,7 +92,7 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
-/* The IMM was posted before a fence. */
+/* Count and drop an IMM that was posted before a fence. */
 static void drop_stale(struct mpib_rail *rail, struct mpib_lane_qp *q)
 {
 	rail->n.stale_imms++;
@@ -127,7 +127,8 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		return;
 	}
 	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len)) {
-		/* The connection will count an IMM that waits. */
+		/* Count fragments here. The connection will count an IMM that
+		 * waits. */
 		q->lane->n[r].rx_imms += q != &q->lane->qp[r][0];
 		return;
 	}
@@ -162,8 +163,9 @@ static bool cq_condemned(enum ibv_wc_status status)
  *
  * A connection whose WR would fail on any rail breaks. But the peer also
  * refuses access while its proxy ends, or after its rank has lost this
- * connection. If connections can resume, the lane is lost instead, and the
- * receiver's rank posts its memory again or reports that it is gone.
+ * connection. So if connections can resume, the lane is lost instead. The
+ * receiver's rank then posts its memory again, or reports that the memory is
+ * gone.
  */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
@@ -194,15 +196,15 @@ poster_of(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-/* Report a send completion to its connection. fenced: a fence decides, or has
- * decided, what was lost. */
+/* Report a send completion to its connection. fenced: a fence determines which
+ * stripes were lost. */
 __attribute__((always_inline)) static inline void
 tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 	    uint64_t wr_id, bool ok, bool fenced)
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	/* otherwise the rail's own stop replaces it */
+	/* else the stop of the whole rail replaces it */
 	if (kind == MPIB_WR_STOP)
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (fenced)
@@ -219,8 +221,8 @@ tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 		engine_conn_check_stopped(f);
 }
 
-/* Most completions are of send ops, so cq_completed() passes that kind as a
- * constant, and no other is tested. */
+/* Handle a send completion. Most are of send ops, so cq_completed() passes that
+ * kind as a constant, and the compiler removes the tests for other kinds. */
 __attribute__((always_inline)) static inline void
 send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 	       enum mpib_wr_kind kind)
@@ -233,7 +235,7 @@ send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 	struct mpib_lane *lane;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
-	/* Without its QP, the wr_id may name a later connection. */
+	/* If its QP is gone, the wr_id may refer to a later connection. */
 	if (!q) {
 		rail->n.n.tx_cqes++;
 		return;
@@ -259,8 +261,9 @@ send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 		mpib_lane_check_stopped(lane);
 }
 
-/* A READ of a loop-back QP, which has no lane, completed. The connection exists:
- * it does not stop before its READs have completed. */
+/* Handle the completion of a READ on a loop-back QP, which has no lane. The
+ * connection still exists, because it does not stop before its READs have
+ * completed. */
 static void read_completed(struct mpib_shard *s, unsigned r,
 			   const struct ibv_wc *wc)
 {
@@ -270,8 +273,8 @@ static void read_completed(struct mpib_shard *s, unsigned r,
 }
 
 /* Return whether the status counts as an error. A flushed WR does not: either
- * an error was counted before, or the QP was moved to ERR on purpose, to end a
- * lane or to stop a rail. */
+ * an error was counted before, or the QP was deliberately moved to ERR, to end
+ * a lane or stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
@@ -317,8 +320,8 @@ cq_completed(struct mpib_shard *s, unsigned r, int n)
 	return total;
 }
 
-/* One function per rail, so that the compiler knows the rail, and apart from
- * mpib_cq_turn(), which usually finds nothing. */
+/* There is one function per rail, so that the compiler knows the rail. They are
+ * separate from mpib_cq_turn(), which usually finds nothing. */
 __attribute__((noinline)) static int sout_completed(struct mpib_shard *s, int n)
 {
 	return cq_completed(s, MPIB_RAIL_SOUT, n);
@@ -344,7 +347,8 @@ int mpib_cq_turn(struct mpib_shard *s)
 {
 	int n;
 
-	mpib_works_for = 0; /* none: the completions are of peers */
+	/* 0: completions are work for peers, not for a client */
+	mpib_works_for = 0;
 	n = poll_rail(s, MPIB_RAIL_SOUT);
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }

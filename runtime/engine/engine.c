@@ -34,8 +34,8 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
 		.times = true,
-		/* As in NCCL's own transport, for which fabrics are tuned:
-		 * retries last half a minute, and a peer that posts its
+		/* The values of NCCL's own transport, for which fabrics are
+		 * tuned: retries last half a minute, and a peer that posts its
 		 * receives late causes no failure. */
 		.timeout = 20,
 		.retry_cnt = 7,
@@ -72,7 +72,8 @@ static int engine_watch_rail(struct mpib_engine *e,
 	struct epoll_event ev = { .events = EPOLLIN };
 	int bell;
 
-	/* The events of a rail that is away from the start are never read. */
+	/* Do not watch a rail that was away at the start: its events are never
+	 * read. */
 	if (!rail->ctx || rail->dead)
 		return 0;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
@@ -101,8 +102,8 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return rc;
 }
 
-/* Unpin shards if more shards than CPUs are pinned to the same CPUs: they would
- * wait for each other while other CPUs are idle. */
+/* Unpin shards if more shards than CPUs are pinned to the same CPUs. They would
+ * otherwise wait for each other while other CPUs are idle. */
 static void unpin_crowds(struct mpib_engine *e)
 {
 	bool crowded[MPIB_SHARDS_MAX];
@@ -197,7 +198,7 @@ err_why:
 	return rc;
 }
 
-/* -errno: a shard did not start. */
+/* Start the shard threads. -errno: one of them did not start. */
 static int start_shards(struct mpib_engine *e)
 {
 	int rc = 0;
@@ -316,8 +317,8 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 {
 	struct epoll_event events[8];
 
-	/* A poller of epfd sees an edge-triggered event until it has been
-	 * reported once. Do this first: a later event is another edge. */
+	/* Consume edge-triggered events, because epfd stays readable until they
+	 * are reported once. Do this first: a later event is a new edge. */
 	epoll_wait(engine->epfd, events, 8, 0);
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)
@@ -393,8 +394,8 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 }
 
 /* Settings that may change while the engine runs. The control thread writes
- * them and the shards read them, both relaxed: the values are independent of
- * each other, and one more send op with an old value is harmless. */
+ * them and the shards read them, both relaxed. The values are independent of
+ * each other, and a send op with an old value is harmless. */
 
 static void tune_store(uint32_t *to, uint32_t value)
 {
@@ -413,7 +414,7 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	tune_store(&engine->cfg.times, cfg->times);
 	for (unsigned i = 0; i < engine->shards; i++)
 		tune_store(&engine->shard[i].times, cfg->times);
-	engine->cfg.cq_whole = cfg->cq_whole; /* used only by this thread */
+	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread uses it */
 }
 
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)

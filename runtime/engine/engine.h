@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine as the rest of the proxy sees it. All calls here run on the
- * control thread and return without waiting for a shard. Work for a shard ends
- * in a callback, which mpib_engine_dispatch() runs on the control thread.
- * Objects are freed by their last callback, never earlier.
+ * The engine's interface to the rest of the proxy. All calls run on the control
+ * thread and return without waiting for a shard. When a shard has completed its
+ * work for a call, mpib_engine_dispatch() runs the callback on the control
+ * thread. Objects are freed by their last callback, never earlier.
  *
- *
- *   engine      the shard threads, each of which opens its device's rails
- *   device      one or two rails with shards of their own; what a client
- *               attaches to
- *   tenant      one uid on one shard: a PD and an SRQ per rail
- *   client      one attached process on its shard
- *   mr          one registered region of a client
- *   lane        all QPs between a tenant here and the same on a peer's shard
- *   connection  one end, sending or receiving, of a connection on a lane
+ *   engine the shard threads, each of which opens its device's rails device one
+ *   or two rails with their own shards; a client attaches to a device tenant
+ *   one uid on one shard: a PD and an SRQ per rail client one attached process
+ *   on its shard mr one registered region of a client lane all QPs between a
+ *   tenant on this node and the same tenant on a peer's shard connection the
+ *   sending or receiving end of a connection on a lane
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -39,16 +36,16 @@ struct mpib_lane;
 struct engine_conn;
 
 enum mpib_dmabuf_mode {
-	MPIB_DMABUF_AUTO, /* if every rail can; never on the software HCA */
+	MPIB_DMABUF_AUTO, /* used if all rails can; never on the software HCA */
 	MPIB_DMABUF_YES, /* mpib_engine_open() fails if a rail cannot */
 	MPIB_DMABUF_NO,
 };
 
 /*
- * Adaptive routing: if switches send the packets of one QP over many paths, the
- * last packet of a message may arrive before others. Then the payload goes by
- * RDMA WRITE, followed by an RDMA WRITE_WITH_IMM that carries at most the
- * completion record.
+ * Adaptive routing. If switches send the packets of one QP over many paths, the
+ * last packet of a message may arrive before others. With adaptive routing the
+ * payload is sent by RDMA WRITE, followed by an RDMA WRITE_WITH_IMM that
+ * carries at most the completion record.
  */
 enum mpib_ar_mode {
 	MPIB_AR_AUTO, /* on InfiniBand */
@@ -66,7 +63,7 @@ enum mpib_spread {
 	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
 };
 
-/* When a send completes, see docs/recovery.md. */
+/* The time when a send completes, see docs/recovery.md. */
 enum mpib_completion_at {
 	MPIB_COMPLETION_AUTO, /* DELIVERED */
 	MPIB_COMPLETION_DELIVERED, /* the peer's shard has seen every stripe */
@@ -79,7 +76,7 @@ enum mpib_completion_at {
 /*
  * All devices have the same number of rails and of shards. Rail r of device d
  * has the number d * rails + r among the rails of all devices, and shard i of
- * device d the number d * shards + i. So a shard's number identifies its
+ * device d the number d * shards + i. So a shard's number also identifies its
  * device, on this node and on a peer.
  */
 struct mpib_engine_config {
@@ -93,76 +90,78 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	/* advanced mode: inter-island messages up to this size stay on SOUT */
 	uint32_t bdp;
-	bool bdp_path; /* use the measured value instead of bdp, see mode.c */
+	/* use a measured value instead of bdp, see conn/split.c */
+	bool bdp_path;
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
-	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, cut to a multiple of 128 */
+	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, rounded down to 128 */
 	/* bytes in flight per rail of a shard while tenants compete; 0: no
 	 * limit */
 	uint32_t share_window;
 	uint32_t times; /* keep latency histograms, see measure/times.h */
-	/* As ibv_modify_qp() encodes them. */
+	/* Encoded as for ibv_modify_qp(). */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	int traffic_class; /* -1: class 0 */
-	/* -1: on InfiniBand the communicator's traffic class */
+	/* -1: use the communicator's traffic class, on InfiniBand */
 	int service_level;
 	uint32_t pkey_index;
 	uint32_t ece; /* negotiate ECE if the devices of both ends support it */
 	uint32_t dmabuf; /* enum mpib_dmabuf_mode */
 	uint32_t ar; /* enum mpib_ar_mode */
-	/* with ar: payload up to this size travels in the WRITE_WITH_IMM */
+	/* with ar: WRITE_WITH_IMM carries payload up to this size */
 	uint32_t ar_threshold;
 	bool cq_whole; /* a tenant may use more than a quarter of a CQ */
 	bool failover; /* with two rails: move traffic off a failed rail, see
 			  recovery/failover.h */
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
-	/* how long a lane without a live rail waits for one */
+	/* time that a lane without a live rail waits for one */
 	uint32_t grace_ms;
 	/* Connections of a lost lane continue at another index, see
 	 * MPIB_BROKEN_LOST. */
 	bool resume;
-	/* Choose the CPUs, among those that the process may use, for a shard
-	 * whose SOUT is on this NUMA node. False, or NULL: any CPU. Control
-	 * thread, while the engine is opened. */
+	/* Choose CPUs, of those that the process may use, for a shard whose
+	 * SOUT is on this NUMA node. False, or NULL: any CPU. Called on the
+	 * control thread while the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
-/* Return how many CTS in a row may be unsignalled on a QP with this many send
- * requests. Any thread. */
+/* Return how many successive CTS may be unsignalled on a QP with this many send
+ * WRs. Any thread. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 
 /* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);
 
-/* status 0 or -errno. Control thread. */
+/* Runs on the control thread. status is 0 or -errno. */
 typedef void mpib_done_fn(void *arg, int status);
 
 struct mpib_rail_msg; /* engine/recovery/failover.h */
 
 /* Callbacks of the engine, on the control thread. why is one sentence. */
 struct mpib_engine_events {
-	/* The connection accepts no new work: its client's requests fail with
-	 * error. The owner still has to stop and destroy the connection. */
+	/* The connection broke: it accepts no new work, and its client's
+	 * requests fail with error. The owner must still stop and destroy the
+	 * connection. */
 	void (*conn_broken)(void *ctx, struct engine_conn *conn, int error,
 			    const char *why);
-	/* A QP of the lane failed; every connection on the lane is broken
-	 * already. */
+	/* A QP of the lane failed. All connections on the lane are already
+	 * broken. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
-	/* Send msg over the peer link, in order; the peer's proxy passes it to
-	 * mpib_lane_receive() of the same lane. */
+	/* Send msg over the peer link, in order. The peer's proxy must pass it
+	 * to mpib_lane_receive() of the same lane. */
 	void (*lane_send)(void *ctx, struct mpib_lane *lane,
 			  const struct mpib_rail_msg *msg);
 };
 
 /*
  * Open the rails of each shard's device and start the shard threads. On failure
- * *engine is unchanged, -errno is returned, and why names the rail, the call
- * and the remedy.
+ * returns -errno and leaves *engine unchanged. why names the rail, the call and
+ * the remedy.
  */
 int mpib_engine_open(const struct mpib_engine_config *cfg,
 		     const struct mpib_engine_events *events, void *ctx,
@@ -171,7 +170,7 @@ int mpib_engine_open(const struct mpib_engine_config *cfg,
  * peer. */
 void mpib_engine_close(struct mpib_engine *engine);
 
-/* Readable when mpib_engine_dispatch() has something to run. */
+/* Return an fd that is readable when mpib_engine_dispatch() has work. */
 int mpib_engine_fd(const struct mpib_engine *engine);
 void mpib_engine_dispatch(struct mpib_engine *engine);
 
@@ -181,25 +180,26 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine);
 /* Return the sealed status segment for clients. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
-/* The calls of this group name a rail by its number among the rails of all
- * devices. mpib_engine_port() does not query the device: it returns the port as
- * of its last event. -EIO: the device is gone. */
+/* The calls of this group identify a rail by its number among the rails of all
+ * devices. mpib_engine_port() does not query the device: it returns the state
+ * of the port after its last event. -EIO: the device is gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
-/* Return its /sys path, even if the device does not answer; empty if none. */
+/* Return the device's /sys path, even if the device does not answer; "":
+ * none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Return one bit per rail that failed for good: after its HCA is back, only a
- * new engine can use the rail. Control thread. */
+/* Return one bit per rail that has failed for good. When its HCA is back, only
+ * a new engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* Return 0 if the rail's device can be opened and its port is active, else
- * -errno. Opens its own context. Any thread; may block as long as the driver
+ * -errno. Opens its own context. Any thread. May block as long as the driver
  * does. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
 /* Return the NUMA node of a shard's SOUT; -1: unknown, or none. */
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
 /* Return the provider's name, for example "soft (io_uring)" or "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
-/* Return whether every rail can register dma-bufs, as probed at start. */
+/* Return whether every rail can register dma-bufs, by the probe at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
 /* Set the shared memory from which the shards read the agent's hints:
  * mpib_hint_bytes() of MPIB_HINT_SLOTS_MAX. It must stay mapped until
@@ -208,9 +208,9 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/* Take a rail out of use, or use it again. on: both ends of every lane of the
- * rail's device post nothing new on the rail; WRs in flight complete. -EBUSY:
- * the device has no other rail left. */
+/* Start (on) or end draining a rail. While it is drained, both ends of every
+ * lane of the rail's device post nothing new on it. WRs in flight complete.
+ * -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
@@ -226,10 +226,10 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
 
-/* Set the share of a tenant among the tenants of its shard, of a client among
- * the clients of its tenant, or of a connection among those of its client; see
- * lane/drr.h. weight is 1 to 100, 0 means the default 10; rate is in bytes per
- * second, 0 means no limit. Any thread, at any time while the object exists. */
+/* Set the share of a tenant on its shard, of a client in its tenant, or of a
+ * connection in its client; see lane/drr.h. weight is 1 to 100; 0: the default,
+ * 10. rate is in bytes per second; 0: no limit. Any thread, at any time while
+ * the object exists. */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
 void engine_client_qos(struct engine_client *client, uint32_t weight,
@@ -237,17 +237,17 @@ void engine_client_qos(struct engine_client *client, uint32_t weight,
 void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
 /* Get the uid's tenant on the shard and add a reference. Clients and lanes hold
- * references, too; dropping the last one frees the tenant. The first call
- * creates PD and SRQ per rail. -errno; -ENOSPC: the rails' completion queues
- * have no room for the receives of another tenant. */
+ * references, too. Dropping the last reference frees the tenant. The first call
+ * creates a PD and an SRQ per rail. Returns 0 or -errno. -ENOSPC: the rails'
+ * completion queues have no room for the receives of another tenant. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
 /* Add a client. submit and reply must remain mapped, and bell open, until
- * engine_client_close() calls back. bell is an eventfd of this client only:
- * each write to it wakes a sleeping shard; -1: the caller makes the shard's
- * turns. id is the number that the tools show for the client. -errno. */
+ * engine_client_close() calls back. bell is an eventfd of this client only.
+ * Each write to it wakes a sleeping shard. -1: the caller makes the shard's
+ * turns. id is the client's number in tools. Returns 0 or -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);
@@ -258,7 +258,8 @@ struct engine_client_moved {
 };
 
 /* Remove a client after all its connections are destroyed and all its regions
- * are deleted. *moved, unless NULL, is filled in before done is called. */
+ * are deleted. If moved is not NULL, *moved is filled in before done is
+ * called. */
 void engine_client_close(struct engine_client *client,
 			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg);
@@ -269,39 +270,40 @@ struct mpib_mr_attr {
 	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
 	uint64_t dmabuf_offset;
 	bool present; /* every page of the region is resident */
-	/* The client does not read a receive before its completion. */
+	/* The client does not read received bytes before the completion. */
 	bool any_order;
 };
 
-/* Register on every rail whose device is present; -ENETDOWN if there is no such
- * rail. done(arg, 0) runs when descriptors may name *handle; it is not called
- * after an error return. Handles are small numbers from 1; a freed handle is
+/* Register on every rail whose device is present. -ENETDOWN: there is no such
+ * rail. done(arg, 0) runs when descriptors may use *handle. It is not called
+ * after an error return. Handles are small numbers from 1. A freed handle is
  * reused after all others. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
 /* Delete a region. Connections of the client that still use it break with
- * -ECANCELED (conn_broken is called; the owner stops and destroys them). done
- * runs after the region is unused and deregistered. -ENOENT: no such handle. */
+ * -ECANCELED: conn_broken is called, and the owner must stop and destroy them.
+ * done runs after the region is unused and deregistered. -ENOENT: no such
+ * handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
-/* Deregister a region immediately; mpib_mr_del() follows. Work that uses the
- * region fails, and a fence makes the rail's QPs again. mpib_mr_may_revoke()
- * returns whether this is allowed: without failover it would break lanes of the
- * user's other connections. */
+/* Deregister a region immediately. mpib_mr_del() must follow. Work that uses
+ * the region fails, and a fence replaces the rail's QPs. mpib_mr_may_revoke()
+ * returns whether this is allowed. Without failover it is not, because it would
+ * break lanes of the user's other connections. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 
-/* This end of a lane, as sent to the peer on the peer link. */
+/* Description of this end of a lane, as sent to the peer on the peer link. */
 struct mpib_lane_info {
 	uint8_t imm_version; /* MPIB_IMM_V1: the lane serves one connection */
 	uint8_t mode; /* enum mpib_mode of this end */
 	uint8_t path; /* enum mpib_path as this end sees it */
-	uint8_t rails; /* rails of the lane; 1 if path isolation excludes SUP */
+	uint8_t rails; /* number of rails; 1 if path isolation excludes SUP */
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
-	bool delivered; /* this end writes and awaits end-to-end acks */
-	/* One bit per rail without QPs, because an end has lost its device;
-	 * only qps of its rail[] is valid. */
+	bool delivered; /* this end uses end-to-end acks */
+	/* One bit per rail without QPs, because an end has lost its device. In
+	 * rail[] only qps of such a rail is valid. */
 	uint8_t away;
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
@@ -311,53 +313,55 @@ struct mpib_lane_info {
 		uint32_t max_msg_sz; /* of the port; at least MPIB_MSG_LEAST */
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
-		bool ece; /* the next two are valid, see struct ibv_ece */
+		/* the next two fields are valid, see struct ibv_ece */
+		bool ece;
 		uint32_t ece_vendor[MPIB_QPS_MAX];
 		uint32_t ece_options[MPIB_QPS_MAX];
 	} rail[MPIB_RAILS];
 };
 
 /*
- * Create the lane's QPs. The end that opens the lane decides qps, rails and
- * imm_version: it passes want == NULL (taken from the configuration and
- * imm_version); the other end passes the opener's info as want (-ENOTSUP if it
- * cannot do that). path is the peer's island as this end sees it. In vanilla
- * mode a lane to another island has no QPs on SUP, and both ends must agree on
- * the path and on mpib_engine_spread() (-EPROTO). If an end has lost the device
- * of a rail, that rail gets its QPs only after that end's proxy is replaced;
- * -ENETDOWN if there is no other rail or no failover. -errno.
+ * Create the lane's QPs. The opener of the lane passes want == NULL, and qps,
+ * rails and imm_version come from its configuration and the argument. The other
+ * end passes the opener's info as want. path is the peer's island as this end
+ * sees it. In vanilla mode a lane to another island has no QPs on SUP, and both
+ * ends must agree on the path. If an end has lost the device of a rail, that
+ * rail gets its QPs only after that end's proxy is replaced. Returns 0 or
+ * -errno. -ENOTSUP: this end cannot create a lane like want. -EPROTO: the ends
+ * differ in path or in mpib_engine_spread(). -ENETDOWN: a rail's device is
+ * lost, and there is no other rail or no failover.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
-/* Return the configured spread, except that with adaptive routing spray
- * replaces dqplb, because dqplb sends payload with its IMMs. Any thread. */
+/* Return the configured spread. With adaptive routing spray replaces dqplb,
+ * because dqplb sends payload with its IMMs. Any thread. */
 enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 const char *mpib_spread_name(enum mpib_spread spread);
-/* Write a text such as "vanilla, inter-island", for an -EPROTO of
+/* Write a text such as "vanilla, inter-island", to explain an -EPROTO of
  * mpib_lane_create(). Return buf. */
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 /* Return the mode of this engine. Any thread. */
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
 /* Set the traffic class of the lane's packets (RoCE: traffic class; InfiniBand:
- * also service level); 0: the configured one. Both ends set the same class
+ * also service level); 0: the configured one. Both ends must set the same class
  * before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
-/* Move the QPs to RTR and RTS with the peer's info, and give the lane to the
+/* Move the QPs to RTR and RTS with the peer's info, and pass the lane to the
  * shard. On failure return -errno; why names the device, call and cause. */
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len);
 /* Move the lane's QPs to ERR and flush them, and break the lane's connections.
- * When done runs, no WR of the lane is in flight here and the peer cannot write
- * through it. */
+ * When done runs, this end has no WR of the lane in flight, and the peer cannot
+ * write through the lane. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
-/* Destroy a lane that was never connected or is killed, and that has no
- * connection. */
+/* Destroy a lane without connections that was never connected, or that was
+ * killed. */
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 
-/* This end of a connection, as sent to the peer. */
+/* Description of this end of a connection, as sent to the peer. */
 struct engine_conn_info {
 	uint32_t id; /* the receiver's connection number, for IMM v2 */
 	uint32_t rkey[MPIB_RAILS];
@@ -366,7 +370,8 @@ struct engine_conn_info {
 
 /* Create a connection at this index of the client's connections, with zeroed
  * and registered CTS and record tables of slots entries, MPIB_TABLE_SLOTS or
- * MPIB_SLOTS. client and lane belong to the same tenant. -errno. */
+ * MPIB_SLOTS. client and lane must belong to the same tenant. Returns 0 or
+ * -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
 		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn);
@@ -374,27 +379,27 @@ void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
 /* Set the number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
-/* Mark a connection that continues another one, before its start: a flush must
- * cover the other's bytes, too. */
+/* Mark a connection that continues an earlier one. Call this before its start.
+ * A flush must then cover the earlier one's bytes, too. */
 void engine_conn_goes_on(struct engine_conn *conn);
-/* Give the connection to the shard, which then serves its ring. */
+/* Pass the connection to the shard, which then serves its ring. */
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 /*
- * Accept no new work, complete what has already arrived, and fail the client's
- * other outstanding requests with error, or leave them if error is
- * MPIB_BROKEN_LOST. Then wait for the connection's own WRs. done runs when this
- * end no longer writes anything. Called once; the connection need not be
- * started.
+ * Stop the connection: accept no new work, complete requests whose bytes have
+ * arrived, and fail the client's other outstanding requests with error. If
+ * error is MPIB_BROKEN_LOST, leave those requests unfinished. Then wait for the
+ * connection's own WRs. done runs when this end writes nothing any more. Call
+ * this once. The connection need not have been started.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* After the stop of a receiver: return the slot below which all its slots have
- * ended. The sender's end gets this number before it stops. */
+/* Return the slot below which all slots of a stopped receiver have ended. The
+ * sender's end gets this number before it stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
 /* Drop all references to regions and free the connection. Call it after stop,
- * when the peer can no longer write because it has stopped or the lane was
+ * when the peer cannot write any more because it has stopped or the lane was
  * killed. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
@@ -406,9 +411,10 @@ enum mpib_rail_cause {
 	MPIB_CAUSE_NONE,
 	MPIB_CAUSE_PORT, /* this node's port is down or its device failed */
 	MPIB_CAUSE_ERROR, /* an error completion, or a refused post */
-	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
+	/* no completion while the other rail makes progress */
+	MPIB_CAUSE_STUCK,
 	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
-	MPIB_CAUSE_PROBE, /* reconnected, but the probes of one end failed */
+	MPIB_CAUSE_PROBE, /* reconnected, but an end's probes failed */
 	MPIB_CAUSES,
 };
 

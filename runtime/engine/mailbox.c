@@ -30,8 +30,7 @@ void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 	mpib_bell_ring(&mb->bell);
 }
 
-/* Reverse the stack, whose newest message comes first, so that the oldest
- * message runs first. */
+/* Reverse the stack, so that the oldest message comes first and runs first. */
 static struct mpib_msg *mailbox_reverse(struct mpib_msg *msg)
 {
 	struct mpib_msg *done = NULL;

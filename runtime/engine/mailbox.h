@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to an owner thread, of the form "run fn(msg) on your thread". Any
- * thread sends; only the owner runs them. A message is a member of the object
- * that it concerns, and the queue is unbounded, so sending never fails, waits
- * or allocates. */
+/* Messages to an owner thread. Each asks the owner to run fn(msg) on its
+ * thread. Any thread may send. A message is a member of the object that it
+ * concerns, and the queue is unbounded, so sending never fails, waits or
+ * allocates. */
 #ifndef MPIB_ENGINE_MAILBOX_H
 #define MPIB_ENGINE_MAILBOX_H
 
@@ -20,11 +20,10 @@ struct mpib_msg {
 	mpib_msg_fn *fn;
 };
 
-/* Senders push onto a stack and the owner takes the whole stack at once, so
- * there is no ABA problem. ck_stack has the same two instructions, but
- * ThreadSanitizer cannot follow its inline assembly, and with
- * CK_USE_CC_BUILTINS ck_pr_load_ptr() is still a plain load, which is a data
- * race to it. */
+/* Senders push onto a stack, and the owner takes the whole stack at once, so
+ * there is no ABA problem. ck_stack does the same, but ThreadSanitizer cannot
+ * follow its inline assembly. With CK_USE_CC_BUILTINS, ck_pr_load_ptr() is
+ * still a plain load, which ThreadSanitizer reports as a data race. */
 struct mpib_mailbox {
 	_Atomic(struct mpib_msg *) newest;
 	struct mpib_bell bell; /* its fd is readable while messages wait */
@@ -41,8 +40,8 @@ void mpib_mailbox_fini(struct mpib_mailbox *mb);
 void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn);
 
-/* Owner only. Run all queued messages and return how many. No system call if
- * none is queued. */
+/* Owner only. Run all queued messages and return their number. No system call
+ * if none is queued. */
 int mpib_mailbox_run(struct mpib_mailbox *mb);
 
 #endif

@@ -8,29 +8,29 @@
 #define SPIN_MAX_NS 200000ull
 /* A sched_yield() that takes longer than this ran another thread. */
 #define TAKEN_NS 1000
-/* After ALONE yields in a row that ran no other thread, no other thread wants
- * this core, and a yield only costs a system call. Then yield once in
+/* If ALONE yields in a row ran no other thread, no other thread needs this
+ * core, and a yield is only a wasted system call. Then yield once in
  * LOOKS_ALONE polls. */
 #define ALONE 64
 #define LOOKS_ALONE 8
-/* A shared shard with work yields after running this long, about a short turn.
- * A yield that runs another thread costs 2 us. */
+/* A shared shard with work yields after running this long, which is about a
+ * short turn. A yield that runs another thread costs 2 us. */
 #define RUN_NS 30000
-/* A yield that took longer than this gave another process a scheduler quantum;
- * turns of other shards are shorter. */
+/* A yield that took longer than this gave another process a scheduler quantum.
+ * Turns of other shards are shorter. */
 #define QUANTUM_NS 2500000
 /* After a yield the shard keeps the core for 1/KEEP_PART of the time that the
- * yield took. The part must be less than the whole, so that the runs of two
- * shards that yield to each other become shorter, not longer. */
+ * yield took. The part must be less than 1, so that the runs of two shards that
+ * yield to each other become shorter, not longer. */
 #define KEEP_PART 4
 
 /*
  * A yield that took longer than this gave the core to other threads that need
- * it for longer. The kernel may count such a yield as a used-up time slice
- * (Linux 6.18 does), while a sleeping thread runs soon after it is woken. So
- * the shard sleeps for a while instead of yielding: at first briefly, because a
- * process may only have started or ended; then twice as long each time that the
- * next yield soon after takes long again.
+ * it for longer. The kernel may treat a thread that yields as if it had used
+ * its time slice (Linux 6.18 does), but it runs a sleeping thread soon after
+ * its wake-up. So the shard sleeps for a period instead of yielding. The first
+ * period is short, because a process may only have started or ended. If the
+ * next yield takes long again soon afterwards, the period doubles.
  */
 #define DEAR_NS 1000000
 #define DEAR_MIN_NS 8000000
@@ -86,7 +86,7 @@ void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns)
 {
 	p->idle_since = 0;
-	/* A sleep this short was a mistake: spin longer next time. */
+	/* Such a short sleep was not worth its cost: spin longer next time. */
 	if (ns < 4 * SPIN_MAX_NS) {
 		p->spin_ns *= 2;
 		if (p->spin_ns > SPIN_MAX_NS)

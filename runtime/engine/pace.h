@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a shard thread waits: spin, yield or sleep, decided by how its last waits
- * ended. It does not count cores or the threads that poll on them: with a
- * cpuset, other proxies or their ranks the answer would be wrong. The time that
- * a yield takes shows the same.
+ * How a shard thread waits: it spins, yields or sleeps, depending on how its
+ * last waits ended. It does not count cores and threads that poll on them: with
+ * a cpuset, other proxies or their ranks the counts would be wrong. It measures
+ * the time that a yield takes instead.
  *
- * If a yield gives the core to others for a millisecond or more, the shard
- * sleeps for 8 ms instead and then tries a yield again; if that takes as long,
- * it sleeps for 16 ms, and so on up to half a second.
+ * If a yield gives the core to others for a millisecond or more, an idle shard
+ * sleeps instead of yielding, for a period of 8 ms. Then it tries a yield
+ * again. If that takes as long, the next period is 16 ms, and so on up to half
+ * a second.
  *
- * A shard that serves several tenants also yields while it has work. If cores
- * are short, a busy shard would otherwise keep other tenants' ranks and the
- * peer's shard waiting until its whole queue is done. After a yield the shard
- * keeps the core for a part of the time that the yield took. If another process
- * used a scheduler quantum, it keeps the core for all of that time, and so gets
- * no less of the core than that process.
+ * A shard that serves several tenants also yields while it has work. Otherwise,
+ * if there are few cores, a busy shard would delay other tenants' ranks and the
+ * peer's shard until its whole queue is done. After a yield the shard keeps the
+ * core for a part of the time that the yield took. If another process used a
+ * scheduler quantum meanwhile, the shard keeps the core for that whole time, so
+ * that it gets as much of the core as that process.
  *
- * Owned by one shard thread. No system call, no clock: the caller passes times,
- * in ns.
+ * Owned by one shard thread. It makes no system call and reads no clock: the
+ * caller passes times, in ns.
  */
 #ifndef MPIB_ENGINE_PACE_H
 #define MPIB_ENGINE_PACE_H
@@ -26,8 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A shard counts as shared for this long after it last changed between tenants:
- * a tenant that waits for its peer submits nothing meanwhile. */
+/* A shard counts as shared for this long after it last changed between tenants,
+ * because a tenant that waits for its peer submits nothing meanwhile. */
 #define MPIB_PACE_LATELY_NS 100000000ull
 
 enum mpib_wait {
@@ -43,23 +44,24 @@ struct mpib_pace {
 	uint32_t alone; /* yields in a row that ran no other thread */
 	/* the tenant served last; NULL: none, or it is gone */
 	const void *served;
-	uint64_t shared_ns; /* when served last changed; 0: never */
+	uint64_t shared_ns; /* time when served last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
-	/* Until then an idle shard sleeps instead of yielding. */
+	/* Until this time an idle shard sleeps instead of yielding. */
 	uint64_t dear_until;
 	uint64_t dear_ns; /* length of the last such period */
 };
 
 void mpib_pace_init(struct mpib_pace *p);
 
-/* The last turn found work. */
+/* Note that the last turn found work. */
 static inline void mpib_pace_busy(struct mpib_pace *p)
 {
 	p->idle_since = 0;
 }
 
-/* The shard took in work of this tenant; only the address is compared. */
+/* Note that the shard accepted work of this tenant. Only the address of the
+ * tenant is compared. */
 static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 				   uint64_t now)
 {
@@ -70,8 +72,8 @@ static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 	p->served = tenant;
 }
 
-/* The tenant has left. Forget its address, which another tenant may get: the
- * next tenant must not seem unchanged. */
+/* Forget the address of a tenant that has left. Otherwise a new tenant at the
+ * same address would count as the old one. */
 static inline void mpib_pace_forget(struct mpib_pace *p, const void *tenant)
 {
 	if (p->served == tenant)
@@ -84,12 +86,12 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 	return p->shared_ns && now - p->shared_ns < MPIB_PACE_LATELY_NS;
 }
 
-/* The turn found work and the shard is shared. Return whether to yield before
- * the next turn. */
+/* Return whether to yield before the next turn, after a turn found work on a
+ * shared shard. */
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
-/* The turn found nothing. Return what to do before the next turn. */
+/* Return what to do before the next turn, after a turn found nothing. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
-/* A yield or a sleep ended at `now` after ns. */
+/* Note that a yield or a sleep ended at `now`, after ns. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults that an operator injects. A rail of the software HCA can simulate all
- * of them; on a real one only QPs can be killed, which failover repairs.
- * Control thread. */
+ * of them. On a real HCA only MPIB_FAULT_QP_KILL is possible, which failover
+ * repairs. Control thread. */
 #ifndef MPIB_ENGINE_REHEARSE_H
 #define MPIB_ENGINE_REHEARSE_H
 
@@ -13,27 +13,27 @@ enum mpib_fault_kind {
 	MPIB_FAULT_DELAY, /* each message leaves value ns late */
 	MPIB_FAULT_BLACK_HOLE, /* link is up, but no packet passes */
 	MPIB_FAULT_LINK_DOWN,
-	/* the QPs go to ERR once; the caller repeats the fault */
+	/* the QPs go to ERR once; to repeat it, start it again */
 	MPIB_FAULT_QP_KILL,
 	MPIB_FAULT_GONE, /* the device is lost, and cannot be opened */
 };
 
 struct mpib_fault {
 	enum mpib_fault_kind kind;
-	unsigned rail; /* its number among the rails of all devices */
-	/* Affect only lanes to this peer, by its name with or without the port;
-	 * "": the whole rail. Not for RATE, LINK_DOWN and GONE, which apply to
-	 * a port. */
-	char peer[64]; /* the same length as a lane's */
+	unsigned rail; /* number among the rails of all devices */
+	/* The fault affects only lanes to this peer, named with or without the
+	 * port. "": the whole rail. Not for RATE, LINK_DOWN and GONE, which
+	 * affect a port. */
+	char peer[64]; /* as long as the name in a lane */
 	uint64_t value;
 };
 
-/* Start the fault. A rail has at most one. 0: peer becomes the full name;
- * -EOPNOTSUPP: not a rail of the software HCA; -ENOENT: no lane leads to that
- * peer over the rail. */
+/* Start the fault. A rail has at most one. On success sets peer to the full
+ * name. -EOPNOTSUPP: not a rail of the software HCA. -ENOENT: the rail has no
+ * lane to that peer. */
 int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault);
-/* End the fault. Objects that it broke recover as after any failure; a device
- * that was lost needs a new process. */
+/* End the fault. Objects that it broke recover as after any failure. A lost
+ * device can be used again only by a new process. */
 void mpib_engine_end_play(struct mpib_engine *engine,
 			  const struct mpib_fault *fault);
 

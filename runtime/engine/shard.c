@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shard's progress thread. While there is traffic it polls and yields as
- * pace.h says. Without work it announces in the status segment that it sleeps,
- * makes one more turn, and sleeps in epoll_wait() until a client's doorbell, a
- * rail's CQ event or the mailbox wakes it.
+ * pace.h describes. Without work it sets its sleeping flag in the status
+ * segment and makes one more turn. Then it sleeps in epoll_wait() until a
+ * client's doorbell, a rail's CQ event or the mailbox wakes it.
  */
 #include "engine/shard.h"
 
@@ -25,7 +25,7 @@
 #include "engine/rail/rail.h"
 #include "engine/recovery/stop.h"
 
-/* No wake-up should get lost; if one does, this limits the delay. */
+/* No wake-up should get lost. If one does, this limits the delay. */
 #define SLEEP_MS 100
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
@@ -82,8 +82,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_cq_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
-	/* After all completions, which leave the end of these send ops to this
-	 * call. */
+	/* Call this after all completions, because they do not end these send
+	 * ops themselves. */
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
@@ -91,13 +91,14 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (++s->watch_turns >= MPIB_WATCH_TURNS)
 		mpib_watch(s);
 	if (mpib_qp_queued(s))
-		/* Probes, and WRs queued while a fault was handled. */
+		/* Post probes, and WRs that were queued while a fault was
+		 * handled. */
 		mpib_qp_flush(s);
 
 	s->n.turns++;
 	s->busy = work > 0;
 	s->n.busy_turns += s->busy;
-	/* Relaxed: a client only checks that the heartbeat changes. */
+	/* Relaxed: clients only check that the heartbeat changes. */
 	atomic_store_explicit(&s->status->heartbeat, s->n.turns,
 			      memory_order_relaxed);
 	return work;
@@ -111,18 +112,18 @@ static void shard_arm(struct mpib_shard *s)
 	}
 }
 
-/* data.u32 of an epoll event: what woke the shard. */
+/* Sources of wake-ups, in data.u32 of an epoll event. */
 enum {
-	WAKE_DOORBELL, /* of any client */
+	WAKE_DOORBELL, /* the doorbell of any client */
 	WAKE_MAILBOX,
 	WAKE_RAIL, /* WAKE_RAIL + rail */
 	WAKES = WAKE_RAIL + MPIB_RAILS,
 };
 
-/* Most events of one epoll_wait(); further ones end the next sleep. */
+/* Maximum of events of one epoll_wait(). Further events end the next sleep. */
 #define EVENTS 32
 
-/* After a sleep: read the CQ's event if one came (spoke); otherwise disarm the
+/* After a sleep, read the CQ's event if one came (spoke). Otherwise disarm the
  * CQ if the device can, so that it raises no event during polling. */
 static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
@@ -142,11 +143,11 @@ static int sleep_most_ms(const struct mpib_shard *s)
 }
 
 /*
- * mpib_shard_sleeps() and arming the CQs come before the last turn, so that no
- * work is missed: if a client, the mailbox or a CQ adds work after that turn,
- * epoll_wait() wakes up. A client that sees the shard sleep rings the doorbell:
- * mpib_summary_tell() in the client pairs with mpib_shard_sleeps() and the
- * mpib_summary_any() of the last turn.
+ * Sleep until there is work. mpib_shard_sleeps() and arming the CQs come before
+ * the last turn, so that no work is missed. If a client, the mailbox or a CQ
+ * adds work after that turn, epoll_wait() returns. A client that sees the
+ * sleeping flag rings the doorbell: mpib_summary_tell() in the client pairs
+ * with mpib_shard_sleeps() and the mpib_summary_any() of the last turn.
  */
 static void sleep_now(struct mpib_shard *s)
 {
@@ -189,7 +190,7 @@ static void give_way(struct mpib_shard *s)
 		shard_yield(s, now);
 }
 
-/* A shard's thread function. */
+/* Main function of a shard's thread. */
 static void *shard_thread(void *arg)
 {
 	struct mpib_shard *s = arg;
@@ -233,16 +234,16 @@ static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
 	return epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Edge-triggered: each write is one event, and the count is never read. So a
- * client that empties, fills or blocks its doorbell harms no other client, and
- * a silent doorbell costs nothing. */
+/* Watch the doorbell edge-triggered: each write is one event, and the count is
+ * never read. So a client that empties, fills or blocks its doorbell harms no
+ * other client, and a silent doorbell costs nothing. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell)
 {
 	return shard_watch(s, bell, WAKE_DOORBELL, EPOLLIN | EPOLLET);
 }
 
-/* A client may keep its doorbell open: closing it here would not end the
- * watch. */
+/* Remove the watch explicitly: a client may keep its doorbell open, and then
+ * close() in this process would not end the watch. */
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell)
 {
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, bell, NULL);
@@ -277,9 +278,9 @@ static void shard_init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->timed);
 }
 
-/* Fragments have their own WR pool, s->frags: they hold their WRs until the
- * peer acknowledges them, and a peer that never does must not use up the WRs of
- * other lanes. */
+/* Create the virtual CQ and the WR pool of fragments, s->frags. Fragments have
+ * their own pool because they hold their WRs until the peer acknowledges them:
+ * a peer that never does must not use up the WRs of other lanes. */
 static int make_spread(struct mpib_shard *s)
 {
 	int rc;
@@ -355,11 +356,11 @@ void mpib_shard_fini(struct mpib_shard *s)
 	free(s->conn);
 }
 
-/* Posting in a turn: CTS first, then send ops of the connections in the order
- * of their DRR classes (lane/drr.h), on any lane. Shard thread. */
+/* Posting in a turn: first CTS, then send ops of the connections on all lanes,
+ * in the order of their DRR classes (lane/drr.h). Shard thread. */
 
 #define OPS_PER_TURN 64
-/* Send ops per turn while tenants share the shard: a short turn yields the core
+/* Send ops per turn while tenants share the shard. A short turn yields the core
  * sooner to the ranks and shards that the next messages depend on. */
 #define OPS_SHARED 8
 
@@ -375,8 +376,8 @@ static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 static int post_cts(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next;
-	/* Stop at the old tail: a stopping connection without room for its last
-	 * write queues itself again. */
+	/* Stop at the current tail, because a stopping connection without room
+	 * for its last write queues itself again. */
 	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
@@ -385,7 +386,8 @@ static int post_cts(struct mpib_shard *s)
 		if (f->state == ENGINE_CONN_OPEN) {
 			posted += mpib_receiver_post_cts(f);
 			if (f->rx.cts_again != f->rx.next)
-				continue; /* SQ is full, or no rail is open */
+				/* the SQ is full, or no rail is open */
+				continue;
 		}
 		f->on_cts = false;
 		TAILQ_REMOVE(&s->cts, f, cts_link);
@@ -413,7 +415,8 @@ int mpib_sched_turn(struct mpib_shard *s)
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
 	s->unseen = t.unseen;
-	/* A class in debt can post in a later round, so do not sleep. */
+	/* Count a class in debt as work, so that the shard does not sleep: it
+	 * can post in a later round. */
 	return posted + (int)t.posted + t.in_debt;
 }
 
@@ -421,16 +424,16 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
-	/* CTS and end-to-end acks are plain writes, which raise no event here
-	 * except with the software HCA, whose socket wakes the shard. So check
-	 * every millisecond. */
+	/* CTS and end-to-end acks are plain writes. They raise no event at this
+	 * end, except with the software HCA, whose socket wakes the shard. So
+	 * check for them every millisecond. */
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
 }
 
-/* If the process has lost the shard's CPUs meanwhile, the shard runs on any
- * CPU. */
+/* Start the shard's thread. If the process has lost the shard's CPUs meanwhile,
+ * it runs on any CPU. */
 static int shard_spawn(struct mpib_shard *s)
 {
 	pthread_attr_t attr;

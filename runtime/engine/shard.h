@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: the engine, its shards and their rails. Only the shard's
- * thread accesses a shard's fields; comments mark the fields of the control
- * thread. */
+/* Internal to the engine: the engine, its shards and their rails. Only the
+ * shard's thread accesses a shard's fields, except for fields whose comment
+ * says "control thread". */
 #ifndef MPIB_ENGINE_SHARD_H
 #define MPIB_ENGINE_SHARD_H
 
@@ -21,8 +21,8 @@
 #include "engine/split/adapt.h"
 #include "engine/sum.h"
 
-/* Limit of connections per shard. The IMM has 20 bits for the number; a lower
- * limit saves memory. */
+/* Limit of connections per shard. The IMM has 20 bits for the number, but a
+ * lower limit saves memory. */
 #define ENGINE_CONNS_MAX 262144u /* 65536 per user by default */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
@@ -31,36 +31,38 @@ struct mpib_lane_qp;
 
 #define MPIB_RECENT_QPS 64u
 
-/* A rail as one shard sees it. The shard has its own device context for it. */
+/* A rail of one shard. Each shard has its own device context. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
-	/* NULL: not available at the start; the rail is away, and channel and
-	 * cq do not exist. */
+	/* NULL: the device was not available at the start. Then the rail is
+	 * away and has no channel and no CQ. */
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	/* The device failed for good (recovery/stop.c). dead says so to the
-	 * control thread immediately, lost to the shard thread, which learns it
-	 * by mailbox. A rail that is not dead may be down, see up. */
+	/* True: the device failed for good (recovery/stop.c). dead is for the
+	 * control thread and is set immediately. lost is for the shard thread
+	 * and is set by a mailbox message. A rail that is not dead may be down,
+	 * see up. */
 	bool lost, dead;
-	struct mpib_port_info port; /* limits as of start; state, speed, MTU and
-				       addresses as last seen by the control
-				       thread. IBV_PORT_NOP: it is gone */
+	/* Limits from the start; state, speed, MTU and addresses from the
+	 * control thread's last query. State IBV_PORT_NOP: the device is
+	 * gone. */
+	struct mpib_port_info port;
 	uint8_t port_num;
 	struct mpib_budget budget; /* of the CQ */
-	struct mpib_track_sum bytes; /* of all lanes */
-	/* Bytes of inflight on lanes that make no progress, and when sender.c
-	 * last computed that. */
+	struct mpib_track_sum bytes; /* sum of all lanes */
+	/* Bytes in flight on lanes that make no progress, and the time when
+	 * sender.c last computed them. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */
-	/* how often it went down; in this struct, because the control thread
-	 * counts it */
+	/* number of times that it went down; not in n, because the control
+	 * thread counts it */
 	uint32_t downs;
 	struct mpib_lane_qp *qps; /* by QP number */
-	/* Cache of qps: those of recent completions, by the low bits of the QP
-	 * number. */
+	/* Cache of qps: the QPs of recent completions, by the low bits of the
+	 * QP number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
-	/* n.n: not counted by any lane, or counted by past ones */
+	/* n.n: counts that no lane has, and counts of past lanes */
 	struct mpib_snap_rail n;
 };
 
@@ -70,13 +72,13 @@ TAILQ_HEAD(engine_client_list, engine_client);
 TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
 TAILQ_HEAD(mpib_call_list, mpib_call);
 
-/* Most completions of one poll. */
+/* Maximum of completions of one poll. */
 #define MPIB_CQ_BATCH 32
 
 struct mpib_shard {
 	struct mpib_engine *engine;
 	unsigned index;
-	unsigned device; /* whose rails these are */
+	unsigned device; /* index of the device that has these rails */
 	pthread_t thread;
 	cpu_set_t cpus; /* CPUs to run on, if pinned */
 	bool pinned;
@@ -85,45 +87,48 @@ struct mpib_shard {
 	int epfd; /* doorbells of the clients, mailbox and CQ channels */
 	_Atomic bool stop; /* set by mpib_shard_join(), control thread */
 	struct mpib_rail rail[MPIB_RAILS];
-	struct engine_conn **conn; /* by id, NULL where none is started */
+	struct engine_conn **conn; /* by id; NULL: not started */
 	struct engine_client_list clients;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
 	LIST_HEAD(, mpib_lane) watched; /* lanes that the watchdog checks */
 	struct mpib_drr_class drrs; /* root of the DRR classes; shard.c */
 	bool contended; /* connections compete in this turn, so order matters */
-	uint8_t full; /* one bit per rail whose room was used up in this turn */
-	/* Next time that a rate limit lets a class send. */
+	uint8_t full; /* one bit per rail that became full in this turn */
+	/* Next time when a rate limit allows a class to send. */
 	uint64_t drr_wake_ns;
 	bool unseen; /* the next turns must visit the other senders */
 	struct mpib_tenant_list
-		submitting; /* with rings that may not be empty */
+		submitting; /* tenants with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
 	struct engine_conn_list flushing; /* receivers with READs to post */
 	struct engine_conn_list waiting; /* senders waiting for an end-to-end
 					    ack */
-	struct engine_conn_list ack_pending; /* receivers that must write one */
+	/* receivers that must write an end-to-end ack */
+	struct engine_conn_list ack_pending;
 	bool settling; /* about to sleep: write end-to-end acks now */
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
-	struct mpib_vcq *vcq; /* of the lanes' virtual QPs; NULL: no spread */
+	struct mpib_vcq *vcq; /* for the lanes' virtual QPs; NULL: no spread */
 	SLIST_HEAD(, mpib_lane_qp) dirty; /* QPs with WRs to post */
 	bool refused; /* a QP refused a post in this turn */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn found work */
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* start of this turn, ns */
-	uint32_t times; /* cfg.times, in a cache line that every send op uses */
-	uint32_t quiet_most; /* CTS in a row that may be unsignalled on a QP */
-	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
+	/* copy of cfg.times, in a cache line that every send op uses */
+	uint32_t times;
+	uint32_t quiet_most; /* limit of successive unsignalled CTS on a QP */
+	/* longer send ops send payload by WRITE, then the IMM */
+	uint32_t ar_above;
 	struct mpib_pace pace;
 	uint32_t watch_turns; /* turns since the watchdog's last check */
 	uint64_t watched_ns; /* time of the watchdog's last check */
-	bool watching; /* the watchdog then saw outstanding WRs */
+	bool watching; /* the watchdog's last check saw outstanding WRs */
 	struct mpib_call_list looks; /* calls of mpib_rail_on_look() */
-	uint64_t look_turn; /* n.turns at the begin of the last check */
-	/* Control thread: which connection ids are in use and which is assigned
-	 * next, and counts for the size of snapshot buffers. */
+	uint64_t look_turn; /* n.turns when the last check began */
+	/* For the control thread: the connection ids in use, the next id, and
+	 * counts for the size of snapshot buffers. */
 	uint64_t conn_ids[ENGINE_CONNS_MAX / 64];
 	uint32_t conn_id_next;
 	unsigned conns_made, lanes_made, clients_made;
@@ -143,24 +148,26 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
-	int last_error_rc; /* 0: none, or reported already; control thread */
+	int last_error_rc; /* 0: none, or already reported; control thread */
 	char last_error[256];
 	bool rail_up[MPIB_RAILS_MAX]; /* by number */
-	bool closing; /* mpib_engine_close() runs; control thread */
+	bool closing; /* mpib_engine_close() is running; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
-	/* Time of its last change, ns; 0: never. */
+	/* Time of sup_bw's last change, ns; 0: never. */
 	_Atomic uint64_t sup_bw_since;
 	/* one bit per rail of all devices, see engine.c */
 	_Atomic uint32_t drained;
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes,
-		/* Lanes that wait for an answer; connected lanes and others;
-		 * control thread. */
+		/* Lists of lanes, for the control thread: lanes that wait for
+		 * an answer, connected lanes, and others. */
 		asked;
-	/* Lanes among them on which a rail's probes failed lately. */
+	/* Number of these lanes on which a rail's probes failed recently. */
 	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	uint64_t armed; /* when it expires, or has expired unread; 0: not set */
+	/* time when it expires, or has expired without being read; 0: not
+	 * set */
+	uint64_t armed;
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };
@@ -186,8 +193,8 @@ static inline const char *mpib_rail_label(const struct mpib_shard *s,
 	return *label ? label : mpib_rail_name(rail);
 }
 
-/* Return the bits of the shard's device, out of bits per rail of all
- * devices. */
+/* Return the bits of the shard's device, from a mask with one bit per rail of
+ * all devices. */
 static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 {
 	return (uint8_t)(all >> mpib_rail_number(s, 0) &
@@ -199,13 +206,13 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 void mpib_rail_counted(const struct mpib_shard *s, unsigned rail,
 		       struct mpib_rail_counts *sum);
 
-/* engine.c: return the rail with that number among the rails of all devices, as
- * the first shard of its device has it. */
+/* engine.c: return the rail with this number among the rails of all devices, as
+ * it is in the first shard of its device. */
 struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
-/* A call of the control thread on its way to the shard and back: the shard
- * handles msg, then the control thread runs after(call) and done(arg, status),
- * either of which may be NULL, and frees the call. */
+/* A call from the control thread to the shard and back. The shard handles msg.
+ * Then the control thread runs after(call) and done(arg, status), either of
+ * which may be NULL, and frees the call. */
 struct mpib_call {
 	struct mpib_msg msg;
 	void *what;
@@ -217,13 +224,14 @@ struct mpib_call {
 	TAILQ_ENTRY(mpib_call) link; /* in a shard's looks */
 };
 
-/* Create a call without after. Control thread. Aborts without memory for it. */
+/* Create a call without after. Control thread. Ends the process if memory is
+ * short. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: let the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
 
-/* engine.c: like mpib_engine_open(), but no shard thread runs: the caller calls
- * mpib_shard_turn() itself. */
+/* engine.c: like mpib_engine_open(), but without shard threads: the caller
+ * calls mpib_shard_turn() itself. */
 int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  const struct mpib_engine_events *events, void *ctx,
 			  struct mpib_engine **engine, char *why,
@@ -244,26 +252,27 @@ static inline int mpib_shard_node(const struct mpib_shard *s)
 	return s->rail[MPIB_RAIL_SOUT].port.numa_node;
 }
 void mpib_shard_join(struct mpib_shard *s);
-/* Works after a failed mpib_shard_init(), too. */
+/* Free the shard's resources, also after a failed mpib_shard_init(). */
 void mpib_shard_fini(struct mpib_shard *s);
-/* Let each write to the eventfd bell wake the shard. Control thread. -errno.
- * Unwatch it before it is closed. */
+/* Make each write to the eventfd bell wake the shard. Control thread. Returns 0
+ * or -errno. Call mpib_shard_unwatch_bell() before closing it. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
-/* Make one bounded turn over everything; return how much work was found. Shard
- * thread, or a test that makes turns itself. */
+/* Make one turn, in which all work is bounded, and return how much work was
+ * found. Called by the shard thread, or by a test that makes turns itself. */
 int mpib_shard_turn(struct mpib_shard *s);
 
-/* rail.c: control thread, before the shard runs and after it was joined. */
+/* rail.c, control thread. Close the rail before the shard runs, or after it was
+ * joined. */
 void mpib_rail_close(struct mpib_rail *rail);
 
-/* rail/rail.c: after mpib_engine_probe(), find which rails are up, and which
- * are away because their port is down. Control thread, before the shards
+/* rail/rail.c: after mpib_engine_probe(), determine which rails are up, and
+ * which are away because their port is down. Control thread, before the shards
  * run. */
 void mpib_engine_settle_ports(struct mpib_engine *e);
 
 /* async.c, control thread. Record the failure of a verbs call for
- * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
+ * mpib_engine_last_error(). Does nothing if rc >= 0. Returns rc. */
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc);
 /* Record that the rail's CQ has no room for what. Return -ENOSPC. */
@@ -280,47 +289,47 @@ int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
 /* async.c: size of an event's why. */
 #define MPIB_BROKEN_WHY 200
-/* async.c, shard thread: let the control thread call the event of a connection
- * that broke, or, if conn is NULL, of the lane. This is the only allocation
- * that a shard thread makes, and only if something broke. Aborts if memory is
- * short. */
+/* async.c, shard thread: make the control thread call conn_broken, or
+ * lane_broken if conn is NULL. This is the only allocation on a shard thread,
+ * and happens only after a failure. Ends the process if memory is short. */
 void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
 		      int error, const char *why);
 
-/* The shard sees the rail's port go up or down, or has lost its device. why is
- * for the event. Control thread. */
+/* Handle that the rail's port went up or down, or that the shard lost its
+ * device. why is for the event. Control thread. */
 void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
 		     const char *why);
 
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
-/* async.c: a verbs call on the rail failed with rc. Return whether the reason
- * is that the device is gone, which its event may not have reported yet. If so,
- * its port cannot be queried either, and the rail is lost from now on as if the
- * event had come before the call. Control thread. */
+/* async.c: after a verbs call on the rail failed with rc, return whether the
+ * cause is that the device is gone. Its event may not have come yet, so check
+ * by querying the port. If the device is gone, the rail is lost from now on, as
+ * if the event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
-/* async.c: lose the rail, unless it is lost already, because its device does
- * not stop. why is a literal. Control thread. */
+/* async.c: treat the rail as lost because its device does not stop. No effect
+ * if it is lost already. why is a literal. Control thread. */
 void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
 
-/* cq.c: poll both rails, up to a limit; return how many completions. */
+/* cq.c: poll both rails, up to a limit. Return the number of completions. */
 int mpib_cq_turn(struct mpib_shard *s);
-/* Report complete spread parts to their senders; return how many. Only with
- * s->vcq. */
+/* Report complete spread parts to their senders. Return their number. Call only
+ * if s->vcq is set. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or up to a limit. */
 void mpib_cq_poll_all(struct mpib_shard *s);
 
-/* conn/send_op.c: write the end-to-end acks that are due; read those that the
- * receivers wrote. */
+/* conn/send_op.c: write the end-to-end acks that are due; read the end-to-end
+ * acks that receivers wrote. */
 int mpib_ack_write_turn(struct mpib_shard *s);
 int mpib_ack_read_turn(struct mpib_shard *s);
 
-/* shard.c: post what connections have to send, by their DRR classes. */
+/* shard.c: post CTS and send ops of connections, in the order of their DRR
+ * classes. */
 int mpib_sched_turn(struct mpib_shard *s);
-/* Return how long the shard may sleep, in ms: at most `most`, less if a rate
- * limit lets a connection send earlier. */
+/* Return how long the shard may sleep, in ms: at most `most`, or less if a rate
+ * limit allows a connection to send earlier. */
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes descriptors out of the clients' submission rings. A client's summary
- * bitmap names the rings that have any, so idle connections cost nothing. A
- * ring that could not be emptied is on its tenant's list, or parked until it
- * has room, because a user may have very many of these. A turn takes a limited
- * number of a tenant's descriptors, from the list and from rings that summaries
- * name. Shard thread.
+ * Reading descriptors from the clients' submission rings. A client's summary
+ * bitmap tells which rings have descriptors, so idle connections cost nothing.
+ * A ring that could not be emptied is on its tenant's list. If the connection
+ * has no room for its descriptors, the ring is parked instead, because a user
+ * may have very many such rings. A turn reads a limited number of a tenant's
+ * descriptors, from rings on the list and from rings in the summaries. Shard
+ * thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 #include "engine/conn/request.h"
 
 #define PER_RING 32
-/* Most descriptors taken, and rings checked, of a tenant in a turn: far more
- * than a turn posts. */
+/* Maximum of descriptors read, and of rings checked, per tenant and turn. A
+ * turn posts far fewer. */
 #define PER_TENANT 256
 
 void mpib_submit_remember(struct engine_conn *f)
@@ -44,7 +45,7 @@ void mpib_submit_forget(struct engine_conn *f)
 		TAILQ_REMOVE(&f->shard->submitting, t, submit_link);
 }
 
-/* A sender's descriptor becomes a send range. */
+/* Turning a sender's descriptor into a send range. */
 
 /* Return whether the descriptor is a valid send. */
 static inline bool is_send(const struct mpib_desc *d)
@@ -76,7 +77,8 @@ static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* 1: accepted; -errno: a bad descriptor. Needs mpib_sender_room(). */
+/* Make a send range from the descriptor. 1: accepted; -errno: an invalid
+ * descriptor. Check mpib_sender_room() first. */
 static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -89,9 +91,9 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 		return take_nop(f, d);
 	r = &f->req[d->req];
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
-		/* Drop a part of a failed request. The client may reuse its
-		 * room: other requests of the group may need it before the
-		 * refused send ends with them. */
+		/* Drop a part of a failed request, and let the client reuse the
+		 * part's room: other requests of the group may need it before
+		 * the refused send ends together with them. */
 		engine_conn_progress(f, d->req, d->pos + d->len);
 		return 1;
 	}
@@ -128,7 +130,7 @@ static void submit_refuse(struct engine_conn *f, int error,
 			  d->total);
 }
 
-/* Take up to PER_RING descriptors out of one ring; return how many. */
+/* Read up to PER_RING descriptors from one ring. Return their number. */
 static int submit_serve(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -162,7 +164,7 @@ static int submit_serve(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve a ring whose next receive has no slot. */
+/* Serve flushes in a ring whose next receive has no slot. */
 static int submit_early(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -175,7 +177,7 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve a ring that the summary names. */
+/* Serve a ring whose bit in the summary was set. */
 static int serve_ring(struct engine_conn *f)
 {
 	if (f->parked)
@@ -183,7 +185,8 @@ static int serve_ring(struct engine_conn *f)
 	return submit_serve(f);
 }
 
-/* bits: the rings named in word number `word` of the client's summary. */
+/* Serve the rings of one word of the client's summary, whose set bits are in
+ * bits. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -210,7 +213,8 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 }
 
 /* Return whether to serve the client in this turn. If its tenant reached its
- * limit in the last turn, clients that were not served then come first. */
+ * limit in the last turn, clients that were not served in that turn come
+ * first. */
 static bool submit_may(const struct engine_client *a)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -224,7 +228,8 @@ static bool submit_may(const struct engine_client *a)
 	return t->named < PER_TENANT && a->id >= t->named_from;
 }
 
-/* The tenant has reached its limit of this turn; words remain. */
+/* Stop serving a tenant that has reached its limit of this turn. words are the
+ * summary words that remain for the next turn. */
 __attribute__((noinline)) static void submit_leave(struct engine_client *a,
 						   uint64_t words)
 {
@@ -270,8 +275,8 @@ static int submit_park(struct engine_conn *f)
 	return submit_early(f);
 }
 
-/* Serve each ring on the tenant's list once: stop at the old tail, because a
- * ring that is not emptied is queued again. */
+/* Serve each ring on the tenant's list once. Stop at the current tail, because
+ * a ring that is not emptied is queued again. */
 static int serve_tenant(struct mpib_tenant *t)
 {
 	const struct engine_conn *last =

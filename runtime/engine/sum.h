@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums: everything subtracted from a sum was added to it before. The
- * tests compare each sum with its objects: tests/support/sums.h. */
+/* Running sums. Only amounts that were added before may be subtracted. The
+ * tests compare each sum with its objects (tests/support/sums.h). */
 #ifndef MPIB_ENGINE_SUM_H
 #define MPIB_ENGINE_SUM_H
 
@@ -13,7 +13,7 @@ static inline void mpib_sum_take(uint64_t *sum, uint64_t n)
 	*sum -= n;
 }
 
-/* Decrement a count; return the rest. */
+/* Decrement a count. Return the new value. */
 static inline unsigned mpib_sum_less(unsigned *count)
 {
 	assert(*count > 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* USDT probes of provider "mpib" (docs/tracing.md). A probe that is not armed
- * is a single nop; without <sys/sdt.h> there are no probes. */
+ * is a single nop. Without <sys/sdt.h> there are no probes. */
 #ifndef MPIB_ENGINE_TRACE_H
 #define MPIB_ENGINE_TRACE_H
 
@@ -15,8 +15,8 @@
 #include <sys/sdt.h>
 #define MPIB_TRACE(...) STAP_PROBEV(mpib, __VA_ARGS__)
 #else
-/* The arguments are never evaluated, but count as used. The first argument, the
- * probe's name, is not passed on. */
+/* Evaluate no argument, but make the compiler treat all as used. The first
+ * argument, the probe's name, is dropped. */
 #define MPIB_TRACE(...)                                                        \
 	((void)sizeof(mpib_trace_nothing(0, MPIB_TRACE_ARGS(__VA_ARGS__))))
 #define MPIB_TRACE_ARGS(name, ...) __VA_ARGS__
