@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of WRs that one rail carries for one send op: built WR by WR, in
- * WRs of the shard's pool, then posted at once. The caller has checked for room.
- * Only the last WR is signalled. send_op.c has what is not inline. Shard
- * thread. */
+/* The chain of WRs that one rail carries for one send op. It is built one WR at
+ * a time, with WRs of the shard's pool, and then posted as a whole. The caller
+ * has checked for room. Only the last WR is signalled. Functions that are not
+ * inline are in send_op.c. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_CHAIN_H
 #define MPIB_ENGINE_CONN_CHAIN_H
 
@@ -12,7 +12,8 @@
 #include "engine/measure/count.h"
 
 #define MPIB_CHAIN_MAX (MPIB_GROUP_MAX + 2)
-/* Most WRs of a replay: both stripes of a group on one QP, and the IMM. */
+/* Maximum of WRs of a replay: both stripes of a group on one QP, and the
+ * IMM. */
 #define MPIB_REPLAY_WRS (2 * MPIB_GROUP_MAX + 1)
 
 struct mpib_chain {
@@ -20,10 +21,11 @@ struct mpib_chain {
 	uint32_t bytes; /* payload */
 	bool imm; /* the last WR is a WRITE_WITH_IMM */
 	unsigned rail;
-	struct mpib_lane_qp *q; /* QP that carries the chain, or its last WR */
+	/* QP that carries the chain, or at least its last WR */
+	struct mpib_lane_qp *q;
 };
 
-/* Bytes of a local region and their destination at the peer. len 0: none. */
+/* A range of a local region and its destination at the peer. len 0: none. */
 struct mpib_span {
 	const struct mpib_mr *mr;
 	uint64_t from, to;
@@ -31,8 +33,8 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* Return the bytes of stripe k of a range, and their destination by rail r. SUP
- * carries the front, so that the cut is a multiple of 128. */
+/* Return the number of bytes of stripe k of a range, and their destination by
+ * rail r. SUP carries the first bytes, so that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -54,7 +56,7 @@ static inline struct mpib_span mpib_range_span(const struct op_range *s,
 	};
 }
 
-/* Add an RDMA WRITE of the span, which must have bytes. */
+/* Add an RDMA WRITE of the span, which must not be empty. */
 __attribute__((always_inline)) static inline struct ibv_send_wr *
 mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		 const struct mpib_span *span)
@@ -73,12 +75,13 @@ mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 	return &w->wr;
 }
 
-/* Return a WRITE of the record to the peer's table; NULL: the chain has no
+/* Return a WRITE of the record to the peer's table. NULL: the chain has no
  * record. */
 struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 				  const struct mpib_record *record);
 
-/* Add an IMM whose payload is the record; none when record is NULL. */
+/* Add an IMM whose payload is the record. If record is NULL, it has no
+ * payload. */
 __attribute__((always_inline)) static inline void
 mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 	       const struct mpib_record *record)
@@ -91,9 +94,9 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 	mpib_wr_chain_add(&c->wrs, w);
 }
 
-/* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span
- * as its payload. A record is a WRITE before it, or its payload if the
- * span is empty. */
+/* Add the WRITE_WITH_IMM that ends the slot on this rail. Its payload is the
+ * span, or the record if the span is empty. Otherwise a record is written by a
+ * WRITE before it. */
 __attribute__((always_inline)) static inline void
 mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		const struct mpib_span *span, uint32_t imm,
@@ -124,11 +127,11 @@ mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 }
 /* Return the WRs of an unposted chain to the pool. */
 void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
-/* On a lane that spreads, post the chain of the stripe that p gives its rail.
- * False: not spread; the caller posts it. */
+/* On a lane that spreads, post the chain of p's stripe on this rail over
+ * several QPs. False: it is not spread, and the caller must post it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
-/* Note that all chains of a send op with a report are posted. */
+/* Report that all chains of a send op with a report are posted. */
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection of either direction from creation to destruction. The calls of
- * engine.h run on the control thread, the on_...() handlers that they send by
- * mailbox on the shard.
+ * engine.h run on the control thread. They send mailbox messages, whose
+ * on_...() handlers run on the shard.
  */
 #include "engine/conn/conn.h"
 #include "engine/conn/request.h"
@@ -31,12 +31,12 @@ static void on_start(struct mpib_msg *msg)
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
 	else
-		s->srq_short = true; /* before a peer knows any slot */
+		s->srq_short = true; /* refill before the peer knows any slot */
 	if (f->lane->broken)
 		engine_conn_break(f, mpib_conn_lost_error(s->engine),
 				  "its lane is down");
 	/* The client may have pushed descriptors and set the summary bit before
-	 * the shard knew the ring, so look at the ring once without the bit. */
+	 * the shard knew the ring, so check the ring once without the bit. */
 	if (f->state == ENGINE_CONN_OPEN)
 		mpib_submit_remember(f);
 }
@@ -73,9 +73,9 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-/* The shard's bitmap of connection ids. Control thread, like the next function.
- * A freed id is reused only after all others, because late messages of the peer
- * after a fence may name the old connection. */
+/* Reserve a connection id in the shard's bitmap. Control thread, like the next
+ * function. A freed id is reused only after all others, because late messages
+ * of the peer after a fence may refer to the old connection. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
 	for (uint32_t i = 0; i < ENGINE_CONNS_MAX; i++) {
@@ -103,7 +103,7 @@ static void init_ring(struct engine_conn *f)
 	f->completion = a->reply->completion[f->index];
 	f->answer = a->reply->answers[f->index];
 	/* The ring's indices continue where the previous connection at this
-	 * index ended, as in the client. The head lies in the reply segment,
+	 * index ended, as in the client. The head is in the reply segment,
 	 * which the client cannot write. */
 	f->ring = (struct mpib_consumer){
 		.slot = a->submit->ring[f->index],
@@ -113,7 +113,7 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
-	/* Name a ring index that differs from the client's current one. */
+	/* Publish a ring index that differs from the client's current one. */
 	mpib_want_tell(&f->reply->want, f->ring.next - 1, NULL, 0);
 }
 
@@ -128,9 +128,9 @@ size_t engine_conn_bytes(bool sender, uint32_t slots)
 				slots * sizeof(struct mpib_slot);
 }
 
-/* The end-to-end ack lies after the sender's CTS, and after the CTS entries
- * that the receiver copies there. A sender writes at most one record per send
- * op. */
+/* Compute the sizes of the tables. Both the sender's CTS table and the
+ * receiver's copy of it are followed by the end-to-end acks. A sender writes at
+ * most one record per send op. */
 static void size_tables(struct engine_conn *f)
 {
 	uint32_t cts = f->slots * (uint32_t)sizeof(struct mpib_cts) +
@@ -165,7 +165,8 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
-	/* split.c reads this as no hint: the split does not change. */
+	/* For split.c this value means "no hint", so the split does not
+	 * change. */
 	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
 	if (!sender)
@@ -235,7 +236,7 @@ void engine_conn_start(struct engine_conn *conn,
 {
 	conn->remote = *remote;
 	init_ring(conn);
-	/* Relaxed: published with the connection's state. */
+	/* Relaxed: it is published with the connection's state. */
 	atomic_store_explicit(&conn->reply->flushed, 0, memory_order_relaxed);
 	mpib_mailbox_send(&conn->shard->mailbox, &conn->msg, on_start);
 }
@@ -262,8 +263,8 @@ void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 	mpib_mailbox_send(&conn->shard->mailbox, &call->msg, conn_on_destroy);
 }
 
-/* How a connection ends: it breaks, or the control thread stops it; then its
- * requests end. Everything but engine_conn_stop() runs on the shard. */
+/* How a connection ends: it breaks, or the control thread stops it. Then its
+ * requests end. All functions except engine_conn_stop() run on the shard. */
 
 /* Leave the requests unfinished: the rank posts them again on another
  * connection. */
@@ -276,18 +277,18 @@ static void conn_leave_requests(struct engine_conn *f)
 
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
-	/* Do this before setting broken: the client reads the words after it
-	 * has seen broken set. */
+	/* Do this before broken is set, because the client reads the words
+	 * after it has seen broken. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
-	/* Release: pairs with the acquire in the client's mpib_test() and
-	 * mpib_isend(); after that load the client submits nothing. */
+	/* Release pairs with the acquire in the client's mpib_test() and
+	 * mpib_isend(). After that load the client submits nothing. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		engine_conn_finish(f, i, error, NULL, 0);
 }
 
-/* Accept no more work and drop what is not posted. */
+/* Accept no more work, and drop work that is not posted. */
 static void conn_quit(struct engine_conn *f)
 {
 	if (f->is_sender)
@@ -323,9 +324,9 @@ static bool conn_idle(const struct engine_conn *f)
 	return !f->stop_posted && (!f->is_sender || mpib_sender_idle(f));
 }
 
-/* CTS and end-to-end acks are mostly unsignalled. Post an empty signalled write
- * after them on their QP: its completion means that all of them have completed.
- * False: the QP has no room. */
+/* Post an empty signalled write after the CTS and end-to-end acks on their QP.
+ * Most of these are unsignalled, and the completion of this write means that
+ * all of them have completed. False: the QP has no room. */
 static bool post_last_write(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
@@ -333,11 +334,12 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 	struct mpib_wr *w;
 
 	if (!(f->lane->open & bit)) {
-		f->wrote &= (uint8_t)~bit; /* the rail's fence ended it */
+		/* the rail's fence has ended these writes */
+		f->wrote &= (uint8_t)~bit;
 		return true;
 	}
-	/* An ack was posted after the stop WR that is in flight. When that WR
-	 * completes, another stop WR is posted. */
+	/* A stop WR is in flight, and an ack was posted after it. When the stop
+	 * WR completes, another one is posted. */
 	if (f->stop_posted & bit)
 		return true;
 	if (mpib_qp_room(q) == 0)
@@ -354,8 +356,8 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 }
 
 /* Post the last end-to-end ack, then a last write on each rail that was used.
- * False: some did not fit. Without a rail, the control thread's close message
- * replaces the ack. */
+ * False: not all of them fitted. If no rail is open, the control thread's close
+ * message replaces the ack. */
 static bool post_last_writes(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -372,21 +374,21 @@ void engine_conn_check_stopped(struct engine_conn *f)
 {
 	if (f->state != ENGINE_CONN_STOPPING)
 		return;
-	/* On a rail being fenced, old writes may still arrive. When the fence
-	 * has stopped the rail, mpib_rail_on_bitmaps() calls this again. The
-	 * client does not wait for that. */
+	/* While a rail is being fenced, old writes may still arrive on it. When
+	 * the fence has stopped the rail, mpib_rail_on_bitmaps() calls this
+	 * again. Fail the client's requests without waiting for that. */
 	if (!f->lane->broken && mpib_lane_fencing(f->lane)) {
 		conn_fail_requests(f, f->error);
 		return;
 	}
 	if (!post_last_writes(f)) {
-		/* post_cts() in shard.c tries again next turn. */
+		/* post_cts() in shard.c tries again in the next turn. */
 		mpib_cts_due(f);
 		return;
 	}
 	if (!f->is_sender && !mpib_flush_idle(f))
 		return; /* mpib_flush_read() calls this again */
-	/* Writes on a broken lane need no wait: mpib_lane_kill() flushes
+	/* On a broken lane do not wait for writes: mpib_lane_kill() flushes
 	 * them. */
 	if (!f->lane->broken && !conn_idle(f))
 		return;
@@ -399,8 +401,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	f->stop = NULL;
 }
 
-/* The receiver's last end-to-end ack has arrived, or its close message says
- * which sends succeeded although their completions may be late. */
+/* End the sends that succeeded, by the receiver's last end-to-end ack or its
+ * close message. Their completions may be late. */
 static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
@@ -420,14 +422,14 @@ static void on_stop(struct mpib_msg *msg)
 		mpib_call_done(f->shard, call, 0);
 		return;
 	}
-	mpib_cq_poll_all(f->shard); /* count what has arrived */
+	mpib_cq_poll_all(f->shard); /* handle IMMs that have arrived */
 	if (f->state == ENGINE_CONN_OPEN)
 		f->error = call->status;
 	if (!f->is_sender)
 		conn_fail_requests(f, f->error);
 	else if (f->lane->delivered)
 		stop_delivered(f);
-	/* Otherwise a posted send ends as its rails report: the peer may have
+	/* If not, each posted send ends as its rails report: the peer may have
 	 * received it, and its completion may be late. */
 	f->state = ENGINE_CONN_STOPPING;
 	f->stop = call;
@@ -442,7 +444,7 @@ uint64_t engine_conn_ended(const struct engine_conn *conn)
 
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
 {
-	/* The shard reads it after the mailbox message. */
+	/* The shard reads this after it has received the mailbox message. */
 	if (conn->is_sender)
 		atomic_store_explicit(&conn->ended, ended,
 				      memory_order_relaxed);

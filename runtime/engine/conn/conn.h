@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection, and the declarations that the files of this folder share. The
- * shard thread owns it from engine_conn_start() until the callback of
+ * shard thread owns a connection from engine_conn_start() until the callback of
  * engine_conn_stop().
  *
  * Sending: descriptors become send ranges. These are matched with CTS in slot
  * order and posted as send ops, each with one chain of WRs per active rail.
- * Receiving: descriptors become slots. Each slot is announced by one CTS and
- * ended by one IMM per active rail. Slot numbers never wrap; slot s is entry s
- * % slots of the CTS and the record table.
+ * Receiving: descriptors become slots. One CTS announces each slot, and one IMM
+ * per active rail ends it. Slot numbers never wrap. Slot s uses entry s % slots
+ * of the CTS table and of the record table.
  */
 #ifndef MPIB_ENGINE_CONN_H
 #define MPIB_ENGINE_CONN_H
@@ -21,32 +21,34 @@
 #include "engine/measure/times.h"
 #include "failover/stripes.h"
 
-/* State of a connection: its requests; at the sending end, the queue and the
- * send ops in flight; at the receiving end, the slots. */
+/* State of a connection: requests, and either the sending end's queue and send
+ * ops or the receiving end's slots. */
 
 #define SEND_RANGES 64
-/* The client was given bytes of the slot back before the receiver's end-to-end
- * ack. If a fence finds these bytes lost, they cannot be replayed. */
+/* The client may already reuse bytes of the slot, although the receiver's
+ * end-to-end ack has not come. If a fence finds these bytes lost, they cannot
+ * be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
-/* A request of the client, either direction. */
+/* A request of the client, in either direction. */
 struct engine_request {
 	uint32_t gen; /* generation of the last request with this index */
 	bool active;
-	/* In parts, or MPIB_OP_AT_ONCE: the client reads progress words. */
+	/* The request is in parts, or has MPIB_OP_AT_ONCE: the client reads its
+	 * progress word. */
 	bool multipart;
-	bool posted; /* some of the request was posted to a rail */
+	bool posted; /* a part of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
-	/* send: larger than its receive; the receiver is being told */
+	/* send: larger than its receive; the sender must tell the receiver */
 	bool refused;
 	uint8_t n;
 	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size sent, or posted */
-	uint32_t fed; /* bytes that the client described so far */
-	uint32_t done; /* bytes in order */
+	uint32_t fed; /* bytes in descriptors so far */
+	uint32_t done; /* bytes complete from the start, without gaps */
 	uint64_t since; /* shard->now at the first descriptor */
-	/* With a report only: the request's chains in flight. The rest of the
-	 * report is in its completion. */
+	/* With a report only: number of chains in flight. The rest of the
+	 * report is in the request's completion. */
 	uint16_t chains[MPIB_RAILS];
 };
 
@@ -58,45 +60,46 @@ struct send_range {
 	uint32_t len, pos;
 };
 
-/* Most send ops in flight: a request that is not staged needs one send op and
- * one range, and a connection has MPIB_REQUESTS of them. */
+/* Maximum of send ops in flight. A request that is not staged needs one send op
+ * and one range, and a connection has MPIB_REQUESTS requests. */
 #define SEND_OPS MPIB_REQUESTS
 #define SEND_OP_RANGES SEND_OPS
 
-/* The bytes of one request in a send op: source and destination, kept for a
+/* Source and destination of one request's bytes in a send op, kept for a
  * replay. */
 struct op_range {
 	struct mpib_mr *mr; /* NULL when len is 0 */
 	uint64_t from;
 	uint32_t at; /* offset from the address in the CTS */
 	uint32_t len;
-	uint32_t sup; /* the first sup bytes go by SUP, the rest by SOUT */
+	uint32_t sup; /* SUP carries the first sup bytes, SOUT the rest */
 	uint8_t req;
-	uint8_t buf; /* buffer of the group */
+	uint8_t buf; /* index of the buffer in its group */
 };
 
 /* The WRs that a sender posted in one step: one chain per rail. */
 struct send_op {
-	struct mpib_stripes c; /* stripe k: the part first given to rail k */
-	uint8_t n; /* ranges in mpib_sender.op_range, one after the other */
+	struct mpib_stripes c; /* stripe k: the part first posted to rail k */
+	uint8_t n; /* number of ranges in mpib_sender.op_range */
 	bool report; /* one of its requests has a report */
-	/* Counts like op_range_head, does not wrap at SEND_OP_RANGES. */
+	/* Free-running index of the first range, like op_range_head. */
 	uint32_t first;
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
 	int64_t before; /* result of mpib_adapt_posted() */
 };
 
-/* The grouped receive that the sender is answering. */
+/* The grouped receive that the sender answers now. */
 struct mpib_group {
 	uint8_t n; /* buffers; 0: no group is being answered */
-	/* One bit per buffer. matched: a send fills it. whole: all bytes of
-	 * that send are posted or held. held: the range waits in `range` for
-	 * the group's last chain. */
+	/* One bit per buffer. matched: the buffer has its send. whole: all
+	 * bytes of that send are posted or held. held: the range waits in
+	 * `range` for the group's last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool refused; /* a send was larger than its buffer */
-	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
+	/* by buffer: request of the matched send */
+	uint8_t req[MPIB_GROUP_MAX];
 	uint64_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
 	struct send_range range[MPIB_GROUP_MAX];
@@ -110,9 +113,9 @@ struct mpib_sender {
 	uint32_t op_head, op_tail;
 	struct op_range op_range[SEND_OP_RANGES];
 	uint32_t op_range_head, op_range_tail; /* free-running */
-	uint32_t lost; /* send ops with stripes to replay */
+	uint32_t lost; /* number of send ops with stripes to replay */
 	uint64_t cts_next; /* first slot that is not answered yet */
-	/* CTS before this one were read for end-to-end acks. */
+	/* CTS before this slot were read for end-to-end acks. */
 	uint64_t cts_seen;
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
 	/* sender.c: no range before `looked` fits the receive whose first slot
@@ -125,38 +128,38 @@ struct mpib_sender {
 	/* State of the slot being filled. */
 	uint8_t mask; /* rails on which bytes were posted */
 	uint8_t spread; /* rails with bytes on more than one QP */
-	bool released; /* the client was given bytes of the slot back */
+	bool released; /* the client may already reuse bytes of the slot */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* By slot, engine_conn.slots entries: 2 bits for the stripes whose IMM
-	 * was posted, 2 bits for the rail of each of these IMMs, then
-	 * MPIB_ENDED_RELEASED. Valid for slots that may not have ended. */
+	/* By slot, engine_conn.slots entries. Bits: 2 for the stripes whose IMM
+	 * was posted, 2 for the rails of these IMMs, and MPIB_ENDED_RELEASED.
+	 * Valid for slots that may not have ended. */
 	uint8_t ended[];
 };
 
-/* Flushes of a receiving connection: data in a dma-buf region is read back
- * through every rail on which the connection may have received data. After all
- * READs have completed, the flush is reported to the client. */
+/* Flushes of a receiving connection. A flush reads data in a dma-buf region
+ * back through every rail on which the connection may have received data. When
+ * all READs have completed, the client is told. */
 
-#define MPIB_FLUSHES 32u /* flushes of a connection at the same time */
+#define MPIB_FLUSHES 32u /* maximum of concurrent flushes of a connection */
 
 struct mpib_flush {
 	struct mpib_mr *mr; /* held until all READs have completed */
 	uint64_t addr;
-	uint64_t arrived[MPIB_RAILS]; /* as below, at the time of the flush */
-	uint8_t unread; /* rails on which a READ is due */
+	uint64_t arrived[MPIB_RAILS]; /* mpib_flushes.arrived at its start */
+	uint8_t unread; /* rails on which a READ must be posted */
 	uint8_t reading; /* rails whose READ is in flight */
 };
 
 struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
 	uint32_t taken, ended; /* free-running; the client reads `ended` */
-	/* Time of the last data on the rail, or of the rail's fence, because
-	 * unreported writes may then have arrived; 0: neither. */
+	/* Time of the last data on the rail, or of the rail's fence, before
+	 * which unreported writes may have arrived; 0: neither. */
 	uint64_t arrived[MPIB_RAILS];
-	/* Ring descriptors before this one were checked. */
+	/* Ring descriptors before this index were checked. */
 	uint64_t looked;
-	uint32_t early; /* taken, but still in the ring */
+	uint32_t early; /* number of flushes accepted but still in the ring */
 	bool queued; /* on shard->flushing */
 	TAILQ_ENTRY(engine_conn) link;
 };
@@ -164,7 +167,7 @@ struct mpib_flushes {
 enum mpib_slot_state {
 	MPIB_SLOT_FREE,
 	MPIB_SLOT_POSTED,
-	MPIB_SLOT_MEMBER, /* buffer of a group, but not its first */
+	MPIB_SLOT_MEMBER, /* a buffer of a group other than the first */
 	MPIB_SLOT_ARRIVED,
 	MPIB_SLOT_CANCELLED, /* the message ended in an earlier slot */
 };
@@ -173,7 +176,7 @@ struct mpib_slot {
 	uint8_t state; /* enum mpib_slot_state */
 	uint8_t req;
 	uint8_t n, idx;
-	/* rails whose IMM is awaited; rails whose IMM has arrived */
+	/* rails whose IMM must arrive; rails whose IMM has arrived */
 	uint8_t expected, seen;
 	uint32_t size_q; /* v1: from the IMM that set expected */
 	uint64_t posted; /* when the slot's CTS was posted */
@@ -182,27 +185,27 @@ struct mpib_slot {
 	struct mpib_mr *mr;
 };
 
-/* Value of acked if the sender may have received no end-to-end ack: a fence may
- * have lost them all. */
+/* Value of acked after a fence, which may have lost all end-to-end acks. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
-	uint64_t next; /* next slot to hand out */
+	uint64_t next; /* next slot to open */
 	uint64_t cts_posted; /* all CTS before this one are posted */
-	/* Post again from here to cts_posted (after a fence). */
+	/* CTS from this slot up to cts_posted must be posted again (after a
+	 * fence). */
 	uint64_t cts_again;
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read all CTS before this one */
 	uint64_t acked; /* tail of the last end-to-end ack, or MPIB_NOT_ACKED */
-	uint64_t ack_since; /* when tail moved beyond acked */
+	uint64_t ack_since; /* time when tail moved beyond acked */
 	uint32_t msg; /* number of the next receive */
-	uint8_t group_got; /* descriptors of an unfinished group */
+	uint8_t group_got; /* number of descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
 	struct mpib_flushes flush;
 	struct mpib_slot slot[]; /* engine_conn.slots */
 };
 
-/* The states of a connection on the shard thread; only conn.c changes them. */
+/* The states of a connection on the shard thread. Only conn.c changes them. */
 enum engine_conn_state {
 	ENGINE_CONN_NEW, /* the shard does not know it yet */
 	ENGINE_CONN_OPEN,
@@ -220,19 +223,21 @@ struct engine_conn {
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
 	uint8_t state; /* enum engine_conn_state */
-	/* 0, or the -errno with which the connection broke or is stopped. */
+	/* 0, or the -errno with which the connection broke or was stopped. */
 	int error;
-	/* See engine_conn_ended(). Relaxed: a message between the threads
-	 * orders it, and a second store writes the same value. */
+	/* See engine_conn_ended(). Relaxed: a mailbox message orders it, and a
+	 * second store writes the same value. */
 	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
-	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
-	uint32_t hint; /* hint read last */
-	uint64_t hint_since; /* when hint took this value */
-	uint64_t since; /* when the shard took over the connection */
+	/* written by the control thread; UINT32_MAX: none */
+	_Atomic uint32_t hint_slot;
+	uint32_t hint; /* the hint that was read last */
+	uint64_t hint_since; /* time when hint got this value */
+	uint64_t since; /* time when the connection started on the shard */
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
-	bool on_submit, on_cts; /* on the tenant's list; on the shard's list */
+	/* on the tenant's list of rings; on the shard's cts list */
+	bool on_submit, on_cts;
 	bool parked; /* on neither list: the ring waits for room */
 	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
@@ -242,21 +247,21 @@ struct engine_conn {
 	struct mpib_tables tables;
 	struct engine_conn_info remote;
 	struct engine_request req[MPIB_REQUESTS];
-	uint32_t outstanding; /* active requests */
+	uint32_t outstanding; /* number of active requests */
 	uint8_t stop_posted; /* rails with an MPIB_WR_STOP in flight */
 	uint8_t wrote; /* rails with unsignalled writes since the last stop */
 	struct mpib_call *stop; /* completes when the state is STOPPED */
 	TAILQ_ENTRY(engine_conn) lane_link, submit_link, cts_link, ack_link;
 	struct mpib_msg msg;
 	uint64_t messages;
-	enum mpib_stall stall; /* what the connection waits for now */
+	enum mpib_stall stall; /* what the connection is waiting for */
 	uint64_t stall_since;
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
 	int32_t rank; /* the sending rank, from tags; -1: unknown */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
-	/* Last member, because only the union member chosen by is_sender is
+	/* The union is last, because only the member for is_sender is
 	 * allocated. */
 	union {
 		struct mpib_sender tx;
@@ -264,22 +269,23 @@ struct engine_conn {
 	};
 };
 
-/* Return the memory that one end uses, without its tables and its client's
- * ring. */
+/* Return the bytes of memory that one end uses, without its tables and its
+ * client's ring. */
 size_t engine_conn_bytes(bool sender, uint32_t slots);
 /* Shard. Write the progress word of a request in parts. */
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
-/* Shard. Age of the oldest active request, 0 if there is none. */
+/* Shard. Return the age of the oldest active request; 0: none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
-/* Return the error that breaks a connection whose lane is gone. Any thread. */
+/* Return the error for a connection whose lane is gone. Any thread. */
 static inline int mpib_conn_lost_error(const struct mpib_engine *e)
 {
 	return e->cfg.resume ? MPIB_BROKEN_LOST : -ECONNRESET;
 }
-/* Shard. Fail all requests, accept no more work, tell the control thread. */
+/* Shard. Fail all requests, accept no more work, and tell the control
+ * thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Shard. Return the slot's entry in either table. */
+/* Shard. Return the index of the slot's entry in either table. */
 static inline uint32_t mpib_entry_of(const struct engine_conn *f, uint64_t slot)
 {
 	return (uint32_t)slot & (f->slots - 1);
@@ -293,27 +299,28 @@ static inline uint8_t *mpib_ended_at(struct engine_conn *f, uint64_t slot)
 {
 	return &f->tx.ended[mpib_entry_of(f, slot)];
 }
-/* Shard. A sender has something to post: make its class active. */
+/* Shard. Make the class of a sender active, because it has something to
+ * post. */
 static inline void engine_conn_make_ready(struct engine_conn *f)
 {
 	if (!f->drr.on)
 		mpib_drr_wake(&f->drr);
 }
-/* submit.c, shard: poll the ring in the next turn. */
+/* submit.c, shard: poll the ring again in the next turns. */
 void mpib_submit_remember(struct engine_conn *f);
-/* Stop polling the ring until the summary names it. */
+/* Stop polling the ring until its bit in the summary is set. */
 void mpib_submit_forget(struct engine_conn *f);
-/* Shard. Descriptors in the ring may fit now: poll it again. */
+/* Shard. Poll the ring again, because its descriptors may fit now. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {
 	if (f->parked)
 		mpib_submit_remember(f);
 }
-/* submit.c, shard: take descriptors from rings on the tenants' lists and from
- * rings that clients' summaries name. Return how much work was found. */
+/* submit.c, shard: read descriptors from rings on the tenants' lists and from
+ * rings in the clients' summaries. Return how much work was found. */
 int mpib_submit_remembered(struct mpib_shard *s);
 int mpib_submit_client(struct engine_client *a);
-/* Shard. Take descriptors from rings that are not empty. Inline, because
+/* Shard. Read descriptors from rings that are not empty. Inline, because
  * usually all are empty. */
 static inline int mpib_submit_poll(struct mpib_shard *s)
 {
@@ -336,8 +343,8 @@ static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
 {
 	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
-/* Return the current rail of CTS and of empty messages: home, or the other rail
- * while home is not in use. */
+/* Return the current rail for CTS and for empty messages: home, or the other
+ * rail while home is not in use. */
 static inline unsigned engine_conn_home(const struct engine_conn *f)
 {
 	return f->home ^ !(f->lane->use >> f->home & 1);
@@ -351,30 +358,32 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);
 
-/* times.c, control thread: list the connection for reading its times; when it
- * is freed, add its times to those of closed connections. */
+/* times.c, control thread: list the connection, so that its times can be read;
+ * when it is freed, add its times to those of closed connections. */
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
 /* sender.c: post send ops; the mpib_drr_run_fn of a connection. */
 int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
-/* Stripes of a send op were acknowledged, or (not ok) their lane broke. */
+/* Handle that stripes of a send op were acknowledged, or (not ok) that their
+ * lane broke. */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
-/* The same for the stripe first given to one rail, acknowledged. */
+/* Like mpib_sender_completed(), for an acknowledged stripe that was first
+ * posted to this rail. */
 void mpib_sender_sout_acked(struct engine_conn *f, unsigned op);
 void mpib_sender_sup_acked(struct engine_conn *f, unsigned op);
-/* Report the completed send ops, in the order posted; return how many. */
+/* Report the completed send ops, in the order posted. Return their number. */
 int mpib_sender_retire(struct engine_conn *f);
-/* The connection stops: end the sends that the receiver has acknowledged. */
+/* When the connection stops, end the sends that the receiver has
+ * acknowledged. */
 void mpib_sender_settle(struct engine_conn *f);
-/* The lane was killed: send ops in flight release their regions. */
+/* After the lane was killed, release the regions of send ops in flight. */
 void mpib_sender_forget(struct engine_conn *f);
 /* Return whether no send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
 
-/* i counts like op_head and op_tail, free-running instead of wrapping at
- * SEND_OPS. */
+/* Return send op i. i is free-running, like op_head and op_tail. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
@@ -393,7 +402,7 @@ send_op_range(struct engine_conn *f, const struct send_op *p, unsigned i)
 	return &f->tx.op_range[send_op_index(p, i)];
 }
 
-/* Return whether another send op of this many ranges fits. */
+/* Return whether there is room for another send op with this many ranges. */
 static inline bool send_op_free(const struct engine_conn *f, unsigned ranges)
 {
 	return f->tx.op_range_head - f->tx.op_range_tail + ranges <=
@@ -427,10 +436,10 @@ static inline void mpib_sender_advance(struct engine_conn *f)
 struct mpib_step {
 	const struct op_range *range; /* n of them */
 	unsigned n;
-	const struct mpib_cts *cts; /* indexed by the range's buf */
+	const struct mpib_cts *cts; /* indexed by buf of a range */
 	uint32_t rail[MPIB_RAILS]; /* bytes */
 	uint8_t stripes; /* rails that get a chain */
-	uint8_t imm; /* the chains that end the slot; 0: it continues */
+	uint8_t imm; /* rails whose chain ends the slot; 0: it continues */
 	uint8_t spread; /* rails whose chain uses several QPs */
 	bool apart; /* payload by WRITE, followed by an IMM without payload */
 	const struct mpib_record *record; /* without its seq; NULL: none */
@@ -443,26 +452,27 @@ static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
 			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-/* Return whether the step may be posted now and a send op with this many ranges
- * is free; fill in spread and q. Count a shortage as a stall. */
+/* Return whether the step may be posted now, with a send op of this many
+ * ranges. Fills in spread and q. Counts a shortage as a stall. */
 bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 			struct mpib_step *s);
-/* Post such a step. The send op takes over the ranges' references to
- * regions. */
+/* Post a step that mpib_step_may_post() allowed. The send op takes over the
+ * ranges' references to regions. */
 void mpib_step_make(struct engine_conn *f, const struct mpib_step *s);
 
-/* The send is larger than its receive, which accepts most bytes. Drop its
- * queued ranges. The send ends with -EMSGSIZE together with the send op that
- * tells the receiver. */
+/* Refuse a send that is larger than its receive, which accepts most bytes: drop
+ * its queued ranges. The send will end with -EMSGSIZE together with the send op
+ * that tells the receiver. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
-/* Return whether the range may go into the current receive; tag is the tag of
- * its buffer, unused for a group. */
+/* Return whether the range fits the current receive. tag is the tag of the
+ * receive's buffer, not used for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
 			  const struct send_range *e, int32_t tag);
-/* Move the first range that fits to the front. False: none fits yet. */
+/* Move the first range that fits to the front of the queue. False: none fits
+ * yet. */
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
-/* Return whether no queued range fits, as mpib_match() has just found. */
+/* Return whether mpib_match() has just found that no queued range fits. */
 bool mpib_match_none(const struct engine_conn *f);
 /* Drop all send ranges that are not posted yet. */
 void mpib_sender_drop(struct engine_conn *f);
@@ -476,10 +486,10 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 	return f->req[e->req].total;
 }
 
-/* How the sending end reads its CTS table. */
+/* Reading the CTS table, at the sending end. */
 
-/* Return whether the fields of a CTS are consistent: a peer's proxy is checked
- * like any other source of input. */
+/* Return whether the fields of a CTS are consistent. Input from a peer's proxy
+ * is checked like any other input. */
 static inline bool mpib_cts_sane(const struct mpib_cts *c)
 {
 	return c->total <= MPIB_SIZE_MAX &&
@@ -500,23 +510,23 @@ static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;
 	*cts = *entry;
-	/* Use exactly what was checked: the peer can write the entry, so the
-	 * compiler must not read it a second time. */
+	/* Use exactly the copy that was checked: the peer can write the entry,
+	 * so the compiler must not read it a second time. */
 	atomic_signal_fence(memory_order_seq_cst);
 	return true;
 }
 
-/* send_op.c: break the connection: the ack is invalid. */
+/* send_op.c: break the connection because of an invalid ack. */
 void mpib_ack_bad(struct engine_conn *f);
 
 /* Apply an ack: all slots below ended have ended at the receiver. False: a
- * correct receiver does not send this ack, and the connection is broken. */
+ * correct receiver does not send this ack, and the connection is now broken. */
 static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 {
 	if (ended <= f->tx.acked)
 		return true;
-	/* The ack may be ahead of cts_next by slots that the receiver cancelled
-	 * because their message ended earlier. */
+	/* The ack may be ahead of cts_next, by slots that the receiver
+	 * cancelled because their message ended earlier. */
 	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
 		mpib_ack_bad(f);
 		return false;
@@ -533,10 +543,10 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 	return mpib_cts_copy(f, slot, cts) && mpib_ack_take(f, cts->ended);
 }
 
-/* split.c. Return SUP's bytes of a send op of len bytes, at pos of a message of
- * total bytes; SOUT carries the rest. planned: bytes of the same chains by
- * rail, or NULL. All policies are here. An agent's hint is read once per
- * message, when pos is 0. */
+/* split.c, for all policies. Return SUP's bytes of a send op of len bytes, at
+ * pos of a message of total bytes; SOUT carries the rest. planned: bytes by
+ * rail that the same chains already have, or NULL. An agent's hint is read once
+ * per message, when pos is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
 static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
@@ -552,18 +562,19 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the current split and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: post stripes that a fence lost, of at most one send op. Return
- * their bytes + 1, or 0 if nothing can be posted now. */
+/* replay.c: post stripes of one send op that were lost at a fence. Return their
+ * bytes + 1, or 0 if nothing can be posted now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
-/* The connection has ended: replay nothing. */
+/* Drop all stripes to replay, after the connection has ended. */
 void mpib_replay_drop(struct engine_conn *f);
-/* group.c, like mpib_replay_step(). */
+/* group.c: return values as for mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
-/* send_op.c. Add to, or remove from, the shard's list: a sender whose send ops
- * wait for an end-to-end ack, or a receiver that must write one. */
+/* send_op.c. Add the connection to the shard's list, or remove it: a sender
+ * whose send ops wait for an end-to-end ack, or a receiver that must write
+ * one. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
 /* Return the offset of the end-to-end acks in either table. */
@@ -571,48 +582,51 @@ static inline size_t mpib_ack_at(const struct engine_conn *f)
 {
 	return f->slots * sizeof(struct mpib_cts);
 }
-/* send_op.c, sender: read the peer's end-to-end ack; return how many send ops
- * it ended. */
+/* send_op.c, sender: read the peer's end-to-end ack. Return the number of send
+ * ops that it ended. */
 int mpib_ack_read(struct engine_conn *f);
 /* Receiver: write the end-to-end ack now. False: no room, or no open rail. */
 bool mpib_ack_write(struct engine_conn *f);
-/* Receiver: tail has moved, or the last end-to-end ack may be lost. */
+/* Receiver: request an end-to-end ack, because tail has moved or the last ack
+ * may be lost. */
 static inline void mpib_ack_need(struct engine_conn *f)
 {
 	if (f->lane->delivered && f->rx.acked != f->rx.tail && !f->on_ack)
 		mpib_ack_enter(f);
 }
 
-/* flush.c. Like mpib_receiver_take(), and its room. */
+/* flush.c. Like mpib_receiver_take() and mpib_receiver_room(), for flushes. */
 int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d);
 static inline bool mpib_flush_room(const struct mpib_flushes *fl)
 {
 	return fl->taken - fl->ended < MPIB_FLUSHES;
 }
-/* Take the next flush in the ring that follows receives without a slot, because
- * these may wait for what the client does after the flush. 0: none, or no room;
- * else the result is that of mpib_flush_take(), and *d is its descriptor. */
+/* Accept the next flush in the ring before receives that have no slot yet,
+ * because these may wait for what the client does after the flush. 0: no flush,
+ * or no room. Otherwise returns the result of mpib_flush_take(), and *d is the
+ * flush's descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
-/* Post the READs that are due; return how many. */
+/* Post the READs that are due. Return their number. */
 int mpib_flush_turn(struct mpib_shard *s);
-/* The READ of flush op on the rail completed. bad: it would fail on any QP. */
+/* Handle the completion of the READ of flush op on the rail. bad: it would fail
+ * on any QP. */
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 		     bool bad);
-/* The rail's device is lost: data that it had not written yet will not
- * arrive. */
+/* Handle that the rail's device is lost: data that it has not written yet will
+ * not arrive. */
 void mpib_flush_lost(struct engine_conn *f, unsigned rail);
-/* The connection accepts no new work: post no more READs. */
+/* Post no more READs, because the connection accepts no new work. */
 void mpib_flush_quit(struct engine_conn *f);
 /* Return whether no READ is in flight. */
 bool mpib_flush_idle(const struct engine_conn *f);
 bool mpib_flush_uses(const struct engine_conn *f, const struct mpib_mr *mr);
-/* Release all regions; no READ is in flight. */
+/* Release all regions. No READ may be in flight. */
 void mpib_flush_drop(struct engine_conn *f);
 
-/* receiver.c. 1: accepted; -errno: a bad descriptor. Needs
- * mpib_receiver_room(). */
+/* receiver.c. Accept a descriptor. Check mpib_receiver_room() first. 1:
+ * accepted; -errno: an invalid descriptor. */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
-/* Return whether the slots of the largest group fit. A slot is reused only
+/* Return whether there are slots for the largest group. A slot is reused only
  * after the peer has read its CTS, so this uses freed, not tail. */
 static inline bool mpib_receiver_room(const struct engine_conn *f)
 {
@@ -621,7 +635,7 @@ static inline bool mpib_receiver_room(const struct engine_conn *f)
 }
 /* Return whether a slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
-/* Let mpib_sched_turn() post pending CTS or a last write. */
+/* Make mpib_sched_turn() post pending CTS or a last write. */
 static inline void mpib_cts_due(struct engine_conn *f)
 {
 	if (f->on_cts)
@@ -629,16 +643,16 @@ static inline void mpib_cts_due(struct engine_conn *f)
 	f->on_cts = true;
 	TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
 }
-/* Post the pending CTS; return how many. */
+/* Post the pending CTS. Return their number. */
 int mpib_receiver_post_cts(struct engine_conn *f);
-/* Post an RDMA WRITE of len bytes at off of tables.out to the same offset of
- * the peer's tables.in. q is the QP of CTS and has room. The WRITE is mostly
- * unsignalled. */
+/* Post an RDMA WRITE of len bytes from offset off of tables.out to the same
+ * offset of the peer's tables.in. q must be the QP for CTS and have room. Most
+ * of these WRITEs are unsignalled. */
 void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* The peer can no longer write: release the regions of all slots. */
+/* Release the regions of all slots, after the peer cannot write any more. */
 void mpib_receiver_drop(struct engine_conn *f);
 
 #endif

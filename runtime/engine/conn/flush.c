@@ -2,12 +2,12 @@
 /* Flushes of a receiving connection, see conn.h. Shard thread. */
 #include "engine/conn/request.h"
 
-/* A rail may fail between its last write and the READ. Then nothing can be read
- * through it until it is up. After this long since the last arrival the data
- * counts as settled: no write stays on PCIe that long, because the longest
- * default completion timeout of devices is 50 ms. */
+/* Time after the last arrival on a rail after which its data counts as settled
+ * without a READ. A rail may fail between its last write and the READ, and then
+ * no READ is possible until it is up. No write stays on PCIe for this long,
+ * because the longest default completion timeout of devices is 50 ms. */
 #define SETTLE_NS 100000000u
-#define PER_TURN 32 /* connections, each with up to 32 flushes to check */
+#define PER_TURN 32 /* connections per turn, each with up to 32 flushes */
 
 static struct mpib_flush *flush_at(struct engine_conn *f, uint32_t i)
 {
@@ -42,7 +42,8 @@ static void flush_tell(struct engine_conn *f)
 			      memory_order_release);
 }
 
-/* End the oldest flushes that were read back through all their rails. */
+/* End the oldest flushes, as far as they were read back through all their
+ * rails. */
 static void flush_end(struct engine_conn *f)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
@@ -60,13 +61,13 @@ static void flush_end(struct engine_conn *f)
 	if (fl->ended == before)
 		return;
 	mpib_submit_again(f);
-	/* A connection that has ended drops its unfinished flushes; its client
+	/* A connection that has ended drops its unfinished flushes. The client
 	 * must not see them as done. */
 	if (f->state == ENGINE_CONN_OPEN)
 		flush_tell(f);
 }
 
-/* Return whether nothing can be read through the rail, and none of its writes
+/* Return whether no READ is possible through the rail and none of its writes
  * can still be in flight. */
 static bool rail_settled(const struct engine_conn *f,
 			 const struct mpib_flush *p, unsigned r)
@@ -76,7 +77,7 @@ static bool rail_settled(const struct engine_conn *f,
 		f->shard->now - p->arrived[r] > SETTLE_NS);
 }
 
-/* 1: posted, 0: not. */
+/* Post the READ of flush i on rail r. Return 1 if it was posted, else 0. */
 static int flush_post(struct engine_conn *f, uint32_t i, unsigned r)
 {
 	struct mpib_flush *p = flush_at(f, i);
@@ -180,10 +181,11 @@ int mpib_flush_turn(struct mpib_shard *s)
 
 	for (unsigned i = 0; i < PER_TURN && f != last; i++) {
 		f = TAILQ_FIRST(&s->flushing);
-		flush_leave(f); /* flush_step() queues it behind the others */
+		/* flush_step() queues it again, after the others */
+		flush_leave(f);
 		posted += flush_step(f);
 	}
-	return posted + (f != last); /* do not sleep before all were served */
+	return posted + (f != last); /* count as work until all were served */
 }
 
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,

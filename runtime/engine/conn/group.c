@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the sending end answers a grouped receive. Each send takes the first free
- * buffer with its tag, see sender.c. A send whose bytes lie in one range is
+ * How the sending end answers a grouped receive. Each send gets the first free
+ * buffer with its tag, see sender.c. A send whose bytes are in one range is
  * held until every buffer has its send, so that the whole group is one chain
  * per rail. A send in parts is posted part by part, because only posting
- * empties its client's staging window. A large send is also posted immediately
- * instead of waiting for the others. Shard thread.
+ * empties its client's staging window. A large send is posted immediately, too.
+ * Shard thread.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/measure/count.h"
 
-/* Largest send that is held: a chain's bytes are counted in 32 bits. */
+/* Largest send that is held. It limits a chain's bytes, which are counted in 32
+ * bits. */
 #define HELD_MAX (16u << 20)
 
-/* Return the buffer that e's send already fills, or the first free one that it
- * may fill; -1: none. */
+/* Return the buffer of e's send, or else the first free buffer with its tag;
+ * -1: none. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -30,7 +31,7 @@ static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 	return -1;
 }
 
-/* mpib_fits_fn of a group. */
+/* The mpib_fits_fn of a group. */
 static bool group_fits(const struct engine_conn *f, const struct send_range *e,
 		       int32_t tag)
 {
@@ -46,7 +47,7 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 
 	do {
 		if (!mpib_sender_cts(f, f->tx.cts_next + i, &g->cts[i]))
-			return 0; /* the rest comes in another WRITE */
+			return 0; /* the other CTS come in another WRITE */
 		if (!mpib_cts_sane(&g->cts[i]) || g->cts[i].n != first->n ||
 		    g->cts[i].idx != i || g->cts[i].msg != f->tx.msg) {
 			engine_conn_break(f, -EPROTO,
@@ -62,8 +63,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Return the first len bytes of the range, of which SUP carries sup, as the
- * send op keeps them for a replay. */
+/* Return the first len bytes of the range, of which SUP carries sup, in the
+ * form that the send op keeps for a replay. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  uint32_t len, uint32_t sup)
 {
@@ -78,7 +79,8 @@ static struct op_range group_kept(const struct send_range *e, unsigned i,
 	};
 }
 
-/* Give buffer i to the send of range e. all: the send is complete with e. */
+/* Assign buffer i to the send of range e. all: e is the last range of the
+ * send. */
 static void group_take(struct mpib_group *g, unsigned i,
 		       const struct send_range *e, bool all)
 {
@@ -87,8 +89,8 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->req[i] = e->req;
 }
 
-/* The send of range e is larger than its buffer, i. Both end with
- * -EMSGSIZE: the receive by the group's record, the send with the send op
+/* Refuse the send of range e, which is larger than its buffer i. Both end with
+ * -EMSGSIZE: the receive by the group's record, and the send with the send op
  * of that record. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
@@ -99,11 +101,11 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
 	mpib_sender_refused(f, e->req, g->cts[i].total);
-	/* The receive continues: the remaining ranges may still fit. */
+	/* The receive continues, because other ranges may still fit. */
 	f->tx.looked = f->tx.range_tail;
 }
 
-/* The first len bytes of the oldest range are posted: drop them. */
+/* Drop the first len bytes of the oldest range, which are posted. */
 static void advance_by(struct engine_conn *f, uint32_t len)
 {
 	struct send_range *e = mpib_sender_oldest(f);
@@ -119,8 +121,8 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 	e->len -= len;
 }
 
-/* Post the oldest range, or as much of it as the rails carry in one WR, as a
- * send op without an IMM. Return 0 and change nothing if it does not fit. */
+/* Post the oldest range as a send op without an IMM, up to the bytes that the
+ * rails carry in one WR. If it does not fit, return 0 and change nothing. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -137,8 +139,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	};
 
 	s.stripes = mpib_rails_with_bytes(s.rail);
-	/* Require room for the whole group: otherwise it might never be
-	 * completed. */
+	/* Require room for the whole group, or it might never be completed. */
 	if (!mpib_step_may_post(f, g->n, &s))
 		return 0;
 	mpib_step_make(f, &s);
@@ -154,9 +155,9 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Make a range for each send of the group that ends with it: held ranges, which
- * are cut, and empty ones. sum[r]: the bytes for rail r, without g->rail[r],
- * which were posted before. */
+/* Make a range for each send that ends with the group: held ranges, split
+ * between the rails, and empty ranges. sum[r] becomes the bytes for rail r,
+ * without those posted before (g->rail[r]). */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -175,7 +176,7 @@ static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 	}
 }
 
-/* All slots of the group are answered: continue with the next receive. */
+/* Continue with the next receive, after all slots of the group are answered. */
 static void close_group(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -187,8 +188,8 @@ static void close_group(struct engine_conn *f)
 	g->n = g->held = 0;
 }
 
-/* Every buffer has its send: post the held ranges and one IMM per active
- * rail. */
+/* Post the held ranges and one IMM per active rail, when every buffer has its
+ * send. */
 static uint64_t write_all(struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -221,7 +222,7 @@ static uint64_t write_all(struct engine_conn *f)
 	return (uint64_t)s.rail[0] + s.rail[1] + 1;
 }
 
-/* Sends of the group are missing: tell the client. */
+/* Tell the client that sends of the group are missing. */
 static void tell_missing(struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -242,14 +243,15 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	/* Without a usable rail the split selects SOUT, for which a region that
-	 * was registered while SOUT was absent has no key. */
+	/* Wait for a usable rail. Without one the split would select SOUT, and
+	 * a region that was registered while SOUT was absent has no key for
+	 * it. */
 	if (!f->lane->use)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {
 		if (!mpib_match(f, group_fits, 0)) {
 			tell_missing(f);
-			return 0; /* the other sends come later */
+			return 0; /* wait for the other sends */
 		}
 		e = mpib_sender_oldest(f);
 		i = buffer_of(g, e);

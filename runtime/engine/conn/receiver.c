@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving end of a connection: descriptors become slots, IMMs end them.
- * The first IMM of a slot names the rails that the receiver has to wait for;
- * for the IMM of a replay, whose mask is 0, the slot's record names them. Shard
- * thread.
+ * The receiving end of a connection: descriptors become slots, and IMMs end
+ * them. The first IMM of a slot contains the mask of rails whose IMMs the
+ * receiver must wait for. The IMM of a replay has mask 0, and then the slot's
+ * record contains the mask. Shard thread.
  */
 #include <mpib/wire.h>
 #include <stdatomic.h>
@@ -48,7 +48,7 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* Open the next slot for the buffer of this descriptor. Return like
+/* Open the next slot for the buffer of this descriptor. Returns the values of
  * mpib_receiver_take(). */
 static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 {
@@ -74,8 +74,8 @@ static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* Open the slots of a group after its last descriptor: a group is announced as
- * a whole. */
+/* Open all slots of a group, after its last descriptor, because a group is
+ * announced as a whole. */
 static int open_group(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -124,8 +124,8 @@ static void receiver_release(struct mpib_slot *s)
 	s->mr = NULL;
 }
 
-/* The message ended in the slot at tail: the sender skips the CTS of the
- * request's later slots, so data never arrives in these. */
+/* Cancel the request's later slots, after the message ended in the slot at
+ * tail. The sender skips their CTS, so data never arrives in them. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -146,11 +146,12 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 	const struct mpib_record *entry = f->tables.in;
 
 	entry += mpib_entry_of(f, number);
-	/* Relaxed: most slots have no record; the seq of the copy decides. */
+	/* Relaxed: this only skips slots without a record. The seq of the copy
+	 * decides. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
-	/* As in mpib_cts_copy(): only the copy is checked and used. */
+	/* Check and use only the copy, as in mpib_cts_copy(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	return rec->seq == number + 1;
 }
@@ -193,7 +194,7 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 }
 
 /* Return the size of a slot without a record: the sum of the IMMs' byte_len. In
- * v1 check it against the rounded size of the IMM. */
+ * v1 check it against the rounded size in the IMM. */
 static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 		       uint32_t *bytes)
 {
@@ -208,8 +209,8 @@ static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 	return 0;
 }
 
-/* End a slot of a receive with one buffer: a part of the message, or all
- * of it. */
+/* End a slot of a receive with one buffer. The slot has the whole message or a
+ * part of it. */
 static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 		    const struct mpib_record *rec)
 {
@@ -247,7 +248,8 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	return 0;
 }
 
-/* The record's status reports that the message is larger than the receive. */
+/* Handle a record whose status says that the message is larger than the
+ * receive. */
 static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 			     const struct mpib_record *rec)
 {
@@ -289,8 +291,8 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 	return end_part(f, s, recorded, &rec);
 }
 
-/* End all arrived slots, starting at tail. Slots end in order, so that the
- * client's progress word has no gaps. */
+/* End slots that have arrived, in order from tail, so that the client's
+ * progress word covers no gaps. */
 static void end_slots(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -311,15 +313,15 @@ static void end_slots(struct engine_conn *f)
 			return;
 		}
 		rx->tail += n;
-		/* The sender answers slots in order, so it has read every CTS
+		/* The sender answers slots in order, so it has read all CTS
 		 * before tail. */
 		rx->freed = rx->tail;
 		mpib_ack_need(f);
 	}
 }
 
-/* Note an IMM in its slot and return the slot. NULL: a correct sender does not
- * post this IMM. */
+/* Record an IMM in its slot and return the slot. NULL: a correct sender does
+ * not post this IMM. */
 static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
 					 uint32_t qpn, uint32_t imm,
 					 uint32_t byte_len)
@@ -400,12 +402,12 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return mpib_flush_uses(f, mr);
 }
 
-/* CTS (clear to send), receiving end: the receiver fills one entry of its own
- * table per slot and copies it into the sender's table by RDMA WRITE, on the
+/* CTS (clear to send), receiving end. For each slot the receiver fills an entry
+ * of its own table and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
 
 /* Return how many entries, from slot first up to end, one WRITE can carry: they
- * are adjacent in the table and no longer than MPIB_MSG_LEAST. */
+ * must be adjacent in the table and at most MPIB_MSG_LEAST bytes. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first;
@@ -414,9 +416,8 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* Unsignalled WRs hold their places in the SQ. The limit leaves room for a
- * replay, the longest chain on one QP, after all signalled WRs have
- * completed. */
+/* Unsignalled WRs keep their places in the SQ. The limit leaves room for the
+ * longest chain on one QP, a replay, when all signalled WRs have completed. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
@@ -437,8 +438,9 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
 	w->wr.wr.rdma.rkey = f->remote.rkey[r];
 	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
-	/* A signalled WR frees the SQ places of the unsignalled ones before it.
-	 * Signal in time, and also if the CQ's budget is short. */
+	/* The completion of a signalled WR frees the SQ places of unsignalled
+	 * WRs before it. So signal a WR before the SQ is full, and also if the
+	 * CQ's budget is short. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
 	    mpib_budget_is_tight(&rail->budget)) {
@@ -462,8 +464,9 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* The peer may have seen repeated CTS through another rail, and
-		 * reads no CTS twice. So their ack is written alone. */
+		/* The peer reads no CTS twice, and may have read a repeated CTS
+		 * before, from another rail. So with repeated CTS the ack is
+		 * written separately. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
@@ -472,8 +475,8 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 			      n * (uint32_t)sizeof(*cts));
 }
 
-/* Note the time of posting in the slots and their requests, except for
- * cancelled slots, whose requests may be newer ones. */
+/* Record the time of posting in the slots and their requests. Skip cancelled
+ * slots, because their index may have a newer request. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;
@@ -495,7 +498,7 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	}
 }
 
-/* Post the CTS from *next up to end as far as they fit; return how many were
+/* Post the CTS from *next up to end as far as they fit. Return the number
  * posted. */
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
@@ -526,9 +529,9 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 	int posted = 0;
 
 	if (rx->cts_again != rx->cts_posted) {
-		/* The peer already knows slots that have ended meanwhile. Their
-		 * places may hold entries of newer slots, which it must not see
-		 * yet. */
+		/* Skip slots that have ended meanwhile: the peer has their CTS,
+		 * and their entries may already be those of newer slots, which
+		 * it must not see yet. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

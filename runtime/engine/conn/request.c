@@ -44,8 +44,8 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }
 
-/* Write reports, see request.h, to the reply segment, which the client can read
- * but not write. Shard thread. */
+/* Writing of reports (request.h) to the reply segment, which the client can
+ * read but not write. Shard thread. */
 
 void mpib_report_begin(struct engine_conn *f, unsigned req)
 {
@@ -76,7 +76,7 @@ void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 	if (chains > 0) {
 		r->chains[rail]++;
 		told.state = MPIB_RAIL_POSTED;
-		/* Relaxed: this shard wrote it. */
+		/* Relaxed: only this shard writes it. */
 		if (!atomic_load_explicit(&at->posted[rail],
 					  memory_order_relaxed))
 			mpib_completion_stamp(&at->posted[rail], mpib_now_ns());

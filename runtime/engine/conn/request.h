@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection's requests: the effect of each descriptor and each completion.
- * The rest is in request.c. Shard thread. */
+ * Functions that are not inline are in request.c. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_REQUEST_H
 #define MPIB_ENGINE_CONN_REQUEST_H
 
@@ -9,24 +9,26 @@
 #include "engine/conn/conn.h"
 #include "engine/measure/count.h"
 
-/* Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
- * writes the bytes on each rail, and the times of post and completion, into the
- * request's completion. Other requests only cost a check. */
+/* Per-rail reports, for requests submitted with MPIB_OP_REPORT. The shard
+ * thread writes the bytes on each rail, and the times of post and completion,
+ * into the request's completion. For other requests there is only a check. */
 
-/* Functions for a request with a report, in request.c. The first clears an
- * earlier report. */
+/* Functions for a request with a report, in request.c. mpib_report_begin()
+ * clears an earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
-/* chains: 1: a chain of req with these bytes was posted to the rail, on QP qpn;
- * -1: one has completed; 0: the ending slot has these bytes of the rail. qpn is
- * 0 if it was reported before: that of a receive is known when it completes. */
+/* Update the report of a rail. chains 1: a chain of req with these bytes was
+ * posted to the rail, on QP qpn. chains -1: a chain has completed. chains 0:
+ * the slot that ends has these bytes from the rail. qpn is 0 if it was reported
+ * before; the QP of a receive is known when the receive completes. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
-/* The request ends. */
+/* Report that the request ends. */
 void mpib_report_over(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
  * the region. *mr is NULL for an empty part, and unchanged after an error.
- * -EFAULT: they do not; -ECANCELED: the region does not exist any more. */
+ * -EFAULT: the bytes are not inside the region. -ECANCELED: the region does not
+ * exist any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)
@@ -51,11 +53,13 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	return 0;
 }
 
-/* Add a later part. -EINVAL: it does not follow the previous part. */
+/* Add a later part to a request. -EINVAL: it does not follow the previous
+ * part. */
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 
-/* Begin or continue the request of a descriptor. A new receive takes its number
- * from *msg, which is NULL for sends. Return like engine_conn_feed_more(). */
+/* Begin or continue the request of a descriptor. A new receive gets its number
+ * from *msg. msg is NULL for sends. Returns the values of
+ * engine_conn_feed_more(). */
 static inline int engine_conn_feed(struct engine_conn *f,
 				   const struct mpib_desc *d, uint32_t *msg)
 {
@@ -85,7 +89,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	return 0;
 }
 
-/* Write the request's completion word; sizes may be NULL if n is 0. Does nothing
+/* Write the request's completion word. sizes may be NULL if n is 0. No effect
  * if the request is not active. */
 __attribute__((always_inline)) static inline void
 engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Send ops: the chain of WRs that one rail carries, its spreading over several
- * QPs, and the state in flight until every rail's completion has arrived and,
- * on lanes with end-to-end acks, until the receiver has acknowledged the slot.
- * Also the receiver's writing of these acks. Shard thread. */
+ * QPs, and the state in flight. A send op is in flight until the completions of
+ * all its rails have arrived, and, on lanes with end-to-end acks, until the
+ * receiver has acknowledged the slot. Also the writing of these acks at the
+ * receiver. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
@@ -43,8 +44,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
 	}
 }
 
-/* On a dqplb lane: return whether the IMM's length marks it, for the receiver,
- * as an IMM that waits for fragments. Then the chain must be spread. */
+/* On a dqplb lane, return whether the receiver would take the IMM, by its
+ * length, for one that waits for fragments. Then the chain must be spread. */
 static bool chain_is_bare(const struct mpib_lane *lane,
 			  const struct mpib_chain *c)
 {
@@ -54,7 +55,7 @@ static bool chain_is_bare(const struct mpib_lane *lane,
 	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
 }
 
-/* Return one WR of the chain as a send of a virtual QP, which cuts it into
+/* Convert one WR of the chain to a send of a virtual QP, which cuts it into
  * fragments. */
 static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 {
@@ -74,8 +75,8 @@ static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 	return v;
 }
 
-/* End the send with the chain's IMM and its payload: the record, if there is
- * one. */
+/* Add the chain's IMM to the send, with the record, if there is one, as its
+ * payload. */
 static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 {
 	v->more = false;
@@ -106,7 +107,8 @@ static void chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		struct mpib_vsend v = chain_part(wr);
 
 		if (n == 0)
-			/* The IMM has the payload, see chain_tell(). */
+			/* The payload travels with the IMM, see
+			 * chain_tell(). */
 			v.length = 0;
 		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
 		v.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
@@ -117,7 +119,8 @@ static void chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 				chain_tell(&v, last);
 		}
 		wrs += mpib_vqp_wrs(vqp, v.length);
-		/* step_may_post() has checked the virtual QP's room. */
+		/* This cannot fail: step_may_post() has checked the virtual
+		 * QP's room. */
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);
@@ -157,9 +160,9 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* A group starves if it waits for sends of which some are staged: their posted
- * bytes must leave the client's window to make room for the rest. This never
- * completes a send of the group. */
+/* Return whether a group starves: it waits for sends, and some of them are
+ * staged. Their posted bytes must leave the client's window to make room for
+ * the rest. Releasing them never completes a send of the group. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -171,11 +174,11 @@ static bool group_starves(const struct engine_conn *f)
 }
 
 /*
- * Return whether the oldest send op must end before its slot does. Either the
- * rest of the slot needs this send op, because none is free. Or the client
- * submits no more before it gets some of the slot's bytes back, because its
- * staging window is smaller than the peer's buffer or the group. Waiting for
- * the slot's end-to-end ack would be a deadlock.
+ * Return whether the oldest send op must end before its slot does, because
+ * waiting for the slot's end-to-end ack would be a deadlock. There are two
+ * cases. No other send op is free, and the rest of the slot needs this one. Or
+ * the client's staging window is smaller than the peer's buffer or the group,
+ * so the client submits no more until it may reuse some of the slot's bytes.
  */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
@@ -191,9 +194,9 @@ __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 	return r->multipart && r->fed < r->total;
 }
 
-/* The rails acknowledged the send op, but its end-to-end ack has not arrived.
- * Return whether the send op waits for it: a fence may still find that the peer
- * lacks its bytes. */
+/* Return whether a send op that the rails acknowledged must wait for its
+ * end-to-end ack, because a fence may still find that the peer lacks its
+ * bytes. */
 static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
 	if (f->state != ENGINE_CONN_OPEN)
@@ -205,8 +208,8 @@ static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 }
 
 /* Add the bytes of a range of a completed send op to its request. The request
- * ends only with the send op that ends the receive: other send ops may end
- * earlier. */
+ * ends only with the send op that ends the receive, although other send ops may
+ * end earlier. */
 __attribute__((always_inline)) static inline void
 range_count(struct engine_conn *f, const struct send_op *p,
 	    const struct op_range *s)
@@ -236,8 +239,8 @@ void mpib_sender_settle(struct engine_conn *f)
 	}
 }
 
-/* Give auto a sample: the time of a stripe on one QP, or spread over several. A
- * replayed stripe is no sample, because another rail carried it. */
+/* Add a sample for MPIB_SPREAD_AUTO: the time of a stripe on one QP, or spread
+ * over several. Skip a replayed stripe, because another rail carried it. */
 __attribute__((noinline)) static void
 judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
@@ -250,7 +253,7 @@ judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 			f->shard->now - c->posted, t->sum->acked - c->before);
 }
 
-/* Stripe k was acknowledged. */
+/* Handle the acknowledgement of stripe k. */
 __attribute__((always_inline)) static inline void
 stripe_acked(struct engine_conn *f, struct send_op *p, unsigned k)
 {
@@ -270,15 +273,16 @@ stripe_acked(struct engine_conn *f, struct send_op *p, unsigned k)
 	mpib_tracker_ack(mpib_kept(&f->lane->track[rail]), c, now);
 }
 
-/* Stripe k is no longer in flight, and it is unknown whether it arrived. */
+/* Forget stripe k, which is no longer in flight. It is unknown whether it
+ * arrived. */
 static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 {
 	mpib_tracker_drop(&f->lane->track[p->c.carrier[k]], &p->stripe[k],
 			  f->shard->now);
 }
 
-/* Take a sample from a send op whose cut is evaluated. Its last stripes were
- * acknowledged ns after its post. A replayed send op is no sample. */
+/* Add a sample of a send op for the decision about cuts. Its last stripe was
+ * acknowledged ns after its post. Skip a replayed send op. */
 __attribute__((noinline)) static void
 judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
@@ -332,8 +336,8 @@ int mpib_sender_retire(struct engine_conn *f)
 	return retire(f);
 }
 
-/* Return the largest ack that the peer wrote: alone, or in a CTS since the last
- * look. */
+/* Return the largest ack that the peer wrote, separately or in a CTS since the
+ * last call. */
 static inline uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
@@ -345,14 +349,16 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	/* Each rail has its own word; the word of a missing rail stays 0. */
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		/* Acquire: the peer's RDMA wrote it; no other read needs it. */
+		/* Acquire: the peer writes it by RDMA. No other load depends on
+		 * it. */
 		uint64_t word = __atomic_load_n(&d->ended[r], __ATOMIC_ACQUIRE);
 
 		if (word > acked)
 			acked = word;
 	}
 	if (tx->cts_seen < tx->cts_next)
-		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took those */
+		/* mpib_sender_cts() has applied the acks of those */
+		tx->cts_seen = tx->cts_next;
 	for (; mpib_cts_copy(f, tx->cts_seen, &cts); tx->cts_seen++) {
 		if (cts.ended > acked)
 			acked = cts.ended;
@@ -386,7 +392,7 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 	return ended;
 }
 
-/* Stripes of the send op were not sent: do not count them as progress. */
+/* Handle ranges whose stripes were not sent: do not count them as progress. */
 __attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
 						    const struct send_op *p)
 {
@@ -423,7 +429,7 @@ completed(struct engine_conn *f, unsigned op, uint8_t stripes, bool ok)
 		ranges_failed(f, p);
 	else if (p->before >= 0 && !p->c.pending)
 		judge_cut(f, p, f->shard->now - posted);
-	/* Connections that wait for acks are polled once a turn. */
+	/* Connections that wait for acks are polled once per turn. */
 	if (f->on_ack && f->state == ENGINE_CONN_OPEN)
 		return;
 	retire(f);
@@ -437,8 +443,8 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	completed(f, op, stripes, ok);
 }
 
-/* Almost every completion is one of these. So the compiler leaves out what they
- * do not need. */
+/* Almost every completion calls this function. It is separate so that the
+ * compiler can remove all code that this case does not need. */
 void mpib_sender_sout_acked(struct engine_conn *f, unsigned op)
 {
 	completed(f, op, mpib_rail_bit(MPIB_RAIL_SOUT), true);
@@ -472,7 +478,7 @@ void mpib_sender_forget(struct engine_conn *f)
 }
 
 /*
- * End-to-end acks: a receiver tells its sender up to which slot all slots have
+ * End-to-end acks. A receiver tells its sender below which slot all slots have
  * ended. A CTS carries the ack at no cost. If no CTS is posted in time, the ack
  * is written separately, preferably in a turn that rings that QP's doorbell
  * anyway.
@@ -482,8 +488,8 @@ void mpib_sender_forget(struct engine_conn *f)
  * seen them, so no fence can lose them any more.
  */
 
-/* How long an ack waits for a CTS that can carry it: long enough for a client
- * that answers a message to post its next receive. With 3 us instead of 20 us,
+/* How long an ack waits for a CTS that can carry it. A client that answers a
+ * message must have time to post its next receive. With 3 us instead of 20 us,
  * a ping-pong of 8 bytes took a quarter more time. */
 #define TELL_NS 20000u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending end of a connection: matches send ranges with CTS and posts send
- * ops, step by step; group.c answers grouped receives. Shard thread. */
+/* The sending end of a connection: it matches send ranges with CTS and posts
+ * send ops, one per step. group.c answers grouped receives. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 
 /*
  * How the sender matches sends with receives. Receives are answered in the
- * order in which they were posted, and each buffer gets the oldest queued send
- * with its tag: the n-th send of a tag goes to the n-th buffer of that tag,
- * whatever the order of the tags. Sends with other tags stay queued, and later
- * sends overtake them.
+ * order posted, and each buffer gets the oldest queued send with its tag. So
+ * the n-th send of a tag goes to the n-th buffer of that tag, independent of
+ * the order of tags. Sends with other tags stay queued, and later sends may
+ * overtake them.
  */
 
-/* Move range i to the front; the ranges before it keep their order. */
+/* Move range i to the front. The ranges before it keep their order. */
 static void to_front(struct mpib_sender *tx, uint32_t i)
 {
 	struct send_range e = tx->range[i % SEND_RANGES];
@@ -27,9 +27,9 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 	tx->range[i % SEND_RANGES] = e;
 }
 
-/* Return the first range not yet compared with the current receive. A buffer
- * that has its send never becomes free again, so a range that did not fit this
- * receive will never fit it. */
+/* Return the first range not yet compared with the current receive. Ranges that
+ * were compared once need no second comparison: a buffer that has its send
+ * never becomes free again. */
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
@@ -76,7 +76,7 @@ static void sender_pop(struct engine_conn *f)
 	mpib_sender_advance(f);
 }
 
-/* mpib_fits_fn: the range belongs to request req. */
+/* An mpib_fits_fn: return whether the range belongs to request req. */
 static bool is_of(const struct engine_conn *f, const struct send_range *e,
 		  int32_t req)
 {
@@ -84,7 +84,8 @@ static bool is_of(const struct engine_conn *f, const struct send_range *e,
 	return e->req == req;
 }
 
-/* Drop all queued ranges of a request. The current receive is answered. */
+/* Drop all queued ranges of a request. The current receive is already
+ * answered. */
 static void match_forget(struct engine_conn *f, uint8_t req)
 {
 	f->tx.looked = f->tx.range_tail;
@@ -129,18 +130,18 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 }
 
 /*
- * The limit of bytes in flight on a rail, for all its lanes.
+ * The limit of bytes in flight on a rail, over all its lanes.
  *
  * The order of the DRR classes has no effect on bytes that already wait in send
- * queues and sockets: there each QP has an equal share. So while tenants
- * compete or weights differ, a rail has at most share.window bytes in flight,
- * and the next connection in the order of the DRR classes gets the room of each
- * completion. Otherwise only each lane's own window counts, and no lane waits
- * for another.
+ * queues and sockets, where each QP gets an equal share. So while tenants
+ * compete or weights differ, a rail has at most share.window bytes in flight.
+ * Room from a completion then goes to the next connection in the order of the
+ * DRR classes. In other cases only the window of each lane applies, and no lane
+ * waits for another.
  *
- * A small message of a lane with nothing in flight does not wait behind long
- * messages of other lanes: an extra eighth of the window is reserved for small
- * messages.
+ * A small message on a lane with nothing in flight does not wait for long
+ * messages of other lanes, because an extra eighth of the window is reserved
+ * for small messages.
  */
 
 #define LOOK_NS 1000000ull
@@ -149,8 +150,9 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 #define MORE 8 /* the extra part of the window is 1/MORE */
 
 /* Return whether the lane is parked: none of its bytes in flight were
- * acknowledged for LOOKS checks in a row and for four round trips. Checks count
- * rather than time, so that a process that was suspended blames no lane. */
+ * acknowledged during LOOKS successive checks and four round trips. Checks are
+ * counted as well as time, so that a suspension of this process parks no
+ * lane. */
 static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_tracker *t = &lane->track[r];
@@ -163,7 +165,7 @@ static bool is_parked(struct mpib_lane *lane, unsigned r)
 }
 
 /* Return the bytes in flight on parked lanes. Other lanes do not wait for
- * these. */
+ * them. */
 static uint64_t window_parked(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_lane *lane;
@@ -184,7 +186,7 @@ static bool window_full(struct mpib_shard *s, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
 
-	/* The last send op may exceed the window, so that any size can be
+	/* The last send op may exceed the window, so that every size can be
 	 * sent. */
 	if (window == 0 || rail->bytes.inflight < window)
 		return false;
@@ -195,8 +197,8 @@ static bool window_full(struct mpib_shard *s, unsigned r)
 	return rail->bytes.inflight >= rail->parked + window;
 }
 
-/* The window is full. Return whether this small number of bytes may be posted
- * nonetheless, because its lane has none in flight. */
+/* Return whether a small number of bytes may be posted although the window is
+ * full, because its lane has nothing in flight. */
 static bool window_passes(const struct mpib_lane *lane, unsigned r,
 			  uint32_t bytes)
 {
@@ -208,7 +210,7 @@ static bool window_passes(const struct mpib_lane *lane, unsigned r,
 	       rail->bytes.inflight < rail->parked + window + window / MORE;
 }
 
-/* Room for a send op, and its posting. */
+/* Checking the room for a send op, and posting it. */
 
 /* Return whether rail r has room on QP q for a chain of wrs WRs. On a dqplb
  * lane a chain that is not spread now may have to be spread when it is posted
@@ -220,7 +222,8 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	bool spreads = spread & mpib_rail_bit(r);
 
 	if (spreads || (f->lane->numbered && f->lane->via[r].vqp)) {
-		/* A spread chain is first built in WRs of the shard's pool. */
+		/* A spread chain is first built with WRs of the shard's
+		 * pool. */
 		if (mpib_vqp_send_room(f->lane->via[r].vqp) < MPIB_CHAIN_MAX ||
 		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
 			return false;
@@ -230,8 +233,9 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	return mpib_qp_fits(q, r, wrs);
 }
 
-/* False: an earlier connection in the order of the DRR classes has reserved the
- * rail's window or the lane's room. Counted as a stall. */
+/* Return whether the connection may use the room. False: an earlier connection
+ * in the order of the DRR classes has reserved the rail's window or the lane's
+ * room. That counts as a stall. */
 __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 						 unsigned r, uint32_t bytes)
 {
@@ -250,8 +254,8 @@ __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 	return false;
 }
 
-/* Return whether the lane's window on the rail has room for these bytes, or is
- * empty. */
+/* Return whether the lane's window on the rail has room for these bytes, or
+ * nothing is in flight in it. */
 __attribute__((always_inline)) static inline bool
 window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 {
@@ -263,8 +267,8 @@ window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 				       __ATOMIC_RELAXED);
 }
 
-/* The lane is full: this connection keeps its turn, and later connections of
- * this turn must leave the lane's next room to it. Return false. */
+/* Reserve the next room of a full lane for this connection, which keeps its
+ * turn. Return false. */
 __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 						enum mpib_stall why)
 {
@@ -275,7 +279,7 @@ __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 }
 
 /* Return whether the step may be posted and a send op with this many ranges is
- * free; fill in its QPs. A shortage counts as a stall. */
+ * free. Fill in the step's QPs. A shortage counts as a stall. */
 __attribute__((always_inline)) static inline bool
 step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 {
@@ -292,7 +296,7 @@ step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 		s->q[r] = mpib_kept(engine_conn_qp(f, r, f->tx.cts_next));
 		if (f->shard->contended && !is_in_turn(f, r, s->rail[r]))
 			return false;
-		/* A WRITE for each range, and an IMM or a record. */
+		/* The chain has a WRITE per range, and an IMM or a record. */
 		if (!chain_fits(f, s->q[r], r, s->spread, s->n + 1))
 			return keep_turn(f, MPIB_STALL_SQ);
 		if (!window_fits(f, r, s->rail[r]))
@@ -324,7 +328,7 @@ static inline void note_end(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
-/* True: the range's request has a report. */
+/* Note the post of a range. Return whether the range's request has a report. */
 __attribute__((always_inline)) static inline bool
 post_range(struct engine_conn *f, const struct op_range *s)
 {
@@ -332,8 +336,9 @@ post_range(struct engine_conn *f, const struct op_range *s)
 
 	if (!r->posted) {
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
-		/* Relaxed: it is read only after this process has ended, and
-		 * the call that posts the WRs orders it before them. */
+		/* Relaxed: the client reads it only after this process has
+		 * ended, and the call that posts the WRs orders it before
+		 * them. */
 		atomic_store_explicit(
 			&f->answer[s->req],
 			mpib_answer(r->gen, r->refused, f->tx.msg),
@@ -343,7 +348,7 @@ post_range(struct engine_conn *f, const struct op_range *s)
 	return r->report;
 }
 
-/* Return the step's send op, with nothing in flight yet. */
+/* Make the step's send op, with nothing in flight yet. */
 __attribute__((always_inline)) static inline struct send_op *
 make_op(struct engine_conn *f, const struct mpib_step *s)
 {
@@ -372,8 +377,8 @@ make_op(struct engine_conn *f, const struct mpib_step *s)
 	return p;
 }
 
-/* Build the chain on one rail. record: the record in the table, if this rail
- * carries it. */
+/* Build the chain on one rail. record: the record in the table if this rail
+ * carries it, else NULL. */
 __attribute__((always_inline)) static inline void
 make_chain(struct engine_conn *f, const struct mpib_step *s,
 	   struct mpib_chain *chain, const struct mpib_record *record)
@@ -406,7 +411,7 @@ make_record(struct engine_conn *f, uint32_t number,
 	return place;
 }
 
-/* Post the step, which mpib_step_may_post() has allowed. */
+/* Post the step, after mpib_step_may_post() has allowed it. */
 __attribute__((always_inline)) static inline void
 step_make(struct engine_conn *f, const struct mpib_step *s)
 {
@@ -424,7 +429,7 @@ step_make(struct engine_conn *f, const struct mpib_step *s)
 		if (!(s->stripes & mpib_rail_bit(r)))
 			continue;
 		make_chain(f, s, &chain, record);
-		record = NULL; /* only the first rail carries it */
+		record = NULL; /* only the first rail carries the record */
 		mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
 				  chain.bytes, f->shard->now);
 		if (f->lane->spread == MPIB_SPREAD_SPLIT ||
@@ -448,14 +453,14 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 	step_make(f, s);
 }
 
-/* Steps for a receive with one buffer: each posts one send op, of the bytes
- * that both the next CTS and the oldest fitting range cover, and at most what
+/* Steps for a receive with one buffer. Each posts one send op with the bytes
+ * that both the next CTS and the oldest fitting range cover, at most as many as
  * the rails carry in one WR. */
 
-/* The step's bytes are not split between the rails yet. */
+/* Value of sup if the step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
 
-/* Get the CTS for the current message; skip CTS of messages that ended before
+/* Get the CTS for the current message. Skip CTS of messages that ended before
  * their last part. */
 __attribute__((always_inline)) static inline bool
 next_cts(struct engine_conn *f, struct mpib_cts *cts)
@@ -478,9 +483,9 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 	return false;
 }
 
-/* Tell the receiver that its receive is too small: send a record with -EMSGSIZE
- * and the message's size, by an IMM on the home rail. No byte of the message is
- * sent. The send ends with that send op, so after its receive. */
+/* Tell the receiver that its receive is too small, by a record with -EMSGSIZE
+ * and the message's size and an IMM on the home rail. No byte of the message is
+ * sent. The send ends together with this send op. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
@@ -509,9 +514,10 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	return true;
 }
 
-/* Return whether the IMMs of the step need a record. byte_len alone tells the
- * receiver the size only if each rail's bytes are the payload of its IMM, and
- * if the last part does not look like a full slot with more parts to follow. */
+/* Return whether the IMMs of the step need a record. Without one the receiver
+ * has only byte_len to compute the size. That is enough if each rail's bytes
+ * are the payload of its IMM, and if the last part cannot be mistaken for a
+ * full slot that more parts follow. */
 static bool needs_record(const struct engine_conn *f,
 			 const struct mpib_cts *cts, const struct mpib_step *s,
 			 bool ends_message)
@@ -524,7 +530,7 @@ static bool needs_record(const struct engine_conn *f,
 		mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL);
 }
 
-/* The bytes are posted: move on to the next ones. */
+/* Advance past bytes that are posted. */
 static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			   const struct mpib_step *s, bool ends_message)
 {
@@ -540,8 +546,8 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			tx->rail[r] += s->rail[r];
 	}
-	/* The send op now owns the range's reference to the region; take
-	 * another reference if the range continues. */
+	/* The send op now owns the range's reference to the region. If the
+	 * range continues, take another reference. */
 	if (pos == e->pos + e->len)
 		mpib_sender_advance(f);
 	else if (e->mr)
@@ -557,7 +563,7 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 }
 
 /* Post the next bytes of range e into the buffer of the CTS. sup: SUP's bytes
- * if they are known already, else NOT_SPLIT. */
+ * if already known, else NOT_SPLIT. */
 static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 			  const struct mpib_cts *cts, uint32_t sup)
 {
@@ -606,8 +612,9 @@ static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 	return (uint64_t)len + 1;
 }
 
-/* mpib_fits_fn of a receive with one buffer: the next range of the send that it
- * has begun, or the first range of a send with its tag. */
+/* The mpib_fits_fn of a receive with one buffer. A range fits if it continues
+ * the send that has begun, or if it is the first range of a send with the
+ * receive's tag. */
 static inline bool sender_fits(const struct engine_conn *f,
 			       const struct send_range *e, int32_t tag)
 {
@@ -616,7 +623,7 @@ static inline bool sender_fits(const struct engine_conn *f,
 	return e->tag == tag && e->pos == 0;
 }
 
-/* Make any step. sup: as for part_step(). */
+/* Make a step of any kind. sup: as for part_step(). */
 __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 						   uint32_t sup)
 {
@@ -629,8 +636,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts.tag) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
-		/* Otherwise the receive has its send, whose next part has not
-		 * come yet. */
+		/* If pos is not 0, the receive has its send, whose next part
+		 * has not come yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
 				       1);
@@ -646,9 +653,9 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 	return part_step(f, e, &cts, sup);
 }
 
-/* Return whether the oldest range is a send whose bytes are the payload of its
- * IMMs and go into one buffer that it may fill. This is the usual case, and
- * needs no matching of parts. */
+/* Return whether the oldest range is a plain send: its bytes go into one buffer
+ * that fits, as the payload of the IMMs. This is the usual case, and needs no
+ * matching of parts. */
 static inline bool step_is_plain(const struct engine_conn *f,
 				 const struct send_range *e,
 				 const struct mpib_cts *cts)
@@ -660,7 +667,7 @@ static inline bool step_is_plain(const struct engine_conn *f,
 	       f->lane->imm_version != MPIB_IMM_V1;
 }
 
-/* Make a plain step, on rail r only. */
+/* Make the step of a plain send, on rail r only. */
 __attribute__((always_inline)) static inline uint64_t
 plain_step(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, unsigned r)
@@ -713,7 +720,8 @@ static inline uint64_t sender_step(struct engine_conn *f)
 	const struct send_range *e;
 	struct mpib_cts cts;
 
-	/* Also without a queued range: the group may only lack room. */
+	/* Do this even without a queued range, because the group may only lack
+	 * room. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))
@@ -733,8 +741,9 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	uint64_t n = 1;
 
 	f->stopped_by = MPIB_DRR_NONE;
-	/* A step neither loses stripes nor stops the connection, and a step
-	 * that breaks it is the last one. So check for these once per run. */
+	/* Check for lost stripes and for the connection's state only once per
+	 * run: a step neither loses stripes nor stops the connection, and a
+	 * step that breaks it is the last one. */
 	while (n && f->tx.lost) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))

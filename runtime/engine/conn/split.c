@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many bytes of a send op each rail carries, by the policy in force. Shard
+/* Division of a send op's bytes between the rails, by the current policy. Shard
  * thread, except mpib_policy_home(). */
 #include <mpib/agent.h>
 
@@ -19,8 +19,8 @@ static uint32_t hint_slot(const struct engine_conn *f)
 	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
 }
 
-/* Return the agent's entry for this connection. NULL: no agent, no slot, or the
- * slot is out of range; then SUP carries nothing. */
+/* Return the agent's entry for this connection. NULL: no agent, no slot, or a
+ * slot out of range. Then SUP carries nothing. */
 static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
@@ -40,8 +40,7 @@ static uint32_t read_hint(struct engine_conn *f)
 	uint32_t sup_bw = adaptive ? MPIB_HINT_OWN : 0;
 
 	if (entry) {
-		/* The agent may have shortened its file: this then reads
-		 * zeros. */
+		/* If the agent has shortened its file, this reads zeros. */
 		mpib_bus_begin(entry, entry, sizeof(*entry));
 		sup_bw = mpib_hint_read(entry, f->hint);
 		mpib_bus_end();
@@ -55,9 +54,9 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
-/* Return the bandwidth-delay product of the path over SOUT: the rate while busy
- * times the round trip while idle. A shorter message ends before a second rail
- * could carry a part of it. */
+/* Return the bandwidth-delay product of the path over SOUT: the rate while it
+ * is busy, times the round trip while it is idle. A shorter message would end
+ * before a second rail could carry a part of it. */
 static uint32_t bdp_of(const struct engine_conn *f)
 {
 	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
@@ -73,8 +72,8 @@ static uint32_t bdp_of(const struct engine_conn *f)
 	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
-/* Return whether other send ops wait for the rails: send ops of this
- * connection, its group, or another connection of the shard. */
+/* Return whether other send ops wait for the rails: of this connection, its
+ * group, or another connection of the shard. */
 static inline bool has_company(const struct engine_conn *f)
 {
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
@@ -100,7 +99,7 @@ static uint64_t policy_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Fill in the adaptive mode's split: by a hint, which does not cut small
+/* Fill in the split of adaptive mode: by a hint, which does not cut small
  * messages, or by the lane's measurements. Return the time since which it
  * applies. */
 static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
@@ -119,9 +118,9 @@ static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 	return policy_later(adapt->since, f->hint_since);
 }
 
-/* Fill in the current split for a send op at pos of its message; all send ops
+/* Fill in the current split for a send op at pos of its message. All send ops
  * of a message use the hint that was read at its start. Return the time since
- * which it applies, 0: always. */
+ * which the split applies; 0: always. */
 static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 			  struct mpib_split_why *why)
 {
@@ -131,8 +130,8 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	bool sup = lane->use & mpib_rail_bit(MPIB_RAIL_SUP);
 
 	if (lane->use != lane->all) {
-		/* If a rail failed, name that as the reason even if an operator
-		 * drained the other. */
+		/* If a rail has failed, report that as the source even if an
+		 * operator drained the other. */
 		why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
 						      : MPIB_SPLIT_DRAIN;
 		why->sup_bw = sup ? MPIB_SUP_BW_ALL : 0;
@@ -161,7 +160,7 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
 
-/* Split by a policy other than the lane's measurements. */
+/* Split by any policy except the lane's measurements. */
 __attribute__((noinline)) static uint32_t
 split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	    uint32_t len, const uint32_t *planned)
@@ -185,7 +184,7 @@ uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 {
 	const struct mpib_engine *e = conn->shard->engine;
 
-	/* Usually the lane's measurements decide. */
+	/* The usual case: the lane's measurements decide. */
 	if (len && conn->lane->use == conn->lane->all &&
 	    e->cfg.mode == MPIB_MODE_ADAPTIVE && !e->hints &&
 	    conn->hint > MPIB_SUP_BW_ALL)
@@ -223,8 +222,8 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 	else
 		why->source = mode == MPIB_MODE_VANILLA ? MPIB_SPLIT_ISOLATION
 							: MPIB_SPLIT_ONE_RAIL;
-	/* The return of a rail is a change, too. The age is at most the
-	 * connection's. */
+	/* The return of a rail is also a change. The split is not older than
+	 * the connection. */
 	since = policy_later(policy_later(since, lane->use_since), conn->since);
 	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
 }
