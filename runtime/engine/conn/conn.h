@@ -544,9 +544,9 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 }
 
 /* split.c, for all policies. Return SUP's bytes of a send op of len bytes, at
- * pos of a message of total bytes; SOUT carries the rest. planned: bytes by
- * rail that the same chains already have, or NULL. An agent's hint is read once
- * per message, when pos is 0. */
+ * pos of a message of total bytes; SOUT carries the rest. planned: bytes that
+ * each rail's chain already carries, or NULL. An agent's hint is read once per
+ * message, when pos is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
 static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,

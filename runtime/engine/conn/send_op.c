@@ -357,7 +357,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 			acked = word;
 	}
 	if (tx->cts_seen < tx->cts_next)
-		/* mpib_sender_cts() has applied the acks of those */
+		/* mpib_sender_cts() has applied the acks of the CTS before */
 		tx->cts_seen = tx->cts_next;
 	for (; mpib_cts_copy(f, tx->cts_seen, &cts); tx->cts_seen++) {
 		if (cts.ended > acked)

@@ -7,15 +7,17 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-#define FILL_NS (5 * NS) /* longer would exceed 63 bits at the greatest rate */
-#define RATE_MIN 10000 /* bytes/s; lower rates would need a finer token */
-#define ROUNDS 64 /* most rounds in one call, to work off debts */
-/* Leaves of a tenant that a turn visits although they cannot post: some
- * 20 us. */
+/* a longer time would exceed 63 bits at the highest rate */
+#define FILL_NS (5 * NS)
+/* bytes/s; lower rates would need a finer unit of tokens */
+#define RATE_MIN 10000
+#define ROUNDS 64 /* maximum of rounds in one call, to pay debts */
+/* Limit of a tenant's leaves that a turn visits although they cannot post. They
+ * take about 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket. False: the bucket is empty, and t->wake_ns is when it has
- * tokens again. */
+/* Fill the bucket. False: it is still empty. t->wake_ns then becomes the time
+ * when it has tokens again. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -37,9 +39,9 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 	return false;
 }
 
-/* Grant the quantum of a round. Unused credit of the last round is lost, debt
- * is kept. A class with any credit may post a send op, so its debt is at most
- * one send op, which may have 2 GiB. */
+/* Grant the quantum of a round. Unused credit of the last round is lost, but
+ * debt remains. A class with any credit may post a send op, so its debt is at
+ * most one send op, which may have 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
 	int64_t quantum = mpib_drr_quantum_of(n);
@@ -49,8 +51,8 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* n has no active sibling, posted ops send ops and has no credit left: grant it
- * the quanta that it used, but at most one per send op. */
+/* Renew the credit of n, which has no active sibling and used up its credit for
+ * ops send ops: grant the quanta that it used, at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
 	int64_t quantum = mpib_drr_quantum_of(n),
@@ -61,7 +63,7 @@ static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 }
 
 /* Charge the leaf and all its ancestors for ops send ops. Return the lowest of
- * them that cannot pay for more; NULL: all can. */
+ * them that has no credit left; NULL: all have credit. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 					 int64_t bytes, unsigned ops)
 {
@@ -82,8 +84,8 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 	return broke;
 }
 
-/* Return what the leaf may post before it or an ancestor cannot pay for
- * more. */
+/* Return how much the leaf may post before it or an ancestor has no credit
+ * left. */
 static int64_t credit_of(const struct mpib_drr_class *leaf)
 {
 	int64_t least = INT64_MAX;
@@ -101,8 +103,8 @@ static int64_t credit_of(const struct mpib_drr_class *leaf)
 
 enum drr_outcome {
 	OVER, /* the class's turn has ended */
-	KEEP, /* the class keeps its turn until there is room */
-	STOP, /* an ancestor's or the shard's turn has ended: visit no more */
+	KEEP, /* the class keeps its turn for the next room */
+	STOP, /* stop visiting: an ancestor's or the shard's turn has ended */
 };
 
 static bool can_pay(const struct mpib_drr_class *n)
@@ -110,7 +112,7 @@ static bool can_pay(const struct mpib_drr_class *n)
 	return n->credit > 0 && (!mpib_drr_rate(n) || n->tokens > 0);
 }
 
-/* Return whether n and all its ancestors can pay. */
+/* Return whether n and all its ancestors have credit. */
 static bool all_can_pay(const struct mpib_drr_class *n)
 {
 	while (n->parent && can_pay(n))
@@ -118,7 +120,7 @@ static bool all_can_pay(const struct mpib_drr_class *n)
 	return !n->parent;
 }
 
-/* The leaf posted nothing; why is an MPIB_DRR_* value. */
+/* Handle a leaf that posted nothing. why is an MPIB_DRR_* value. */
 static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 				     struct mpib_drr_turn *t, int why)
 {
@@ -129,9 +131,9 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
-/* Let the leaf post for this much credit, and charge it and its
- * ancestors. Return an MPIB_DRR_* value. broke: the lowest class that
- * cannot pay for more. */
+/* Let the leaf post for this much credit, and charge the leaf and its
+ * ancestors. Return an MPIB_DRR_* value. *broke becomes the lowest class
+ * without credit. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
 			   int64_t credit, const struct mpib_drr_class **broke)
 {
@@ -171,7 +173,7 @@ static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t);
 
-/* Make rounds over the children of n while n can pay. */
+/* Make rounds over the children of n while n has credit. */
 static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 				    struct mpib_drr_turn *t)
 {
@@ -186,15 +188,16 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* The class had more credit than its leaves, which had more to
-		 * post. */
+		/* The class had more credit than its leaves, and the leaves had
+		 * more to post. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
 	} while (o == OVER && !n->alone && n->on &&
 		 (t->posted != posted || t->in_debt) && t->looks > 0 &&
 		 ++rounds < ROUNDS);
 	t->in_debt = in_debt;
-	/* STOP from a child may mean that n's own turn has ended. */
+	/* If a child returns STOP, the reason may be that n's own turn has
+	 * ended. */
 	return o == STOP && !can_pay(n) ? OVER : o;
 }
 
@@ -214,8 +217,8 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
 
-/* If all children are in debt, grant at once the quanta of all rounds until the
- * first child has paid its debt. */
+/* If all children are in debt, grant in one step the quanta of all rounds until
+ * the first child has paid its debt. */
 static void skip_rounds(struct mpib_drr_class *p)
 {
 	int64_t least = INT64_MAX;
@@ -241,8 +244,8 @@ static void drr_to_end(struct mpib_drr_class *n)
 	TAILQ_INSERT_TAIL(&n->parent->active, n, link);
 }
 
-/* The turn of n, which has siblings, has ended. If n posted nothing
- * although it could pay, it keeps its place, and its credit until the
+/* End the turn of n, which has siblings. If n posted nothing although it had
+ * credit, it keeps its place in the list, and keeps its credit until its
  * siblings had a round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
 {
@@ -256,7 +259,7 @@ static void drr_over(struct mpib_drr_class *n, bool posted)
 		drr_to_end(n);
 }
 
-/* Return a tenant's active clients and connections. */
+/* Return the number of a tenant's active connections. */
 static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 {
 	const struct mpib_drr_class *n;
@@ -267,8 +270,9 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
-/* The tenant was visited. Return whether more of it must be visited before the
- * shard may sleep. Classes in debt get one visit per sweep. */
+/* Return, after a visit to the tenant, whether more of its classes must be
+ * visited before the shard may sleep. Classes in debt get one visit per
+ * sweep. */
 static bool drr_is_unseen(struct mpib_drr_class *n,
 			  const struct mpib_drr_turn *t)
 {
@@ -300,9 +304,9 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 	return o;
 }
 
-/* n was visited, and may have posted something. Return false if enough other
- * leaves were visited without posting. A leaf that had nothing to send is not
- * visited again; when it becomes active again it may be first. */
+/* Count a visit to n. Return false if the turn has visited enough leaves that
+ * posted nothing. A leaf that had nothing to send does not count: it is not
+ * visited again, and when it becomes active again it may be first. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
@@ -312,9 +316,10 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 	return t->looks > 0;
 }
 
-/* n used the last visit of a turn; looks is how many visits it got at its
- * start. The next turn starts after n; if n got less than half of all visits,
- * the next turn starts at n again. Leaves are visited in order. */
+/* Set where the next turn starts, after n used the last visit of this turn.
+ * looks is the number of visits that were left when n's visit began. The next
+ * turn starts after n. If n got less than half of all visits, the next turn
+ * starts at n again. Leaves are visited in order. */
 static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
 	struct mpib_drr_class *first, *next;
@@ -327,7 +332,7 @@ static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 }
 
 /* Visit each active child of p once. Children whose turn has ended move to the
- * end of the list, so the first child is the one that has waited longest. */
+ * end of the list, so the first child has waited longest. */
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t)
 {
@@ -359,8 +364,8 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	return kept ? KEEP : OVER;
 }
 
-/* Return the leaf if neither it nor an ancestor has an active sibling, with a
- * quantum for each, as round_of() would grant them. NULL: there are several
+/* If neither the leaf nor an ancestor has an active sibling, grant each a
+ * quantum, as round_of() would, and return the leaf. NULL: there are several
  * leaves, or a limit. */
 static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
@@ -377,8 +382,8 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 	return NULL;
 }
 
-/* Serve the result of only_leaf(), which needs no credit: one run posts
- * everything that may be posted. */
+/* Serve the leaf from only_leaf(). It needs no credit, so one run posts all
+ * that may be posted. */
 static void serve_only(struct mpib_drr_class *leaf, struct mpib_drr_turn *t)
 {
 	const struct mpib_drr_class *broke;
@@ -405,8 +410,8 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);
 }
 
-/* The tree of DRR classes: its members, weights and limits. Shard thread,
- * except mpib_drr_init() and mpib_drr_set(). */
+/* The tree of DRR classes: members, weights and limits. Shard thread, except
+ * mpib_drr_init() and mpib_drr_set(). */
 
 static struct mpib_drr_class *root_of(struct mpib_drr_class *n)
 {
@@ -455,10 +460,11 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 }
 
 /*
- * An idle class becomes active again. In the same round it continues its turn
- * if that had not ended; otherwise it waits for its next turn, and keeps its
- * debt. So a pause between two messages is neither an advantage nor a
- * disadvantage. A class that was idle for longer is served next.
+ * Make an idle class active again. If it is still the same round and the
+ * class's turn had not ended, the turn continues. If the turn had ended, the
+ * class waits for its next turn and keeps its debt. So a pause between two
+ * messages is neither an advantage nor a disadvantage. A class that was idle
+ * for longer is served next.
  */
 static void drr_join(struct mpib_drr_class *n)
 {

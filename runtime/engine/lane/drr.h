@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DRR classes decide the order of posting. A tree of tenants, the clients of
- * each tenant and the connections of each client (the leaves) is served by
- * deficit round robin at each level. At its turn, a class gets a quantum of
- * credit by its weight and pays for what it posts; while its credit is not
- * above 0, its siblings are served instead. A class without active siblings
- * needs no credit.
+ * DRR classes decide the order of posting. They form a tree of tenants, the
+ * clients of each tenant, and the connections of each client (the leaves). Each
+ * level is served by deficit round robin. At its turn, a class gets a quantum
+ * of credit, by its weight, and pays for the bytes that it posts. While its
+ * credit is not above 0, its siblings are served instead. A class without
+ * active siblings needs no credit.
  *
- * A limit is a bucket of tokens filled by time: a class without tokens is
- * skipped, whatever its credit.
+ * A limit is a bucket that time fills with tokens. A class without tokens is
+ * skipped, even if it has credit.
  *
- * If no leaf of a class can post, because there is no clear-to-send yet, the
+ * If no leaf of a class can post, because no clear-to-send has arrived, the
  * class keeps its place and its credit, and gets its next quantum after the
  * others got theirs. When the clear-to-send arrives, the class is served first.
  *
- * A leaf that waits for its clear-to-send costs a visit, and a tenant may have
- * very many such leaves. A turn visits a limited number of them, and the next
- * turns visit the others. A round in which a leaf used up its credit, while the
- * tenant still has some, counts as a turn.
+ * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
+ * have very many such leaves. So a turn visits a limited number of them, and
+ * the next turns visit the others. A round in which a leaf used up its credit,
+ * while its tenant still has credit, counts as a turn.
  *
- * A leaf that lacks room that other leaves need, too, returns MPIB_DRR_BLOCKED
- * or MPIB_DRR_WINDOW_FULL. It keeps its place in the order and its credit, and
- * so gets the next room.
+ * A leaf returns MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL if it lacks room that
+ * other leaves need, too. It keeps its place in the order and its credit, so it
+ * gets the next room.
  *
  * Shard thread, except that the control thread may set weight and rate at any
  * time.
@@ -40,42 +40,45 @@
 #define MPIB_DRR_QUANTUM (16 * 1024L)
 /* Bytes of credit that a send op costs besides its payload. */
 #define MPIB_DRR_OP 256
-/* A bucket holds tokens for this time: the longest burst. */
+/* The longest burst: a bucket holds tokens for this time. */
 #define MPIB_DRR_BURST_NS 10000000ull
 
 TAILQ_HEAD(mpib_drr_list, mpib_drr_class);
 
 struct mpib_drr_class {
 	struct mpib_drr_class *parent; /* NULL: the root */
-	struct mpib_drr_list active; /* children with something to send */
+	struct mpib_drr_list active; /* children that have something to send */
 	TAILQ_ENTRY(mpib_drr_class) link;
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
-	uint32_t children; /* active ones */
-	uint32_t members; /* children with entered leaves, active or not */
-	uint32_t leaves; /* root: leaves that entered */
-	/* Root: number of the current sweep over all active leaves; tenant: of
-	 * its last sweep. */
+	uint32_t children; /* number of active children */
+	/* number of children with entered leaves, active or not */
+	uint32_t members;
+	uint32_t leaves; /* root: number of leaves that entered */
+	/* Root: number of the current sweep over all active leaves. Tenant:
+	 * number of its last sweep. */
 	uint32_t sweep;
-	/* Tenant: visits in its last sweep; UINT32_MAX: all leaves were
-	 * visited. */
+	/* Tenant: number of visits in its last sweep; UINT32_MAX: all leaves
+	 * were visited. */
 	uint32_t looked;
-	_Atomic bool weighted; /* root: a weight differs from MPIB_DRR_WEIGHT */
-	uint32_t grants; /* quanta granted to children so far */
-	/* Parent's grants at its last turn, or when it became idle. */
+	/* root: some weight differs from MPIB_DRR_WEIGHT */
+	_Atomic bool weighted;
+	uint32_t grants; /* number of quanta granted to children */
+	/* Value of the parent's grants at the class's last turn, or when it
+	 * became idle. */
 	uint32_t left_at;
 	int64_t credit; /* bytes; below 0: debt */
 	bool on; /* on the parent's list of active children */
 	bool granted; /* got the quantum of this round */
 	bool alone; /* had no active sibling when last visited */
-	bool owes; /* tenant: some class was in debt in this sweep */
+	bool owes; /* tenant: a class was in debt in this sweep */
 	/* The bucket of the limit. */
 	int64_t tokens; /* bytes << 20 */
 	uint64_t filled_ns; /* when tokens were last added */
-	uint64_t held; /* times the class was skipped for lack of tokens */
+	uint64_t held; /* how often the class was skipped for lack of tokens */
 };
 
-/* Why a run of a leaf ended. */
+/* Reasons why a run of a leaf ended. */
 #define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn has ended */
 #define MPIB_DRR_RAN 1 /* its send ops or its credit are used up */
 /* The leaf's lane is full; the leaf keeps its turn. */
@@ -85,10 +88,10 @@ struct mpib_drr_class {
 #define MPIB_DRR_WINDOW_FULL (-2)
 #define MPIB_DRR_IDLE (-3) /* nothing is left to send */
 
-/* Limits of what a leaf may post before other leaves are served. */
+/* Limits for a run of a leaf, until other leaves are served. */
 struct mpib_drr_run {
 	unsigned left; /* send ops */
-	/* Must be above 0 before each send op: mpib_drr_pay(). */
+	/* Must be above 0 before each send op, see mpib_drr_pay(). */
 	int64_t credit;
 };
 
@@ -99,8 +102,8 @@ static inline bool mpib_drr_pay(struct mpib_drr_run *run, uint64_t bytes)
 	return --run->left > 0 && run->credit > 0;
 }
 
-/* Post send ops of the leaf, at least one of which run allows. Return an
- * MPIB_DRR_* value. */
+/* Post send ops of the leaf. run allows at least one. Return an MPIB_DRR_*
+ * value. */
 typedef int mpib_drr_run_fn(struct mpib_drr_class *leaf,
 			    struct mpib_drr_run *run);
 
@@ -110,8 +113,8 @@ void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
  * no limit. */
 void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate);
 
-/* Bytes per second, 0: no limit. Relaxed: mpib_drr_set() publishes nothing
- * else. */
+/* Return the limit in bytes per second; 0: none. Relaxed: mpib_drr_set()
+ * publishes nothing else. */
 static inline uint64_t mpib_drr_rate(const struct mpib_drr_class *n)
 {
 	return atomic_load_explicit(&n->rate, memory_order_relaxed);
@@ -125,38 +128,40 @@ static inline int64_t mpib_drr_quantum_of(const struct mpib_drr_class *n)
 	       MPIB_DRR_QUANTUM;
 }
 
-/* The leaf's connection has started; it is not active yet. */
+/* Add a leaf whose connection has started. It is not active yet. */
 void mpib_drr_enter(struct mpib_drr_class *leaf);
-/* The leaf's connection is about to be freed. */
+/* Remove a leaf whose connection is about to be freed. */
 void mpib_drr_leave(struct mpib_drr_class *leaf);
-/* The leaf has something to send: make it and its ancestors active. */
+/* Make the leaf and its ancestors active, because the leaf has something to
+ * send. */
 void mpib_drr_wake(struct mpib_drr_class *leaf);
-/* The leaf has nothing to send. */
+/* Make the leaf idle, because it has nothing to send. */
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
 /* Return whether order matters: there are several leaves, and they belong to
- * several tenants or a weight was set. Idle leaves count, too: a leaf that
- * becomes active must not find queues that another leaf has filled. */
+ * several tenants or a weight was set. Idle leaves count, too: when a leaf
+ * becomes active, another leaf must not have filled the queues. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
 	unsigned left; /* send ops that may still be posted */
 	unsigned posted;
-	bool in_debt; /* a class only has to work off its debt */
+	bool in_debt; /* a class could post after paying its debt */
 	bool shut; /* a leaf returned MPIB_DRR_WINDOW_FULL in this round */
-	/* Visits left to a tenant for leaves that cannot post. */
+	/* Remaining visits, in a tenant, to leaves that cannot post. */
 	unsigned looks;
-	unsigned spent; /* leaves that stopped for lack of credit */
+	unsigned spent; /* number of leaves that stopped for lack of credit */
 	bool unseen; /* the next turns must visit the other leaves */
 	uint64_t now_ns;
-	/* When a limit has tokens again; UINT64_MAX: no limit waits. */
+	/* Time when a limit has tokens again; UINT64_MAX: no class waits for
+	 * tokens. */
 	uint64_t wake_ns;
 	mpib_drr_run_fn *run;
 };
 
-/* Make one round over the active children of root: at most t->left send ops,
- * counted in t->posted. If all are in debt, make more rounds, up to a limit,
- * until one posts. */
+/* Make one round over the active children of root. It posts at most t->left
+ * send ops and counts them in t->posted. If all children are in debt, make more
+ * rounds, up to a limit, until one of them posts. */
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t);
 
 /* Return whether n or one of its ancestors waits for tokens of its limit. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes on the control thread: creating a lane, agreeing with the peer on its
- * shape, connecting and destroying it. on_connect() and lane_on_destroy() run
- * on the shard. */
+ * rails and QPs, connecting and destroying it. on_connect() and
+ * lane_on_destroy() run on the shard. */
 #include "engine/lane/lane.h"
 
 #include <errno.h>
@@ -47,9 +47,9 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 	return buf;
 }
 
-/* Check whether this end can create the lane as its opener wants it: -EPROTO if
- * the ends are configured differently, -ENOTSUP if this end cannot create such
- * a lane. Both ends must be in vanilla mode or neither, and in that mode they
+/* Check whether this end can create the lane that the opener wants. -EPROTO:
+ * the ends are configured differently. -ENOTSUP: this end cannot create such a
+ * lane. Either both ends or neither must be in vanilla mode. In that mode they
  * must agree on whether the lane leaves the island. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
@@ -72,10 +72,9 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
-/* Leave out of an unconnected lane the rails that this shard has lost
- * (rail/rail.h) and those that the peer has lost (theirs). -ENETDOWN and a last
- * error if the lane needs them: no other rail is left, or the lane has no
- * failover. */
+/* Exclude from an unconnected lane the rails that this shard has lost
+ * (rail/rail.h) and those that the peer has lost (theirs). If no other rail is
+ * left, or the lane has no failover, return -ENETDOWN and set a last error. */
 static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 {
 	struct mpib_engine *e = lane->shard->engine;
@@ -104,7 +103,8 @@ static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 	return 0;
 }
 
-/* A rail that is away gets its QPs later; their number is agreed on now. */
+/* Create the QPs of a rail. A rail that is away gets its QPs later, but their
+ * number is fixed now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {
@@ -198,7 +198,7 @@ static void on_connect(struct mpib_msg *msg)
 
 	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
-	/* A rail that is away stays DOWN: the end that lost the device will
+	/* A rail that is away stays DOWN. The end that lost the device will
 	 * fence it. */
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!(lane->away >> r & 1))
@@ -206,7 +206,7 @@ static void on_connect(struct mpib_msg *msg)
 	}
 }
 
-/* Return whether the peer has made the lane that this end asked for. */
+/* Return whether the peer has made the lane that this end requested. */
 static bool same_shape(const struct mpib_lane *lane,
 		       const struct mpib_lane_info *remote)
 {
@@ -241,7 +241,7 @@ static int check_layers(const struct mpib_lane *lane,
 	return 0;
 }
 
-/* Leave out the rails that either end has lost. */
+/* Exclude the rails that either end has lost. */
 static int lane_shorten(struct mpib_lane *lane,
 			const struct mpib_lane_info *remote, char *why,
 			size_t why_len)
@@ -319,7 +319,8 @@ static void lane_on_destroy(struct mpib_msg *msg)
 			mpib_rail_enter(lane, r, MPIB_RAIL_DOWN);
 			mpib_rail_counts_add(&s->rail[r].n.n, &lane->n[r]);
 		}
-		if (lane->watched) /* at the time of its last post */
+		/* it was on shard->watched at its last post */
+		if (lane->watched)
 			LIST_REMOVE(lane, watch_link);
 	}
 	mpib_call_done(s, call, 0);

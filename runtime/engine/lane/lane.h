@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients, memory regions and lanes inside the engine. Fields and calls belong
- * to the shard thread unless a comment names the control thread.
+ * Clients, memory regions and lanes inside the engine. Fields and functions
+ * belong to the shard thread unless the comment says "control thread".
  */
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
@@ -17,11 +17,11 @@
 struct mpib_mr {
 	struct engine_client *client;
 	uint32_t handle;
-	uint64_t addr; /* address of the first byte in WRs and CTS */
+	uint64_t addr; /* address of the first byte, as used in WRs and CTS */
 	uint64_t len;
 	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see rail.h */
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
-	bool dead; /* control thread: being deleted */
+	bool dead; /* control thread: it is being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
 	bool device; /* a dma-buf: may be flushed */
 	/* Shard: references by send ranges, send ops and slots. */
@@ -29,8 +29,8 @@ struct mpib_mr {
 	struct mpib_call *del; /* completes when refs is 0 */
 };
 
-/* Control thread, after the shard was joined or if the shard never knew the
- * object. */
+/* Control thread. Call only after the shard was joined, or if the shard never
+ * knew the object. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
@@ -57,17 +57,18 @@ struct engine_client {
 	struct mpib_mr *mr[MPIB_MRS_MAX]; /* by handle; shard */
 	struct engine_conn *conn[MPIB_INDEXES_MAX]; /* by index; shard */
 	struct mpib_rail_counts
-		closed[MPIB_RAILS]; /* of past connections; shard */
+		closed[MPIB_RAILS]; /* counts of past connections; shard */
 	uint64_t closed_messages;
-	/* Time in which past connections were stalled. */
+	/* Total time that past connections were stalled. */
 	uint64_t closed_stall_ns;
 	/* Control thread. */
-	struct engine_client_moved *moved; /* filled in at the end; or NULL */
+	/* filled in when the client is removed; or NULL */
+	struct engine_client_moved *moved;
 	TAILQ_HEAD(, engine_conn) timed;
-	/* Time of past connections' requests, by is_sender. */
+	/* Durations of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
 	struct mpib_mr *mr_made[MPIB_MRS_MAX];
-	uint32_t mr_given; /* the last handle given */
+	uint32_t mr_given; /* the last handle assigned */
 	/* The client's doorbell eventfd, owned by the caller; -1: none. */
 	int bell;
 	TAILQ_ENTRY(engine_client) link;
@@ -77,19 +78,21 @@ struct engine_client {
 struct mpib_lane_qp {
 	struct mpib_lane *lane;
 	struct ibv_qp *qp;
-	uint32_t qpn; /* key */
+	uint32_t qpn; /* key of the hash table */
 	uint8_t rail;
 	uint32_t psn;
-	/* number of WRs; wr_id carries them modulo 2^24 */
+	/* counts of WRs; a wr_id contains posted modulo 2^24 */
 	uint32_t posted, retired;
-	uint32_t asked; /* value of posted at the last signalled WR */
-	int refused; /* -errno of ibv_post_send() until mpib_lanes_refused() */
-	bool no_ece; /* ECE was not set, so none is sent in the answer */
-	/* places in the CQ's budget are promised; control thread */
+	uint32_t asked; /* posted at the last signalled WR */
+	/* -errno of ibv_post_send(); mpib_lanes_refused() handles it */
+	int refused;
+	bool no_ece; /* no ECE was set, so the answer contains none */
+	/* places in the CQ's budget were promised; control thread */
 	bool promised;
-	bool last; /* mpib_rail_post_last() has posted the last WR */
+	bool last; /* the last WR was posted, see mpib_rail_post_last() */
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
-	struct mpib_wr_chain chain; /* WRs of this turn, before the doorbell */
+	/* WRs queued in this turn, not posted yet */
+	struct mpib_wr_chain chain;
 	SLIST_ENTRY(mpib_lane_qp) ring_link; /* shard->dirty, with a chain */
 	UT_hash_handle hh;
 };
@@ -111,23 +114,24 @@ struct mpib_lane {
 	bool failover; /* both ends can move traffic between rails */
 	bool delivered; /* a send completes at its end-to-end ack */
 	uint8_t spread; /* enum mpib_spread */
-	bool numbered; /* dqplb: only the first QP of a rail carries more
-			  than fragments */
+	/* dqplb: all QPs of a rail but the first carry only fragments */
+	bool numbered;
 	uint32_t frag; /* bytes; longer stripes may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	uint32_t round[MPIB_RAILS]; /* number of first QPs that carry slots */
+	/* how many QPs, from the first, carry slots */
+	uint32_t round[MPIB_RAILS];
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
-	/* Bytes that the rail's ports at both ends accept as one WR; control
-	 * thread, unless the rail is held. */
+	/* Bytes that the rail's ports at both ends accept as one WR. Belongs to
+	 * the control thread, except while the shard holds the rail's QPs. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
-	union ibv_gid peer_gid[MPIB_RAILS]; /* as first connected */
-	bool connected; /* control thread: given to the shard */
-	/* Rails that the lane was created without; control thread, and once the
-	 * shard in on_connect(). */
+	union ibv_gid peer_gid[MPIB_RAILS]; /* at the first connect */
+	bool connected; /* control thread: the shard has the lane */
+	/* Rails that were excluded when the lane was created. Control thread;
+	 * the shard reads it once, in on_connect(). */
 	uint8_t away;
 	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
@@ -135,32 +139,33 @@ struct mpib_lane {
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
-	/* Most bytes of a send op on a rail: the least that a rail held so far
-	 * carries in one WR. */
+	/* Maximum of bytes of a send op on a rail: the smallest rail_msg of all
+	 * rails used so far. */
 	uint32_t msg_most;
-	/* Longer messages are not plain: msg_most or shard->ar_above. */
+	/* Maximum size of a plain message: msg_most or shard->ar_above. */
 	uint32_t plain_most;
 	uint8_t all; /* bit mask of the rails */
-	uint8_t open; /* LIVE rails, which may be posted to; 0 if broken */
-	uint8_t use; /* the open rails that new traffic uses */
-	uint64_t use_since; /* when use took this value */
-	uint8_t drain; /* rails that an operator drains */
+	/* mask of LIVE rails, which may be posted to; 0 if broken */
+	uint8_t open;
+	uint8_t use; /* mask of open rails that new traffic uses */
+	uint64_t use_since; /* time when use got this value */
+	uint8_t drain; /* mask of rails that an operator drains */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_lane_rail rail[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct engine_conn_list conns;
 	unsigned nconns;
-	uint64_t full_turn; /* turn in which a connection lacked room */
+	uint64_t full_turn; /* last turn in which a connection lacked room */
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* sender.c: checks since acked changed */
+	} looked[MPIB_RAILS]; /* for sender.c: checks since acked changed */
 	TAILQ_ENTRY(mpib_lane) link;
-	/* On shard->watched: posted to since the lane last had nothing
-	 * outstanding. */
+	/* The lane is on shard->watched: it was posted to since it last had
+	 * nothing outstanding. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
-	/* Counted by no connection, or by past ones. */
+	/* Counts that no connection has, and counts of past connections. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;
@@ -168,19 +173,20 @@ struct mpib_lane {
 };
 
 /*
- * wr_id, in bits: kind 4 | connection 20 | send op 16 | QP's posted count 24.
- * Error completions have a valid wr_id, too, unlike opcode.
+ * Bits of wr_id: kind 4 | connection 20 | send op 16 | QP's posted count 24. In
+ * error completions wr_id is valid, too; opcode is not.
  */
 enum mpib_wr_kind {
 	MPIB_WR_UNSIGNALED = 1, /* inside a chain, or an unsignalled CTS */
-	MPIB_WR_OP, /* last of a chain: this rail's stripe of a send op */
+	MPIB_WR_OP, /* last WR of a chain: this rail's stripe of a send op */
 	MPIB_WR_CTS, /* a signalled CTS or end-to-end ack */
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
-	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
+	MPIB_WR_REPLAY, /* last WR of a replay: send op number, stripes << 8 */
 	MPIB_WR_PROBE, /* empty write that checks whether the QP works */
 	MPIB_WR_FLUSH, /* a READ of a loop-back QP; the op field is the flush */
-	MPIB_WR_SPREAD, /* fragment or notice; the op field is the vqp's port */
+	/* fragment or notice; the op field is the virtual QP's port */
+	MPIB_WR_SPREAD,
 };
 
 static inline enum mpib_wr_kind mpib_wr_kind(uint64_t wr_id)
@@ -198,8 +204,8 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* WRs that may be posted beyond the checked room: the other rail's chain, and a
- * replay. */
+/* Limit of WRs that may be posted without a check of room: the other rail's
+ * chain, and a replay. */
 #define MPIB_WR_SPARE 128u
 
 static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
@@ -207,8 +213,8 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 	return (q->posted - q->retired) & 0xffffff;
 }
 
-/* Return how many WRs fit into the QP's SQ. Ignores the CQ: for a probe and the
- * last WR, which have reserved places there. */
+/* Return how many WRs fit into the QP's SQ, without regard to the CQ. For a
+ * probe and the last WR, which have reserved places in the CQ. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);
@@ -216,8 +222,8 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* Return how many WRs may be posted to the QP now: limited by its SQ, its CQ
- * and the shard's pool of WRs. */
+/* Return how many WRs may be posted to the QP now. Its SQ, its CQ and the
+ * shard's pool of WRs limit this. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
@@ -229,8 +235,8 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
-/* Return whether mpib_qp_room() is at least wrs, 1 or more, for a QP of rail;
- * cheaper, for the caller knows the rail. */
+/* Return whether mpib_qp_room() is at least wrs, for a QP of rail. wrs is at
+ * least 1. This is cheaper than mpib_qp_room(), because rail is an argument. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
@@ -247,7 +253,7 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
-/* qps.c: note that the QP will get WRs in this turn. */
+/* qps.c: put the QP on the shard's list, because it gets WRs in this turn. */
 static inline void mpib_qp_due(struct mpib_lane_qp *q)
 {
 	if (!q->chain.n)
@@ -255,12 +261,12 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 }
 
 /*
- * Append the WRs of c, at least one, to the chain of a QP of rail, which is
+ * Append the WRs of c, at least one, to the chain of a QP of rail. The chain is
  * posted with one doorbell at the end of the turn. The caller has checked for
  * room. Only the last WR is signalled, unless its kind is UNSIGNALED. It gets
- * wr_id last (mpib_wr_tag()), and the others name the connection conn; the
- * posted count is added here. An error of ibv_post_send() is in q->refused
- * afterwards.
+ * wr_id last (mpib_wr_tag()). The wr_ids of the others contain the connection
+ * conn. This function adds the posted count. After the doorbell, q->refused has
+ * an error of ibv_post_send().
  */
 static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 				const struct mpib_wr_chain *c, uint32_t conn,
@@ -269,8 +275,8 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	struct ibv_send_wr *wr = &c->first->wr;
 
 	mpib_qp_due(q);
-	/* Counts down, so that the compiler drops the loop for a chain of
-	 * one. */
+	/* Count down, so that the compiler drops the loop for a chain of one
+	 * WR. */
 	for (uint32_t i = c->n; i > 1; i--, wr = wr->next)
 		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
 			    (++q->posted & 0xffffff);
@@ -283,7 +289,7 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_send(&q->lane->shard->rail[rail].budget, c->n);
 }
 
-/* Like mpib_qp_post() for one WR, whose wr_id is set. */
+/* Like mpib_qp_post(), for one WR whose wr_id is already set. */
 static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 {
 	mpib_qp_due(q);
@@ -293,15 +299,15 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 }
-/* qps.c: return a WRITE of the shard's pool for mpib_qp_add(), without bytes,
- * remote address or flags yet. The caller has checked mpib_qp_room(). */
+/* qps.c: return a WRITE from the shard's pool for mpib_qp_add(). It has no
+ * bytes, remote address or flags yet. The caller has checked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now instead of at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
-/* Post the WRs that this turn queued, with one ibv_post_send() per QP; then
- * handle the refused ones. */
+/* Post the WRs that this turn queued, with one ibv_post_send() per QP. Then
+ * handle refused WRs. */
 void mpib_qp_flush(struct mpib_shard *s);
-/* Return whether mpib_qp_flush() has anything to do. */
+/* Return whether mpib_qp_flush() has work. */
 static inline bool mpib_qp_queued(const struct mpib_shard *s)
 {
 	return !SLIST_EMPTY(&s->dirty) || s->refused;
@@ -309,13 +315,13 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 /* recovery/stop.c: treat QPs whose ibv_post_send() failed as faults of their
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
-/* Post an empty signalled write: its completion shows that the QP works and
- * that the unsignalled WRs before it have completed. If no other signalled WR
- * is in flight on the QP, the probe uses its reserved place in the CQ, so that
- * a full budget does not stop it. False: no room now. */
+/* Post a probe, an empty signalled write. Its completion shows that the QP
+ * works and that the unsignalled WRs before it have completed. If no other
+ * signalled WR is in flight on the QP, the probe uses its reserved place in the
+ * CQ, so a full budget does not prevent it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
-/* A WR completed on the rail: count it, and the unsignalled WRs before it, as
+/* Count a WR that completed on the rail, and the unsignalled WRs before it, as
  * done. */
 static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 				  uint64_t wr_id)
@@ -323,7 +329,7 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
 	uint32_t n = (upto - q->retired) & 0xffffff;
 
-	/* A completion that was already counted changes nothing. */
+	/* Ignore a completion that was already counted. */
 	if (n > mpib_qp_outstanding(q))
 		return;
 	q->retired += n;
@@ -337,18 +343,18 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_lane_rail_info *remote,
 		     struct ibv_ah_attr *ah);
 
-/* Shard, QPs in ERR: post the last WR of each; complete lane->kill as soon as
- * all WRs are flushed. */
+/* Shard, after the QPs went to ERR: post the last WR of each QP. Complete
+ * lane->kill when all WRs are flushed. */
 void mpib_lane_stop(struct mpib_lane *lane);
 void mpib_lane_check_stopped(struct mpib_lane *lane);
-/* Shard, QPs of the rail in ERR: post a last WR to each QP. It completes
- * after all other WRs. False if a QP refuses it: its queue is full until
- * completions are polled, or its device is gone and the earlier
- * completions must suffice. */
+/* Shard, after the rail's QPs went to ERR: post a last WR to each QP. It
+ * completes after all other WRs. False: a QP refused it. Then the QP's queue is
+ * full until completions are polled, or the device is gone and no last WR will
+ * complete. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
-/* qps.c: control thread, the QPs of one rail. */
+/* qps.c, control thread: create, connect and destroy the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
@@ -356,11 +362,12 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
-/* Shard: change the state of a rail. When it leaves DOWN, its QPs enter the
- * table that maps completions to QPs; when it goes DOWN, they leave it. */
+/* Shard: change the state of a rail. When the rail leaves DOWN, its QPs are
+ * added to the table that maps completions to QPs. When it goes DOWN, they are
+ * removed. */
 void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_lane_rail_state state);
-/* Shard: compute open and use after broken, drain or a rail's state has
+/* Shard: compute open and use, after broken, drain or a rail's state has
  * changed. */
 void mpib_lane_reckon(struct mpib_lane *lane);
 /* Shard: return whether a rail is being fenced, so that old writes may still

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The QPs of a lane. The control thread creates them, describes them for
- * the peer, connects them with route and ECE, and moves them to ERR. The
- * shard thread holds them, probes them, waits for their last WR, and
- * posts to them. */
+/* The QPs of a lane. The control thread creates them, describes them to the
+ * peer, connects them with route and ECE, and moves them to ERR. While the
+ * shard thread holds them, it posts to them, probes them, and waits for their
+ * last WR. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,7 +32,8 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	memset(q, 0, sizeof(*q));
 	q->lane = lane;
 	q->rail = (uint8_t)r;
-	/* Random, so that a late packet for an older QP cannot match. */
+	/* Use a random PSN, so that a late packet for an older QP cannot
+	 * match. */
 	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
 		return -EIO;
 	q->psn &= 0xffffff;
@@ -89,7 +90,7 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
  * options of its QPs. The acceptor sets them before RTR and answers with the
  * options of its QPs after RTR, which the opener then sets. If one end has no
  * ECE, neither end sets any. QPs of the software HCA identify each other by
- * them, so there they are set whatever qp.ece says. Control thread.
+ * ECE, so they set it even if qp.ece is off. Control thread.
  */
 
 static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
@@ -117,7 +118,8 @@ static void ece_offer(const struct mpib_lane *lane, unsigned rail,
 	}
 }
 
-/* Before RTR: set on q the ECE that the peer sent for its i-th QP. */
+/* Set on q, before RTR, the ECE that the peer sent for its QP with the same
+ * index. */
 static void ece_take(struct mpib_lane_qp *q,
 		     const struct mpib_lane_rail_info *remote, unsigned i)
 {
@@ -131,7 +133,7 @@ static void ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* Another vendor may have defined the options: the QP does without. */
+	/* The options may be another vendor's, so continue without ECE. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
 			   q->qpn, strerror(-rc));
@@ -182,8 +184,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
-/* Lower the limit, and never raise it again: WRs in flight may be replayed on
- * the rail. */
+/* Lower the limit for this rail. It is never raised again, because WRs in
+ * flight may be replayed on the rail. */
 static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 {
 	uint32_t ar_above = lane->shard->ar_above;
@@ -203,7 +205,7 @@ static void hold_rail(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
 
-		q->refused = 0; /* left from the QP's earlier use */
+		q->refused = 0; /* clear the value from the QP's earlier use */
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
@@ -220,7 +222,8 @@ static void drop_rail(struct mpib_lane *lane, unsigned r)
 			&rail->recent[q->qpn % MPIB_RECENT_QPS];
 
 		mpib_qp_ring(q);
-		/* A lost device gives no completions: count its WRs as done. */
+		/* A lost device makes no completions, so count its WRs as
+		 * done. */
 		mpib_budget_sent(&rail->budget, mpib_qp_outstanding(q));
 		q->retired = q->posted;
 		HASH_DELETE(hh, rail->qps, q);
@@ -239,7 +242,7 @@ void mpib_lane_reckon(struct mpib_lane *lane)
 			live |= mpib_rail_bit(r);
 	}
 	lane->open = lane->broken ? 0 : live;
-	/* If all live rails are drained, all of them carry new traffic. */
+	/* If all live rails are drained, use all of them for new traffic. */
 	use = live & (uint8_t)~lane->drain;
 	use = use ? use : live;
 	if (use != lane->use)
@@ -301,11 +304,12 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct ibv_qp *qp = lane->qp[r][i].qp;
 
-		/* A QP in RESET, after a failed start, carries nothing, and
-		 * verbs allow no step from RESET to ERR. */
+		/* Skip a QP in RESET, after a failed start: it carries nothing,
+		 * and verbs do not allow a step from RESET to ERR. */
 		if (!qp || qp->state == IBV_QPS_RESET)
 			continue;
-		/* Data may still arrive through a QP that is not in ERR. */
+		/* If this fails, data may still arrive through the QP, so give
+		 * the rail up. */
 		if (verbs->modify_qp(qp, &err, IBV_QP_STATE) < 0)
 			mpib_rail_give_up(lane->shard, r,
 					  "its QPs cannot be put into ERR");
@@ -326,7 +330,7 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 	return true;
 }
 
-/* Post a last WR. The QP is in ERR and flushes WRs in order, so the last WR's
+/* Post the last WR. The QP is in ERR and flushes WRs in order, so this WR's
  * completion is the last one. */
 static bool post_last(struct mpib_lane_qp *q)
 {
@@ -337,8 +341,8 @@ static bool post_last(struct mpib_lane_qp *q)
 	};
 
 	if (q->last)
-		return true; /* nothing was posted since then */
-	mpib_qp_ring(q); /* queued WRs go before the last one */
+		return true; /* nothing was posted after the last WR */
+	mpib_qp_ring(q); /* queued WRs must come before the last WR */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;
@@ -377,7 +381,7 @@ void mpib_lane_stop(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
-		/* Polling may free places in the queue. */
+		/* Poll, because that may free places in the queue. */
 		mpib_cq_poll_all(lane->shard);
 	mpib_lane_check_stopped(lane);
 }
@@ -403,8 +407,9 @@ void mpib_lane_check_stopped(struct mpib_lane *lane)
  * level, traffic class and GRH of the address vector. Control thread.
  */
 
-/* Return the configured service level; without one, on InfiniBand, the
- * communicator's traffic class if it is one of the 16 service levels. */
+/* Return the configured service level. If none is configured, return the
+ * communicator's traffic class on InfiniBand, if it is one of the 16 service
+ * levels. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -427,9 +432,9 @@ static uint8_t traffic_class(const struct mpib_lane *lane)
 	return class < 0 ? 0 : (uint8_t) class;
 }
 
-/* Compare subnets. The prefix of an InfiniBand GID has 4 bytes that are equal
- * on a fabric, 2 bytes of FLID, the LID that routers use for a port, and 2
- * bytes of the subnet itself. */
+/* Compare subnets. The prefix of an InfiniBand GID consists of 4 bytes that are
+ * equal on a fabric, 2 bytes of FLID (the LID that routers use for a port), and
+ * 2 bytes of the subnet itself. */
 static bool same_subnet(const struct mpib_port_info *port,
 			const struct mpib_lane_rail_info *remote)
 {
@@ -437,8 +442,8 @@ static bool same_subnet(const struct mpib_port_info *port,
 	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
 }
 
-/* Return whether packets need a GRH. RoCE always has one. On InfiniBand it is
- * needed if the port requires it, if there is no LID, or for another subnet,
+/* Return whether packets need a GRH. RoCE always needs one. InfiniBand needs
+ * one if the port requires it, if there is no LID, or to reach another subnet
  * through a router. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
@@ -448,8 +453,8 @@ static bool needs_grh(const struct mpib_port_info *port,
 	       !same_subnet(port, remote);
 }
 
-/* Return the LID for packets; to another subnet use the FLID if the port has
- * one. */
+/* Return the LID for packets. For another subnet this is the FLID, if the port
+ * has one. */
 static uint16_t route_lid(const struct mpib_port_info *port,
 			  const struct mpib_lane_rail_info *remote)
 {
@@ -483,14 +488,14 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 	lane->traffic_class = traffic_class;
 }
 
-/* Posting. All WRs of a turn for a QP, from any connection, are one chain of
- * pooled WRs, posted with one doorbell at the end of the turn. The bytes of
- * inline WRs are read only then: they lie in the connections' tables and must
- * not change before. Shard thread. */
+/* Posting. All WRs of a turn for a QP, from any connection, form one chain of
+ * pooled WRs. It is posted with one doorbell at the end of the turn. The bytes
+ * of inline WRs are read only then. They are in the connections' tables and
+ * must not change before. Shard thread. */
 
-/* ibv_post_send() accepted the WRs before bad and refused the rest. Only note
- * it here: mpib_lanes_refused() in recovery/stop.c handles it after all
- * doorbells of the turn, because that may break connections. */
+/* Record that ibv_post_send() accepted the WRs before bad and refused the rest.
+ * mpib_lanes_refused() in recovery/stop.c handles it after all doorbells of the
+ * turn, because that may break connections. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {
@@ -505,7 +510,7 @@ static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 	q->lane->shard->refused = true;
 }
 
-/* Post the chain of a QP that is no longer on the shard's list. */
+/* Post the chain of a QP that was removed from the shard's list. */
 static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_wr *first = q->chain.first, *bad;
@@ -521,7 +526,7 @@ static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
 	s->rail[q->rail].n.posts++;
 	if (rc < 0)
 		doorbell_refused(q, first, n, bad, rc);
-	/* The device has copied the WRs, so they go back to the pool. */
+	/* Return the WRs to the pool, because the device has copied them. */
 	for (wr = &first->wr; wr; wr = next) {
 		next = wr->next;
 		/* The virtual QP owns its WRs until their completion. */
@@ -534,7 +539,7 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 {
 	struct mpib_shard *s;
 
-	/* Nothing is queued; the QP may not exist yet, and q->lane may be
+	/* If nothing is queued, the QP may not exist yet, and q->lane may be
 	 * NULL. */
 	if (!q->chain.n)
 		return;

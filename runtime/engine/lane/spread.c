@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual QPs of a lane, one per rail if the lane spreads: created on the
- * control thread, used on the shard thread. */
+/* The virtual QPs of a lane: one per rail if the lane spreads. The control
+ * thread creates them, and the shard thread uses them. */
 #include "engine/lane/spread.h"
 
 #include <errno.h>
 
-#define CAP 32u /* fragments in flight on a QP */
+#define CAP 32u /* maximum of fragments in flight on a QP */
 #define GAIN 8u /* auto: the cheaper way must win by more than 1/GAIN */
-#define DEPTH 256u /* sends in flight and waiting IMMs; same at both ends */
+/* limit of sends in flight and of waiting IMMs; same at both ends */
+#define DEPTH 256u
 
-/* Return the QP of a port: first those that carry fragments, then those that
- * carry IMMs. */
+/* Return the QP of a port. Ports of QPs that carry fragments come first, then
+ * ports of QPs that carry IMMs. */
 static struct mpib_lane_qp *port_qp(const struct mpib_lane_spread *x,
 				    unsigned port)
 {
@@ -124,8 +125,8 @@ uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!lane->via[r].vqp)
 			continue;
-		/* The IMM must follow what was spread before, so the virtual QP
-		 * must order it. */
+		/* The IMM must come after earlier spread stripes of the slot,
+		 * so the virtual QP must order it. */
 		if (imm & before & mpib_rail_bit(r) ||
 		    spread_worth(lane, r, bytes[r]))
 			mask |= mpib_rail_bit(r);
@@ -169,7 +170,7 @@ int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes)
 		return mpib_vqp_port_fragment(vqp, imm, bytes) < 0 ? -EPROTO
 								   : 1;
 	}
-	/* The IMM of a replay (mask 0) waits for no numbered fragment. */
+	/* The IMM of a replay (mask 0) does not wait for numbered fragments. */
 	if (mpib_imm_mask(imm) == 0 || !mpib_spread_waits(bytes))
 		return 0;
 	return mpib_vqp_port_imm(vqp, imm, bytes) ? 1 : -EPROTO;

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a stripe (one rail's part of a send op) is spread over the lane's QPs of
- * this rail. Shard thread unless noted.
+ * Spreading of a stripe (one rail's part of a send op) over the lane's QPs of
+ * the rail. Shard thread unless noted.
  *
- *
- *   split  one QP carries the stripe, its IMM comes last: nothing here is used
- *   spray  fragments go over all QPs; the IMM follows on the slot's own QP when
- *          all fragments have completed
- *   dqplb  numbered fragments go over all QPs but the first; the IMM follows at
- *          once on the first QP, and waits at the receiver for the fragments
- *   auto   split or spray, as the lane's measurements for the size suggest
- *          (split/adapt.h)
+ *   split one QP carries the stripe, and its IMM comes last. Nothing in this
+ *   file is used spray fragments go over all QPs. The IMM follows on the slot's
+ *   own QP after all fragments have completed dqplb numbered fragments go over
+ *   all QPs but the first. The IMM follows at once on the first QP, and waits
+ *   at the receiver for the fragments auto split or spray, by the lane's
+ *   measurements for the size (split/adapt.h)
  *
  * A stripe of at most one fragment is sent as in split, and so is every stripe
  * on a rail with one QP. For other stripes the lane has a virtual QP per rail
- * (mpib/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
- * fragments share the QPs' room, doorbells and stop. The IMM is the same in
- * every mode, and has a record when the stripe was spread.
+ * (mpib/vqp.h), which posts to the lane's own QPs. So CTS, small stripes and
+ * fragments share the room and the doorbells of these QPs, and stop together.
+ * The IMM is the same in every mode. If the stripe was spread, the IMM has a
+ * record.
  *
  * On a dqplb lane the receiver recognises an IMM that must wait by the length
- * of its payload: 0 or the size of a record. A stripe whose IMM would have such
- * a length without waiting is spread, too, see chain_is_bare().
+ * of its payload: 0 or the size of a record. So a stripe is also spread if its
+ * IMM would otherwise have such a length, see chain_is_bare().
  *
  * A fence covers all QPs of the rail, so a spread stripe is lost or seen as a
- * whole. If lost, recovery/replay.c posts it on one QP of the other rail, and
- * the virtual QP starts again with the rail's next QPs.
+ * whole. recovery/replay.c posts a lost one on one QP of the other rail. The
+ * virtual QP starts again with the rail's next QPs.
  */
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
@@ -34,21 +33,22 @@
 
 #include "engine/lane/lane.h"
 
-/* Control thread. -ENOMEM. */
+/* Create the lane's virtual QPs. Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
 
-/* The rail is fenced or the lane is broken: drop all its fragments and IMMs. */
+/* Drop all fragments and IMMs of the rail, because it is fenced or the lane is
+ * broken. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Return the rails whose stripe of bytes[rail] must be spread. imm: rails on
- * which the slot ends with this send op; before: rails on which earlier stripes
- * of the slot were spread. */
+/* Return the mask of rails whose stripe of bytes[rail] must be spread. imm:
+ * rails on which the slot ends with this send op. before: rails on which
+ * earlier stripes of the slot were spread. */
 uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 			  const uint32_t *bytes, uint8_t imm);
 /* Return the length above which stripes on the rail are spread; UINT32_MAX:
  * never. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
-/* Return how many numbered fragments of the rail came late or twice and were
+/* Return the number of the rail's fragments that came late or twice and were
  * dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
 /* dqplb: return whether an IMM with a payload of this length waits at the
@@ -57,13 +57,15 @@ static inline bool mpib_spread_waits(uint32_t bytes)
 {
 	return bytes == 0 || bytes == sizeof(struct mpib_record);
 }
-/* Sender: the completion of a fragment, or of the notice with the IMM. */
+/* Sender: handle the completion of a fragment, or of the notice with the
+ * IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* Receiver, dqplb lane: an IMM arrived. 1: it was a fragment's number or an IMM
- * that waits; 0: the caller must handle it now; -EPROTO: more IMMs wait, or the
- * number is further ahead, than a correct peer can cause. */
+/* Receiver, dqplb lane: handle an IMM. 1: it was a fragment's number, or it
+ * waits. 0: the caller must handle it now. -EPROTO: a correct peer cannot cause
+ * this number, or so many waiting IMMs. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
-/* Receiver: take the next IMM whose fragments have all arrived. False: none. */
+/* Receiver: return the next waiting IMM whose fragments have all arrived.
+ * False: none. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);
 
 #endif
