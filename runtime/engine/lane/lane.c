@@ -319,7 +319,7 @@ static void lane_on_destroy(struct mpib_msg *msg)
 			mpib_rail_enter(lane, r, MPIB_RAIL_DOWN);
 			mpib_rail_counts_add(&s->rail[r].n.n, &lane->n[r]);
 		}
-		/* it was on shard->watched at its last post */
+		/* it is on shard->watched */
 		if (lane->watched)
 			LIST_REMOVE(lane, watch_link);
 	}

@@ -93,7 +93,8 @@ struct mpib_lane_qp {
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
 	/* WRs queued in this turn, not posted yet */
 	struct mpib_wr_chain chain;
-	SLIST_ENTRY(mpib_lane_qp) ring_link; /* shard->dirty, with a chain */
+	/* on shard->dirty while the chain is not empty */
+	SLIST_ENTRY(mpib_lane_qp) ring_link;
 	UT_hash_handle hh;
 };
 

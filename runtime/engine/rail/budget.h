@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the CQ of a rail from overrunning: every WR has a place in the CQ
- * before it is posted.
+ * Prevents overruns of a rail's CQ: every WR gets a place in the CQ before it
+ * is posted.
  *
  * The control thread promises places when it creates objects that need them:
- * the receives of a tenant, and two places per QP, for its last WR and for a
- * probe. All sends share the rest. So even while sends wait for room, receives
- * can be refilled, lanes can be stopped and probes can be posted. Receives and
- * QPs may reserve up to three quarters of the CQ, and one tenant's lanes up to
- * a quarter of that (mpib_tenant_may_have()); more is refused with a reason.
- * The last places are reserved for root.
+ * places for a tenant's receives, and two places per QP, for its last WR and
+ * for a probe. All sends share the rest. So even while sends wait for room,
+ * receives can be refilled, lanes can be stopped and probes can be posted.
+ * Receives and QPs together may reserve up to three quarters of the CQ, and one
+ * tenant's lanes up to a quarter of that (mpib_tenant_may_have()). Requests for
+ * more are refused with a reason. The last places are reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -26,21 +26,21 @@
 
 struct mpib_budget {
 	uint32_t size; /* completions that the CQ holds */
-	/* Written by the control thread, read by the shard. Relaxed: a mailbox
-	 * message tells the shard of the tenant or QP whose places were
-	 * promised or released, and orders the change. */
+	/* Number of promised places. The control thread writes it, and the
+	 * shard reads it. Relaxed: the mailbox message about the tenant or QP
+	 * with these places orders the change. */
 	_Atomic uint32_t promised;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
 };
 
-/* Return how many places can be promised; the rest is for sends. */
+/* Return how many places can be promised. The rest is for sends. */
 static inline uint32_t mpib_budget_most(const struct mpib_budget *b)
 {
 	return b->size / 4 * 3;
 }
 
-/* Control thread. Promise n places to the user; -ENOSPC: too few would remain
+/* Control thread. Promise n places to the user. -ENOSPC: too few would remain
  * for sends, or for root. */
 static inline int mpib_budget_promise(struct mpib_budget *b, uid_t uid,
 				      uint32_t n)
@@ -82,8 +82,8 @@ static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 	       b->size;
 }
 
-/* Return whether one more send fills half of what may be in flight: the next WR
- * must be signalled so that its completion frees places soon. */
+/* Return whether one more send would use half of the places for sends. If so,
+ * the next WR must be signalled, so that its completion frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
 {
 	return mpib_budget_room(b) <= b->sends + 1;
@@ -101,7 +101,7 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* Reserve a receive. False: no room until a send completes. */
+/* Use a place for n receives. False: no room until a send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
 	if (n > b->size - b->sends - b->receives)

@@ -15,8 +15,8 @@
 /* Pause between two attempts to replace a broken QP. */
 #define AGAIN_NS 100000000u
 /* Packets of a loop-back QP never leave the device, so its timeout is shorter
- * than a lane's. On a port that is down, a flush waits until its READ fails:
- * two tries of 17 ms each, or of 67 ms, because devices may quadruple the
+ * than a lane's. On a port that is down, a flush waits until its READ fails.
+ * That takes two tries of 17 ms each, or of 67 ms on devices that quadruple the
  * timeout. */
 #define TIMEOUT_MOST 12
 #define RETRIES_MOST 1
@@ -48,7 +48,7 @@ static uint8_t at_most(uint8_t most, uint8_t n)
 	return n < most ? n : most;
 }
 
-/* Move to RTR and RTS, with the QP itself as the peer. */
+/* Move the QP to RTR and RTS, connected to itself. */
 static int loopback_connect(struct mpib_tenant *t, unsigned r)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
@@ -100,7 +100,7 @@ static int loopback_renew(struct mpib_tenant *t, unsigned r)
 	return rc;
 }
 
-/* Register the page that receives all answers; its contents are not used. */
+/* Register the page that receives all answers. Its contents are not used. */
 static int loopback_register(struct mpib_tenant *t, unsigned r)
 {
 	int rc;
@@ -120,7 +120,7 @@ static int loopback_register(struct mpib_tenant *t, unsigned r)
 	return mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
 }
 
-/* A new QP of the control thread, on its way to the shard. */
+/* A new QP that the control thread sends to the shard. */
 struct loopback_made {
 	struct mpib_tenant *tenant;
 	unsigned rail;
@@ -195,14 +195,14 @@ void mpib_loopback_free(struct mpib_tenant *t)
 		munmap(t->answers, MPIB_CACHELINE);
 }
 
-/* Control thread: a QP of the shard broke. */
+/* Control thread: replace a QP that the shard found broken. */
 static void on_broke(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct loopback_made *made = call->what;
 
 	free(call);
-	/* A tenant that is being removed needs no new QP. */
+	/* Make no new QP for a tenant that is being removed. */
 	if (made->tenant->refs == 0 ||
 	    made->tenant->shard->rail[made->rail].dead) {
 		free(made);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tenant's loop-back QPs: one per rail, connected to itself. It reads back
- * data that the rail's device wrote into device memory. PCIe lets no read
- * overtake earlier writes, so when the answer arrives, the writes are in place.
- * The control thread creates the QPs with the tenant's first dma-buf region,
- * and again when the shard reports a broken one.
+ * data that the rail's device wrote into device memory. On PCIe a read never
+ * overtakes earlier writes, so when the answer arrives, the writes are in
+ * place. The control thread creates the QPs with the tenant's first dma-buf
+ * region, and replaces a QP that the shard reports as broken.
  */
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
@@ -19,9 +19,11 @@ struct mpib_tenant;
 #define MPIB_LOOPBACK_DEPTH 32u
 
 struct mpib_loopback {
-	/* Belongs to the shard while usable, else to the control thread. */
+	/* Belongs to the shard while usable is set, else to the control
+	 * thread. */
 	struct ibv_qp *qp;
-	struct ibv_mr *mr; /* region for the answers; control thread */
+	/* region that receives the answers; control thread */
+	struct ibv_mr *mr;
 	/* Shard. */
 	bool usable;
 	bool asked; /* the control thread is making a new QP */
@@ -29,18 +31,19 @@ struct mpib_loopback {
 	uint32_t inflight; /* READs that have not completed */
 };
 
-/* Control thread. Create missing QPs, on every rail that is not away. -errno,
- * with a last error. */
+/* Control thread. Create missing QPs, on every rail that is not away. On
+ * failure return -errno and set a last error. */
 int mpib_loopback_make(struct mpib_tenant *t);
 void mpib_loopback_free(struct mpib_tenant *t);
 
-/* Shard thread from here on. Read a byte at addr. False: no room now, or no
- * working QP; then a new one is requested. */
+/* This and all below: shard thread. Read a byte at addr. False: no room now, or
+ * no working QP. In the latter case a new QP is requested. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);
-/* A READ completed. After a failure all READs in flight fail, too. */
+/* Handle the completion of a READ. After a failure all READs in flight fail,
+ * too. */
 void mpib_loopback_over(struct mpib_tenant *t, unsigned rail, bool ok);
-/* The rail's device is lost: its READs never complete. */
+/* Handle the loss of the rail's device: its READs never complete. */
 void mpib_loopback_lost(struct mpib_tenant *t, unsigned rail);
 
 #endif

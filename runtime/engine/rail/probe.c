@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds by trial what the opened rails support, so that an unsuitable machine
- * is refused at start and not in the middle of a job. Control thread. */
+/* Tests what the opened rails support, so that an unsuitable machine is refused
+ * at start and not in the middle of a job. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "engine/rail/rail.h"
 #include "verbs/explain.h"
 
-/* Memory to pin for a check of the locked-memory limit: about the staging
- * windows of a few connections, and more than the default limits of
+/* Size of memory to pin, to check the locked-memory limit. It is about the size
+ * of the staging windows of a few connections, and above the default limits of
  * distributions. So a proxy that was started without a raised limit is
  * refused. */
 #define PIN_BYTES ((size_t)65 << 20)
@@ -81,7 +81,7 @@ static int check_settings(const struct mpib_shard *s, unsigned r, char *why,
 	return -EINVAL;
 }
 
-/* Check what mpib needs under any configuration. */
+/* Check the properties that mpib needs with any configuration. */
 static int check_device(const struct mpib_shard *s, unsigned r, char *why,
 			size_t why_len)
 {
@@ -105,7 +105,7 @@ static int check_device(const struct mpib_shard *s, unsigned r, char *why,
 	return -EINVAL;
 }
 
-/* The software HCA pins nothing. */
+/* Pin memory. Skip the software HCA, which pins nothing. */
 static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
 {
 	size_t bytes = PIN_BYTES < rail->port.dev.max_mr_size
@@ -129,16 +129,16 @@ static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
 	return rc;
 }
 
-/* Try to register fd -1: the kernel answers EBADF if it supports dma-buf, and
- * EOPNOTSUPP or EPROTONOSUPPORT if it does not. */
+/* Try to register fd -1. The kernel answers EBADF if it supports dma-buf, else
+ * EOPNOTSUPP or EPROTONOSUPPORT. */
 static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 		       enum mpib_dmabuf_mode mode)
 {
 	struct ibv_mr *mr;
 
-	/* The software HCA mmap()s the dma-buf, which fails for those of GPU
-	 * drivers. So use dma-buf there only if the configuration demands
-	 * it. */
+	/* The software HCA calls mmap() on the dma-buf, which fails for
+	 * dma-bufs of GPU drivers. So it uses dma-buf only if the configuration
+	 * demands that. */
 	if (rail->verbs == &mpib_verbs_soft)
 		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
@@ -146,8 +146,8 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 					  &mr) == -EBADF;
 }
 
-/* Verbs cannot query the inline limit. Halve the requested size until
- * ibv_create_qp() succeeds; it then returns the QP's actual limit. */
+/* Find the inline limit, which verbs cannot query: halve the requested size
+ * until ibv_create_qp() succeeds. It then returns the QP's actual limit. */
 static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 {
 	uint32_t ask = MPIB_INLINE_MAX;
@@ -203,7 +203,8 @@ static int probe_one(struct mpib_shard *s, unsigned r, char *why,
 	if (rc < 0)
 		goto err_pd;
 	rail->verbs->dealloc_pd(pd);
-	/* The device's other shards opened the same HCA. */
+	/* Copy the results to the device's other shards, which use the same
+	 * HCA. */
 	for (unsigned i = 1; i < e->cfg.shards; i++)
 		s[i].rail[r].port.max_inline = rail->port.max_inline;
 	return 0;
@@ -238,7 +239,7 @@ static bool all_silent(struct mpib_shard *s, unsigned r, int rc)
 	return silent;
 }
 
-/* s: the first of the device's shards. */
+/* Probe a device. s is the first of its shards. */
 static int probe_device(struct mpib_shard *s, char *why, size_t why_len)
 {
 	int rc = check_pair(s, why, why_len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening and closing one rail of one shard: context, completion channel and
- * CQ. Control thread.
+ * Opening and closing a rail of a shard: context, completion channel and CQ.
+ * Control thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -107,12 +107,14 @@ void mpib_rail_close(struct mpib_rail *rail)
 	rail->ctx = NULL;
 }
 
-/* A tenant's shared receive queues. A device with an empty queue answers RNR,
- * and the peer then pauses. So a queue must hold more than arrives between two
- * turns, and grows with the number of receiving connections. The control thread
- * sets the target, and the shard thread fills the queue. */
+/* A tenant's shared receive queues. If a queue is empty, the device answers
+ * RNR, and the peer pauses. So a queue must hold more receives than messages
+ * arrive between two turns, and it grows with the number of receiving
+ * connections. The control thread sets the target, and the shard thread fills
+ * the queue. */
 
-/* Most connections for which the queue grows: as many as a client has. */
+/* The queue grows with the number of connections up to this, which is the
+ * maximum of a client. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -121,12 +123,13 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	uint32_t most = (uint32_t)s->rail[rail].port.dev.max_srq_wr;
 	uint32_t size = high + GROWS_FOR * MPIB_SRQ_PER_CONN;
 
-	/* The probe has compared srq.high with this limit. */
+	/* most is at least srq.high: the probe has checked that. */
 	return size < most ? size : most;
 }
 
-/* Return whether the queue may grow. Half of the CQ stays free for other users'
- * first receives and QPs, and half of a user's part for its own QPs. */
+/* Return whether the queue may grow. Half of the CQ must stay free for other
+ * users' first receives and QPs, and half of a user's part for that user's
+ * QPs. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -140,7 +143,8 @@ static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 	       promised + MPIB_SRQ_PER_CONN <= b->size / 2;
 }
 
-/* Posted receives cannot be taken back, so a queue never shrinks. */
+/* Grow the tenant's queue on a rail. A queue never shrinks, because posted
+ * receives cannot be withdrawn. */
 static void grow_rail(struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
@@ -150,8 +154,8 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
 	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
 		t->promised[rail] += MPIB_SRQ_PER_CONN;
-	/* Relaxed: the shard fills up to the value that it reads here, and
-	 * checks again when the mailbox brings the connection. */
+	/* Relaxed: the shard may fill up to an old value. It checks again when
+	 * the mailbox message about the connection arrives. */
 	atomic_store_explicit(&t->srq_low[rail],
 			      t->promised[rail] - cfg->srq_high + cfg->srq_low,
 			      memory_order_relaxed);
@@ -235,7 +239,8 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 		return;
 	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
 					     IBV_SRQ_LIMIT);
-	/* Not every device supports SRQ limits; mpib_srq_turn() suffices. */
+	/* Not every device supports SRQ limits. Without them mpib_srq_turn() is
+	 * enough. */
 	if (rc < 0)
 		mpib_debug("rail %s: no SRQ limit: %s",
 			   mpib_rail_label(s, rail), strerror(-rc));
@@ -243,10 +248,11 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 
 /*
  * Ports at the start of the engine. If a port is down, its rail is away, as if
- * its device had failed (rail.h): the next proxy that starts while the port is
- * up uses it. So a node that just booted does not count as a node with fewer
- * rails. The same holds for a device that does not answer, for which the shard
- * may have no context. Control thread, before the shards run.
+ * its device had failed (rail.h). The next proxy that starts while the port is
+ * up uses the rail again. So a node that has just booted does not count as a
+ * node with fewer rails. A device that does not answer is treated in the same
+ * way, and the shard may have no context of it. Control thread, before the
+ * shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -257,7 +263,7 @@ bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 	return true;
 }
 
-/* For a device that never answered, fill in the rail's place and the fields
+/* For a device that never answered, fill in the rail's location and the fields
  * that every lane needs. */
 static void down_assume(struct mpib_shard *s)
 {
@@ -300,7 +306,7 @@ static void down_tell(const struct mpib_shard *s, unsigned r)
 	struct mpib_event_about about = { .rails = 1u
 						   << mpib_rail_number(s, r) };
 
-	/* All shards of a device see the same port. */
+	/* Report once per device: all its shards have the same port. */
 	if (s->index % s->engine->cfg.shards)
 		return;
 	if (s->rail[r].port.state == IBV_PORT_NOP)
@@ -328,15 +334,15 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
 	if (rail->up)
 		return;
-	/* Stop watching the descriptor: the event of a failing device would
-	 * never be read from it. */
+	/* Stop watching the descriptor, because events of a failing device
+	 * would never be read from it. */
 	if (rail->ctx)
 		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	down_tell(s, r);
 }
 
-/* If a port or a device changed while the shards opened it, it is away for all
- * of them, because clients of the device can be on any shard. */
+/* If a port or a device changed while the shards opened it, mark the rail as
+ * away for all of them, because clients of the device can be on any shard. */
 static void down_agree(struct mpib_shard *s, unsigned r)
 {
 	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
@@ -361,8 +367,8 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/* The rails that the shard or the peer has lost, also as text. Control
- * thread. */
+/* Queries for the rails that the shard or the peer has lost, also as text.
+ * Control thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)
 {

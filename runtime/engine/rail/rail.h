@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating objects after the device of a rail failed (recovery/stop.c):
- * tenants, regions and tables are created without that rail, and lanes begin as
- * after a fence of the rail. This engine never uses the rail again, so it is
- * never added to an object later. Control thread. */
+/* Creating objects after the device of a rail failed (recovery/stop.c).
+ * Tenants, regions and tables are created without that rail, and lanes start in
+ * the state after a fence of the rail. This engine never uses the rail again,
+ * so the rail is never added to an object later. Control thread. */
 #ifndef MPIB_ENGINE_RAIL_RAIL_H
 #define MPIB_ENGINE_RAIL_RAIL_H
 
 #include "engine/shard.h"
 
 /* rail.c: mark the rail as away if its device did not answer at the start of
- * the engine. False: rc has another cause, or the rail must not be away. */
+ * the engine. False: rc has another cause, or the rail may not be away. */
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc);
-/* Open the shard's rails, except those in the mask. Return 0, or -errno and
- * why. */
+/* Open the shard's rails. Return 0, or -errno with a reason in why. */
 int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len);
 /* Return one bit per rail that the shard has lost. */
 uint8_t mpib_shard_absent(const struct mpib_shard *s);
-/* Return 0, or -ENETDOWN and a last error if the shard has no rail left. */
+/* Check that the shard has a rail left. Return 0, or return -ENETDOWN and set a
+ * last error. */
 int mpib_shard_some_rail(const struct mpib_shard *s);
 /* Handle the result rc of a verbs call that creates an object on the rail.
  * Return 0 also if the call failed because the device is gone
- * (mpib_rail_is_gone()): the object is then created without that rail, like any
- * later one. Otherwise return rc, or -ENETDOWN if no rail is left, and set a
- * last error. */
+ * (mpib_rail_is_gone()): this object and all later ones are then created
+ * without that rail. Otherwise set a last error and return rc, or -ENETDOWN if
+ * no rail is left. */
 int mpib_rail_made(struct mpib_shard *s, unsigned rail, const char *call,
 		   int rc);
-/* Write "SOUT (mlx5_0) and SUP at the other end": ours and theirs have one bit
- * for each rail that this end and the peer have lost. Return buf. */
+/* Write a text such as "SOUT (mlx5_0) and SUP at the other end". ours and
+ * theirs are masks of the rails that this end and the peer have lost. Return
+ * buf. */
 const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 			    uint8_t theirs, char *buf, size_t len);
 

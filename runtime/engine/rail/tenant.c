@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants: a protection domain and a shared receive queue per rail (rail.c),
- * and the registered tables of the tenant's connections, which lie in slabs.
- * The control thread creates and frees them. */
+ * and slabs with the registered tables of the tenant's connections. The control
+ * thread creates and frees them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,13 +11,13 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* Places that any user may have besides its first receives, however small the
- * CQ is. */
+/* Number of places that any user may have besides its first receives, even with
+ * a small CQ. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
-	uint64_t free; /* bit per free pair of tables */
+	uint64_t free; /* one bit per free pair of tables */
 	size_t each; /* bytes of a pair */
 	char *mem;
 	/* Regions of the pairs in use. */
@@ -74,8 +74,9 @@ static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
 	}
 }
 
-/* Register the pair as its own region: the peer gets its key, and the key of a
- * larger region would let it write into tables of other peers' connections. */
+/* Register the pair as a separate region. The peer gets its key, and with the
+ * key of a larger region it could write into tables of other peers'
+ * connections. */
 static int tables_register(struct mpib_tenant *t, unsigned rails,
 			   struct mpib_tables *tables, size_t bytes)
 {
@@ -85,8 +86,8 @@ static int tables_register(struct mpib_tenant *t, unsigned rails,
 
 		if (t->shard->rail[r].dead)
 			continue;
-		/* No relaxed ordering: the seq of a CTS must arrive after the
-		 * rest of the CTS. */
+		/* Do not use relaxed ordering: the seq of a CTS must arrive
+		 * after the rest of the CTS. */
 		rc = t->shard->rail[r].verbs->reg_mr(
 			t->pd[r], tables->in, bytes,
 			(uint64_t)(uintptr_t)tables->in,
@@ -132,7 +133,7 @@ void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->slab->free |= 1ull << tables->index;
 }
 
-/* Connections that remain are freed with the engine. */
+/* Free a slab. Its connections may still exist if the engine is being freed. */
 static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 {
 	for (unsigned i = 0; i < MPIB_TABLES_PER_SLAB; i++)
@@ -162,8 +163,8 @@ static void free_tenant(struct mpib_tenant *t)
 	free(t);
 }
 
-/* Shard thread. An SRQ that cannot be filled now is filled by
- * mpib_srq_turn(). */
+/* Shard thread. Add the tenant. If an SRQ cannot be filled now, mpib_srq_turn()
+ * fills it later. */
 static void on_add(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -246,7 +247,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->shard = s;
 	mpib_drr_init(&t->drr, &t->shard->drrs);
 	t->uid = uid;
-	t->refs = 2; /* the caller's and on_add()'s */
+	t->refs = 2; /* for the caller and for on_add() */
 	LIST_INIT(&t->slabs);
 	TAILQ_INIT(&t->submitting);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
@@ -265,7 +266,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	return 0;
 }
 
-/* Return places, or what one lane needs if that is more. */
+/* Return places, but at least the number that one lane needs. */
 static uint32_t places_at_least(const struct mpib_shard *s, uint32_t places)
 {
 	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
@@ -308,8 +309,8 @@ void mpib_tenant_hold(struct mpib_tenant *t)
 	t->refs++;
 }
 
-/* Shard thread. The tenant's QPs are destroyed, so none of its receives will
- * complete. */
+/* Shard thread. Remove the tenant. Its QPs are destroyed, so none of its
+ * receives will complete. */
 static void on_leave(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -331,7 +332,7 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* Take a tenant without references off the list immediately: if
+/* Remove a tenant without references from the list immediately. So if
  * mpib_tenant_get() is called for the same uid before on_leave() is done, it
  * creates a new tenant. */
 void mpib_tenant_put(struct mpib_tenant *tenant)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: a tenant's protection domain and shared receive queue per
- * rail, and the registered memory for the tables of its connections. */
+/* Internal to the engine: a tenant's protection domain and shared receive queue
+ * per rail, and the registered memory for the tables of its connections. */
 #ifndef MPIB_ENGINE_TENANT_H
 #define MPIB_ENGINE_TENANT_H
 
@@ -13,13 +13,14 @@
 
 struct mpib_slab; /* memory for the tables of 64 connections */
 
-/* The two tables of a connection: the peer writes one by RDMA, and the
- * connection's own RDMA writes read the other. They are one region on each
+/* The two tables of a connection. The peer writes one by RDMA. The other is the
+ * source of the connection's own RDMA writes. Together they are one region per
  * rail. */
 struct mpib_tables {
 	struct mpib_slab *slab;
 	unsigned index;
-	/* Multiples of a cache line; set before mpib_tables_get(). */
+	/* Multiples of a cache line. The caller of mpib_tables_get() sets
+	 * them. */
 	uint32_t in_bytes, out_bytes;
 	void *in, *out;
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS];
@@ -29,17 +30,19 @@ struct mpib_tenant {
 	struct mpib_shard *shard;
 	struct mpib_drr_class drr;
 	uid_t uid;
-	/* Control thread: references by clients, lanes and calls; 0: on_leave()
-	 * was sent. */
+	/* Control thread: references from clients, lanes and calls; 0:
+	 * on_leave() was sent. */
 	unsigned refs;
-	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, rail.h */
+	/* NULL: the device is away, see rail.h */
+	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
 	/* Control thread: CQ places promised for its receives, and the number
-	 * of its QPs, which have CQ places, too; see budget.h. */
+	 * of its QPs, which have CQ places, too (budget.h). */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
-	unsigned receivers; /* control thread: connections that receive */
-	/* srq.low, plus more for receivers; a full SRQ exceeds srq.high by the
-	 * same number. Written by the control thread. */
+	/* control thread: number of receiving connections */
+	unsigned receivers;
+	/* srq.low, plus an addition for receivers. A full SRQ has srq.high plus
+	 * the same addition. Written by the control thread. */
 	_Atomic uint32_t srq_low[MPIB_RAILS];
 	uint32_t srq_posted[MPIB_RAILS]; /* shard */
 	struct mpib_loopback loop[MPIB_RAILS];
@@ -47,20 +50,20 @@ struct mpib_tenant {
 	void *answers;
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
-	/* Shard: rings that may not be empty; and the number of descriptors
-	 * taken in turn named_turn from rings that summaries named, see
-	 * submit.c. */
+	/* Shard, for submit.c: rings that may not be empty, and the number of
+	 * descriptors read in turn named_turn from rings in summaries. */
 	struct engine_conn_list submitting;
-	/* Shard's list of tenants with such rings. */
+	/* In the shard's list of tenants with such rings. */
 	TAILQ_ENTRY(mpib_tenant) submit_link;
 	uint64_t named_turn;
 	unsigned named;
-	uint64_t named_from; /* the client that is first in the next turn */
+	/* id of the client that is first in the next turn */
+	uint64_t named_from;
 	struct mpib_tenant *next; /* control thread's list */
 };
 
-/* Messages that NCCL has in flight on a connection. The SRQ gets this many more
- * receives for each receiving connection. */
+/* Number of messages that NCCL has in flight on a connection. The SRQ gets this
+ * many more receives for each receiving connection. */
 #define MPIB_SRQ_PER_CONN 8u
 
 /* Shard thread: return the number of receives below which the SRQ is
@@ -73,7 +76,7 @@ static inline uint32_t mpib_srq_low(const struct mpib_tenant *t, unsigned rail)
 /* Fill each SRQ that has too few receives. */
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
-/* A completion used a receive of the SRQ. */
+/* Note that a completion used a receive of the SRQ. */
 static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 {
 	struct mpib_shard *s = t->shard;
@@ -83,24 +86,24 @@ static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 		s->srq_short = true;
 	mpib_budget_received(&s->rail[rail].budget, 1);
 }
-/* Control thread, from here on. */
-/* Check whether the CQ has places for qps more QPs of the tenant; any two
- * tenants together may have at most half. A tenant's last quarter is for lanes
- * that it opens itself, not for lanes that a peer opens. Return 0, or -EDQUOT
- * and a last error. */
+/* All functions below: control thread. */
+/* Check whether the CQ has places for qps more QPs of the tenant. Any two
+ * tenants together may have at most half. The last quarter of a tenant's places
+ * is for lanes that the tenant opens, not for lanes that a peer opens. Return
+ * 0, or return -EDQUOT and set a last error. */
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 			 uint32_t qps, bool by_peer);
 /* Return how many places of the rail's CQ one tenant may have. */
 uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail);
 /* Return the number of receives that a new SRQ must hold. */
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail);
-/* A receiving connection was created or is freed. */
+/* Count a receiving connection that was created or is being freed. */
 void mpib_srq_joined(struct mpib_tenant *t);
 void mpib_srq_left(struct mpib_tenant *t);
 /* Add a reference for a caller that already has one. */
 void mpib_tenant_hold(struct mpib_tenant *t);
-/* Let the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
- * receives are left, which means that the shard did not refill in time. */
+/* Make the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
+ * receives are left. Then the shard did not refill in time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
 /* Get tables for a connection on a lane with this many rails. */
 int mpib_tables_get(struct mpib_tenant *t, unsigned rails,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control thread's part in a rail's failover. Faults and the messages of
- * the peer's proxy are events of the rail's struct mpib_fence, and this file
- * carries out the actions that the fence returns. A rail comes back after the
- * hold-down: both ends create new QPs with new PSNs and the port's present GID,
- * and connect and probe them before traffic uses them. Also draining of a rail
- * by the operator, and the timer for all time limits.
+ * The control thread's part in the failover of a rail. Faults and the messages
+ * of the peer's proxy are events for the rail's struct mpib_fence, and this
+ * file carries out the actions that the fence returns. A rail comes back after
+ * the hold-down: both ends create new QPs with new PSNs and the port's current
+ * GID, then connect and probe them before traffic uses them. Also draining of a
+ * rail by the operator, and the timer for all time limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,28 +21,30 @@
 #include "engine/recovery/stop.h"
 #include "engine/trace.h"
 
-/* Time limit of an attempt, and pause before the next one. When the rail works
- * again, an attempt succeeds within 2 s, unless a node has no free core. */
+/* Time limit of an attempt to reconnect, and pause before the next attempt.
+ * After the rail works again, an attempt succeeds within 2 s, unless a node has
+ * no free core. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
-/* The number of lanes that retry at this rate: each attempt creates QPs, which
+/* Number of lanes that may retry at this rate. Each attempt creates QPs, which
  * takes the control thread some ms. If more lanes retry, each pauses longer. */
 #define AGAIN_LANES 64
 /* Each failure soon after a rail came back makes the hold-down four times as
- * long, at most this many times. */
+ * long, up to this many times. */
 #define HOLD_GROWS 3
 /* Time limits of a stop, in ticks of this control thread, so that a pause of
  * the whole process does not count. A device flushes its QPs within
- * milliseconds. The peer's shard has the same limit and takes longer only if it
+ * milliseconds. The peer's shard has the same limit, and exceeds it only if it
  * hangs. */
 #define STOP_TICK_NS 1000000000ull
 #define FLUSH_TICKS 30
 #define PEER_STOP_TICKS 120
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
-/* Most bitmaps of one fence: both directions of every connection of a shard,
- * but no more than the connections that the lane ever had, because the peer
- * starts none that was not created here first. */
+/* Maximum of bitmaps of one fence: both directions of every connection of a
+ * shard. It is also limited by the number of connections that the lane ever
+ * had, because the peer starts no connection that this end has not created
+ * before. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
 static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
@@ -77,7 +79,7 @@ void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 					  .tv_nsec = (long)(at % 1000000000u),
 				  } };
 
-	/* Setting the timer again would clear its expiry. */
+	/* Do not set the timer again, because that would clear its expiry. */
 	if (engine->armed && engine->armed <= at)
 		return;
 	engine->armed = at;
@@ -117,8 +119,8 @@ static void on_job_done(void *arg, int status)
 	mpib_rail_job_free(job);
 }
 
-/* Run fn on the shard, and then then() here, unless the lane is being
- * killed. */
+/* Run fn on the shard, and afterwards then() on the control thread, unless the
+ * lane is being killed. */
 static void rail_job_run(struct mpib_rail_job *job, mpib_msg_fn *fn,
 			 mpib_rail_then_fn *then)
 {
@@ -146,8 +148,8 @@ static void rail_due(struct mpib_lane *lane, unsigned rail, uint64_t at)
 	mpib_rail_arm(lane->shard->engine, at);
 }
 
-/* Send FENCED with this end's bitmaps of the epoch: at least one message, even
- * without bitmaps; the last one has more == 0. */
+/* Send FENCED with this end's bitmaps of the epoch. There is at least one
+ * message, even without bitmaps. The last one has more == 0. */
 static void rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			     uint32_t epoch)
 {
@@ -213,7 +215,7 @@ static void on_replayed(struct mpib_rail_job *job, int status)
 	rail_act(lane, job->rail, mpib_fence_replayed(&ctl->fence));
 }
 
-/* Return how long the rail is held down. */
+/* Return the length of the rail's hold-down. */
 static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
@@ -225,8 +227,8 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	if (times > HOLD_GROWS)
 		times = HOLD_GROWS;
 	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
-	/* Without a live rail there is no traffic to disturb: hold down
-	 * briefly. */
+	/* Use a short hold-down if no rail is live, because there is no traffic
+	 * to disturb. */
 	if (lane->ctl.grace_until)
 		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
 	if (ctl->cause == MPIB_CAUSE_PROBE &&
@@ -263,11 +265,11 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
 	bool carried = ctl->resumed_ns >= ctl->stopped_ns;
 
-	/* A rail that was up for sixteen hold-downs is healthy again: reset its
-	 * count of failures. */
+	/* If the rail was up for sixteen hold-downs, it counts as healthy, so
+	 * reset its count of failures. */
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	/* A failed attempt disturbed no traffic. */
+	/* Do not count a failed attempt, because it disturbed no traffic. */
 	ctl->failures += ctl->cause != MPIB_CAUSE_PROBE;
 	ctl->stopped_ns = now;
 	ctl->stop_ticks = 0;
@@ -293,12 +295,12 @@ static void failover_replay(struct mpib_lane *lane, unsigned rail)
 }
 
 /*
- * Evidence before a verdict. A rail may be silent only because the peer's
- * proxy, or this one, gets no CPU time. So the peer's shard is asked to check
- * the rail (LOOK). After its answer (LOOKED) this end's shard checks it, and
- * only then the rail is judged. If the peer link loses a question, it is asked
- * again on the next link (mpib_lane_retell()). So each question is answered, or
- * the rail stops, or the lane ends by peer.silence.
+ * Checks before a rail is judged as failed. A rail may be silent only because
+ * the peer's proxy, or this one, gets no CPU time. So this end asks the peer's
+ * shard to check the rail (LOOK). After the answer (LOOKED) this end's shard
+ * checks it, and only then the rail is judged. If the peer link loses a
+ * question, it is repeated on the next link (mpib_lane_retell()). So each
+ * question is answered, or the rail stops, or the lane ends by peer.silence.
  */
 static void rail_ask(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_ask what)
@@ -344,9 +346,9 @@ static void rail_connect(struct mpib_lane *lane, unsigned rail)
 		failover_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	/* Data that arrives before the peer has connected its QPs is also lost.
-	 * The device repeats it only after qp.timeout, which by default is
-	 * longer than the attempt. */
+	/* Ask whether the peer has connected its QPs: data that arrives earlier
+	 * is lost, and the device repeats it only after qp.timeout, which by
+	 * default is longer than the attempt. */
 	rail_ask(lane, rail, MPIB_ASK_CONNECTED);
 }
 
@@ -360,7 +362,7 @@ static void on_probed(struct mpib_rail_job *job, int status)
 	struct mpib_lane *lane = job->lane;
 	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
 
-	/* Ignore the probes of an attempt that has ended meanwhile. */
+	/* Ignore probes of an attempt that has ended meanwhile. */
 	if (ctl->fence.state != MPIB_FENCE_PROBING ||
 	    job->epoch != ctl->fence.epoch)
 		return;
@@ -370,7 +372,7 @@ static void on_probed(struct mpib_rail_job *job, int status)
 	rail_act(lane, job->rail, mpib_fence_probed(&ctl->fence, status == 0));
 }
 
-/* Probe the new QPs, whose peers are now connected. */
+/* Probe the new QPs, after the peer has connected its QPs. */
 static void rail_probe(struct mpib_lane *lane, unsigned rail)
 {
 	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_connect, on_probed);
@@ -395,7 +397,7 @@ static void rail_resume(struct mpib_lane *lane, unsigned rail)
 	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_resume, NULL);
 }
 
-/* Carry out the fence's actions, MPIB_FENCE_ bits. */
+/* Carry out the fence's actions (MPIB_FENCE_ bits). */
 static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
@@ -411,7 +413,7 @@ static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 		rail_due(lane, rail, mpib_now_ns() + hold_ns(lane, rail));
 	if (actions & MPIB_FENCE_RECONNECT)
 		rail_reconnect(lane, rail);
-	/* Skip it if rail_reconnect() just failed to create QPs. */
+	/* Skip this if rail_reconnect() has just failed to create QPs. */
 	if (actions & MPIB_FENCE_CONNECT &&
 	    ctl->fence.state == MPIB_FENCE_PROBING)
 		rail_connect(lane, rail);
@@ -429,7 +431,8 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 
 	if (lane->ctl.over)
 		return;
-	/* Only probes have been posted so far. */
+	/* In PROBING only probes were posted, so the cause is a failed
+	 * probe. */
 	if (ctl->fence.state == MPIB_FENCE_PROBING && cause == MPIB_CAUSE_ERROR)
 		cause = MPIB_CAUSE_PROBE;
 	actions = mpib_fence_fault(&ctl->fence);
@@ -443,7 +446,7 @@ void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 {
 	const struct mpib_fence *fence = &lane->ctl.rail[rail].fence;
 
-	/* Otherwise the rail stops anyway. */
+	/* In other states the rail is stopping anyway. */
 	if (!lane->ctl.over && fence->state == MPIB_FENCE_LIVE &&
 	    fence->epoch == epoch)
 		rail_ask(lane, rail, MPIB_ASK_STUCK);
@@ -462,9 +465,9 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	rail_act(lane, rail, actions);
 }
 
-/* Check the ports, which may have changed since their last report to the lane's
- * fences. Report a port that went down even if it is up again: the QPs may use
- * an address that is gone. */
+/* Report changes of the ports to the lane's fences. Report also a port that
+ * went down and is up again, because the QPs may use an address that is
+ * gone. */
 static void rail_look(struct mpib_lane *lane)
 {
 	for (unsigned r = 0; r < lane->rails; r++) {
@@ -488,9 +491,9 @@ void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up)
 	mpib_rail_arm(s->engine, mpib_now_ns());
 }
 
-/* Count a tick of the rail's stop. Without these limits, messages with a stripe
- * on the rail would wait for ever: the peer link answers PING, and the grace
- * period does not begin while the other rail is live. */
+/* Count a tick of the rail's stop, and enforce the limits. Without them,
+ * messages with a stripe on the rail could wait for ever: the peer link answers
+ * PING, and the grace period does not begin while the other rail is live. */
 static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -504,7 +507,7 @@ static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 		rail_job_run(rail_job_new(lane, r), mpib_rail_on_late, NULL);
 }
 
-/* The time limit of the rail's state has passed. */
+/* Act on the passed time limit of the rail's state. */
 static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -526,7 +529,7 @@ static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
 	}
 }
 
-/* Check the lane's deadlines. Return the next one, UINT64_MAX for none. */
+/* Check the lane's deadlines. Return the next deadline; UINT64_MAX: none. */
 static uint64_t failover_look(struct mpib_lane *lane, uint64_t now)
 {
 	struct mpib_lane_control *ctl = &lane->ctl;
@@ -555,7 +558,7 @@ static uint64_t failover_look(struct mpib_lane *lane, uint64_t now)
 	return next;
 }
 
-/* Return the number of lanes on which a rail's probes failed lately. */
+/* Return the number of lanes on which a rail's probes failed recently. */
 static unsigned count_retried(const struct mpib_engine *engine)
 {
 	const struct mpib_lane *lane;
@@ -692,8 +695,9 @@ static void rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 
-	/* The peer asks again without an answer only if the rail has stopped.
-	 * Check once at a time, however often a peer asks. */
+	/* A correct peer asks again before the answer only if the rail has
+	 * stopped in between. Run one check at a time, however often a peer
+	 * asks. */
 	ctl->look_epoch = msg->epoch;
 	if (ctl->looking)
 		ctl->look_again = true;
@@ -706,7 +710,7 @@ static void judge_probes(struct mpib_lane *lane, unsigned rail, bool moved)
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 
 	if (ctl->fence.probed)
-		return; /* they were answered meanwhile */
+		return; /* the probes were answered meanwhile */
 	if (moved) {
 		rail_await_probes(lane, rail);
 		return;
@@ -721,8 +725,8 @@ static void on_looked(struct mpib_rail_job *job, int status)
 	uint8_t what = ctl->asks;
 
 	(void)status;
-	/* If the rail has stopped meanwhile, its questions are dropped, and
-	 * this may be the answer to an earlier question. */
+	/* Ignore an answer if the rail has stopped meanwhile, which drops its
+	 * questions. It may belong to an earlier question. */
 	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
 	    job->look.stuck != (what == MPIB_ASK_STUCK))
 		return;
@@ -780,7 +784,8 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 	uint32_t epoch = ctl->fence.epoch;
 	unsigned actions;
 
-	/* The peer completed the last fence: it has this end's bitmaps. */
+	/* The peer has completed the last fence, so it has this end's
+	 * bitmaps. */
 	if (msg->epoch == epoch)
 		free_bitmaps(&ctl->ours[(epoch - 1) & 1]);
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
@@ -832,9 +837,9 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	return false;
 }
 
-/* Messages of a broken peer link may be lost. So each end repeats the messages
- * that the state of its fence implies, and the other end ignores those that it
- * has already (failover/fence.h). */
+/* Repeat the messages that the state of the fence implies, because messages of
+ * a broken peer link may be lost. The other end ignores repetitions
+ * (failover/fence.h). */
 static void retell_fence(struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
@@ -842,7 +847,8 @@ static void retell_fence(struct mpib_lane *lane, unsigned rail)
 	uint32_t epoch = ctl->fence.epoch;
 	enum mpib_fence_state state = ctl->fence.state;
 
-	/* The peer may not have completed the previous fence. */
+	/* Repeat also the previous FENCED, because the peer may not have
+	 * completed that fence. */
 	if (ctl->ours[(epoch - 1) & 1].kept)
 		rail_tell_fenced(lane, rail, epoch - 1);
 	if (state == MPIB_FENCE_STOPPING || state == MPIB_FENCE_STOPPED)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rail of a lane fails and comes back. The control thread of each end
- * runs a struct mpib_fence per rail (failover/fence.h explains why that is
- * safe) and exchanges messages with the peer's proxy. The shard thread handles
- * traffic: it notices faults, stops the rail, makes the receive bitmaps and
- * posts lost stripes again.
+ * Failure and return of a lane's rail. The control thread of each end runs a
+ * struct mpib_fence per rail (failover/fence.h explains why this is safe), and
+ * exchanges messages with the peer's proxy. The shard thread handles traffic:
+ * it detects faults, stops the rail, makes the receive bitmaps, and posts lost
+ * stripes again.
  *
  * Stripe k of a send op is the part first posted to rail k. A stripe that was
- * lost in a fence is posted again with an IMM whose mask is 0: the completion
- * record sent with that IMM names the stripes that it ends.
+ * lost at a fence is posted again with an IMM whose mask is 0. The completion
+ * record that comes with that IMM contains the stripes that it ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -23,29 +23,31 @@ struct mpib_call;
 struct mpib_shard;
 
 /* The state of one end of a connection when its end of the rail stopped. A
- * receiver reports which slots have ended and which stripes of the other slots
- * it has; a sender reports up to which slot it has CTS. */
+ * receiver reports which slots have ended, and which stripes of the other slots
+ * have arrived. A sender reports up to which slot it has CTS. */
 struct mpib_recv_bitmap {
 	uint32_t conn; /* the connection's number at the receiver */
-	bool sender; /* made by the sender's end */
-	uint64_t first; /* receiver: the oldest slot that has not ended;
-			   sender: the first slot without a CTS */
-	/* Receiver: number of slots from first on that seen covers. */
+	bool sender; /* true: made by the sender's end */
+	/* receiver: oldest slot that has not ended; sender: first slot without
+	 * a CTS */
+	uint64_t first;
+	/* Receiver: number of slots in seen, from first on. */
 	uint16_t slots;
 	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
 
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
-	MPIB_RAIL_FENCED, /* stopped, with receive bitmaps; several messages,
-			     the last one has more == 0 */
+	/* this end has stopped; with receive bitmaps, in several messages, of
+	 * which the last has more == 0 */
+	MPIB_RAIL_FENCED,
 	MPIB_RAIL_RECONNECT, /* the new QPs of this end */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
 	/* Post nothing new on the rail (on), or use it again. */
 	MPIB_RAIL_DRAIN,
-	/* asks whether the rail makes progress at that end -> LOOKED */
+	/* asks whether the rail makes progress at the peer -> LOOKED */
 	MPIB_RAIL_LOOK,
-	MPIB_RAIL_LOOKED, /* the shard has checked since then (watch.c) */
+	MPIB_RAIL_LOOKED, /* answer: the shard has checked the rail (watch.c) */
 };
 
 /* A message between the proxies of the two ends of a lane (peer link). */
@@ -55,10 +57,10 @@ struct mpib_rail_msg {
 	uint32_t epoch;
 	uint8_t cause; /* FENCE: enum mpib_rail_cause */
 	bool on; /* DRAIN */
-	bool moved; /* LOOKED: bytes arrived while the shard looked */
+	bool moved; /* LOOKED: bytes arrived during the check */
 	struct mpib_lane_rail_info info; /* RECONNECT */
 	bool more; /* FENCED */
-	bool lost; /* FENCED: the bitmaps' end lost its device */
+	bool lost; /* FENCED: this end has lost its device */
 	uint8_t bitmaps;
 	struct mpib_recv_bitmap bitmap[MPIB_RECV_BITMAPS];
 };
@@ -66,17 +68,19 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
-	/* The device of the end that made them is lost, perhaps with writes
-	 * that it had acknowledged. */
+	/* The end that made them has lost its device, perhaps with writes that
+	 * the device had acknowledged. */
 	bool lost;
-	/* In mpib_rail_control.ours: the bitmaps exist, even if there are 0. */
+	/* In mpib_rail_control.ours: the bitmaps are valid, even if their
+	 * number is 0. */
 	bool kept;
 };
 
-/* The reason why the peer's shard is asked to check (failover.c). */
+/* The reason for asking the peer's shard to check (failover.c). */
 enum mpib_rail_ask {
 	MPIB_ASK_NOTHING,
-	MPIB_ASK_CONNECTED, /* its QPs are connected, so probes may be sent */
+	/* whether its QPs are connected, so that probes may be sent */
+	MPIB_ASK_CONNECTED,
 	MPIB_ASK_PROBES, /* the probes of this end were not answered in time */
 	MPIB_ASK_STUCK, /* the watchdog suspects the rail */
 };
@@ -86,8 +90,8 @@ struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
 	struct mpib_recv_bitmaps theirs; /* the peer's, for the current fence */
-	/* This end's bitmaps of an epoch, by the epoch's lowest bit, until the
-	 * peer sends a message of the next epoch. */
+	/* This end's bitmaps of an epoch, by the epoch's lowest bit. They are
+	 * kept until the peer sends a message of the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
 	/* Deadline of the fence's state, 0: none. STOPPING and STOPPED: the
 	 * next tick; DOWN: the end of the hold-down; PROBING: the end of the
@@ -95,30 +99,31 @@ struct mpib_rail_control {
 	uint64_t due;
 	uint32_t stop_ticks; /* ticks that the current stop has taken */
 	uint64_t stopped_ns, resumed_ns;
-	/* failures in a row, each soon after the rail came back */
+	/* successive failures, each soon after the rail came back */
 	uint32_t failures;
-	uint32_t downs; /* downs of the port that the fence already knows */
+	uint32_t downs; /* downs of the port that were reported to the fence */
 	uint8_t cause; /* enum mpib_rail_cause, of the last stop */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
-	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
-	bool answered; /* the peer has answered, and this end's shard checks */
-	/* looking: this end's shard checks for the peer, which asked in
-	 * look_epoch; look_again: the peer has asked once more meanwhile. */
+	uint8_t asks; /* enum mpib_rail_ask, until the rail is judged */
+	/* the peer has answered, and this end's shard is checking */
+	bool answered;
+	/* looking: this end's shard is checking for the peer, which asked in
+	 * look_epoch. look_again: the peer has asked again meanwhile. */
 	bool looking, look_again;
 	uint32_t look_epoch;
 };
 
 struct mpib_lane_control {
 	struct mpib_rail_control rail[MPIB_RAILS];
-	uint64_t conns; /* connections that the lane ever had */
-	uint64_t grace_until; /* 0: a rail is live */
+	uint64_t conns; /* number of connections that the lane ever had */
+	uint64_t grace_until; /* end of the grace period; 0: a rail is live */
 	uint8_t last; /* rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
-	bool over; /* the lane is killed: carry out no more actions */
+	bool over; /* the lane is being killed: carry out no more actions */
 };
 
-/* A task of the control thread for the shard, about one rail of a lane.
- * Afterwards then() runs with the job on the control thread. */
+/* A job that the control thread gives to the shard, for one rail of a lane.
+ * Afterwards the control thread runs then() with the job. */
 struct mpib_rail_job;
 typedef void mpib_rail_then_fn(struct mpib_rail_job *job, int status);
 
@@ -127,21 +132,21 @@ struct mpib_rail_job {
 	unsigned rail;
 	mpib_rail_then_fn *then; /* or NULL */
 	uint32_t epoch; /* epoch of the rail's next QPs */
-	uint8_t drain; /* for mpib_rail_on_drain(): bit per drained rail */
+	uint8_t drain; /* for mpib_rail_on_drain(): mask of drained rails */
 	uint8_t cause; /* enum mpib_rail_cause */
-	bool grace; /* for mpib_rail_on_late(): the lane's grace period */
-	/* made by mpib_rail_on_stop(); the peer's for mpib_rail_on_bitmaps() */
+	bool grace; /* for mpib_rail_on_late(): the grace period has ended */
+	/* result of mpib_rail_on_stop(); for mpib_rail_on_bitmaps() those of
+	 * the peer */
 	struct mpib_recv_bitmaps bitmaps;
 	uint64_t stopped_ns; /* when the rail last stopped */
 	/* Result of mpib_rail_on_bitmaps(): the bytes that must be posted
 	 * again, and the duration of the fence. */
 	uint64_t lost_bytes, fenced_ns;
 	uint32_t lost_stripes;
-	/* of lost_stripes: acknowledged by the rail before */
+	/* of lost_stripes: those that the rail had acknowledged */
 	uint32_t acked_stripes;
 	struct mpib_rail_look {
-		/* For MPIB_ASK_STUCK: the result at the end of that
-		 * question. */
+		/* For MPIB_ASK_STUCK: the result of the check. */
 		bool stuck;
 		bool begun;
 		bool moved;
@@ -160,14 +165,14 @@ struct mpib_rail_job {
  *   DOWN --the control thread connected new QPs--> PROBING
  *   PROBING --probed at both ends--> LIVE
  *
- * A rail without QPs, in DOWN, is also fenced: it stays in DOWN, because
- * nothing has to be flushed.
+ * A rail without QPs is fenced, too: it stays in DOWN, because nothing must be
+ * flushed.
  */
 enum mpib_lane_rail_state {
 	MPIB_RAIL_DOWN, /* no QPs belong to the shard */
 	MPIB_RAIL_PROBING, /* the new QPs carry only probes */
 	MPIB_RAIL_LIVE, /* carries traffic */
-	/* Post nothing more; completions still count. */
+	/* Nothing is posted any more. Completions still count. */
 	MPIB_RAIL_STOPPING,
 	/* Completions no longer count, so that the bitmaps stay true. */
 	MPIB_RAIL_STOPPED,
@@ -176,75 +181,82 @@ enum mpib_lane_rail_state {
 /* One rail of a lane, on the shard thread. */
 struct mpib_lane_rail {
 	enum mpib_lane_rail_state state;
-	unsigned probes; /* probes without a completion yet */
+	unsigned probes; /* number of probes without a completion */
 	struct mpib_call *stopped; /* answered when the rail has stopped */
 	struct mpib_call *probed; /* answered when all probes completed */
 };
 
 /* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	/* Ns without progress while WRs are outstanding, as far as the watchdog
-	 * ran on time. */
+	/* Ns without progress while WRs are outstanding. Only time during which
+	 * the watchdog ran regularly counts. */
 	uint64_t stuck;
 	uint32_t seen; /* retired WRs at the watchdog's last check */
-	/* unsignalled WRs after the last signalled one at the watchdog's last
-	 * check */
+	/* number of unsignalled WRs after the last signalled one, at the
+	 * watchdog's last check */
 	uint32_t unsignaled;
-	uint64_t moves; /* checks that saw progress */
-	/* `moves` of the other rail when this rail got stuck. */
+	uint64_t moves; /* number of checks that saw progress */
+	/* `moves` of the other rail at the time when this rail got stuck. */
 	uint64_t moves_other;
-	uint32_t asked_retired; /* retired WRs when the peer was asked */
-	bool asked; /* the verdict is still pending */
+	/* retired WRs at the time when the peer was asked */
+	uint32_t asked_retired;
+	bool asked; /* the peer was asked, and the rail is not judged yet */
 };
 
 /*
  * failover.c: control thread.
  */
-/* The lane is connected, and messages can be sent to the peer's proxy. */
+/* Call when the lane is connected and messages can be sent to the peer's
+ * proxy. */
 void mpib_lane_established(struct mpib_lane *lane);
 /* Handle a message of the peer's proxy. False: a correct peer does not send it
  * now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
-/* The peer link broke: a partly received FENCED starts again. */
+/* Call when the peer link broke: drop a partly received FENCED, which the peer
+ * will repeat. */
 void mpib_lane_unlinked(struct mpib_lane *lane);
-/* The peer link was made again: send what the states of the rails imply. */
+/* Call when the peer link is up again: repeat the messages that the states of
+ * the rails imply. */
 void mpib_lane_retell(struct mpib_lane *lane);
 /* Handle a change of a port's state as the shard's context sees it. All changes
- * pass through this function, except the loss of a device: mpib_rail_lose(). */
+ * pass through this function, except the loss of a device
+ * (mpib_rail_lose()). */
 void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up);
-/* mpib_engine_drained() has changed for the device: let both ends of its lanes
- * post nothing new on the drained rails. A lane without another rail continues
- * to use them. */
+/* Apply a change of mpib_engine_drained() for the device: both ends of its
+ * lanes post nothing new on drained rails. A lane without another rail
+ * continues to use them. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned device);
 /* Call before the first lane is created. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
 /* Handle changes of ports and expired time limits. Stopping rails and creating
- * QPs of many lanes takes seconds, in which clients and peers would wait. So
- * each call works for at most this long; the next calls do the rest. */
+ * QPs for many lanes takes seconds, and clients and peers would have to wait.
+ * So each call works for at most this time, and the next calls do the rest. */
 #define MPIB_RAIL_TURN_NS 20000000u
 void mpib_failover_dispatch(struct mpib_engine *engine);
-/* Make the timer run mpib_failover_dispatch() at this time or earlier. */
+/* Arm the timer so that mpib_failover_dispatch() runs at this time or
+ * earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
-/* A shard found a fault of the lane's rail. */
+/* Handle a fault of the lane's rail that a shard found. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
-/* A shard finds the rail of this epoch stuck. A rail is never judged by the
- * clock alone, because the peer's process may have had no CPU time. The peer's
- * shard is asked to check, and the verdict follows after it and then this end's
- * shard have checked. Without an answer there is no verdict. */
+/* Handle a shard's suspicion that the rail of this epoch is stuck. A rail is
+ * never judged by the clock alone, because the peer's process may have had no
+ * CPU time. So ask the peer's shard to check the rail. The rail is judged after
+ * the peer's shard, and then this end's shard, have checked it. Without an
+ * answer it is not judged. */
 void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
-/* The lane is being killed: carry out no more actions for it. */
+/* Carry out no more actions for a lane that is being killed. */
 void mpib_failover_end(struct mpib_lane *lane);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 
 /*
- * stop.c: the shard's device context of the rail failed for good. From now on
- * nothing new is created on the rail (rail/rail.h), and the shard continues
- * without it. mpib_async_port() runs later, never inside this call, because the
- * caller may be creating an object or walking over the lanes. why is a literal.
- * Control thread.
+ * stop.c: handle that the shard's device context of the rail failed for good.
+ * From now on nothing new is created on the rail (rail/rail.h), and the shard
+ * continues without it. mpib_async_port() runs later, never inside this call,
+ * because the caller may be creating an object or iterating over the lanes. why
+ * is a literal. Control thread.
  */
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 

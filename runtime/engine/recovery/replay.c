@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay: post stripes that a rail lost again on an open rail.
- * mpib_receiver_arrived() is the receiver's side. Shard thread. */
+/* Replay: stripes that a rail lost are posted again on an open rail.
+ * mpib_receiver_arrived() handles this at the receiver. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -58,9 +58,8 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* Return the send op that carries the IMM of p's slot: p, or one posted
- * later. If a peer lies about what it has received, there may be none;
- * then return p. */
+/* Return the send op that carries the IMM of p's slot: p, or one posted later.
+ * If a peer sends a false receive bitmap, there may be none. Then return p. */
 static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 {
 	unsigned first = (unsigned)(p - f->tx.op), i = first;
@@ -70,8 +69,8 @@ static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 	return f->tx.op[i].c.imm ? i : first;
 }
 
-/* Return the slot's completion record. Make it now if the first post needed
- * none; a slot with several send ops always has one. */
+/* Return the slot's completion record. If the first post needed none, make it
+ * now. A slot with several send ops always has a record. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -88,9 +87,10 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Count the lost stripes for rail q instead of the rail that lost them, also in
- * the record (or in what will become the record), so that the receiver counts
- * the same bytes per rail. open: the slot's IMM is not posted yet. */
+/* Move the counts of lost stripes from the rail that lost them to rail q. Do
+ * the same in the record, or in the values for a future record, so that the
+ * receiver counts the same bytes per rail. open: the slot's IMM is not posted
+ * yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
@@ -131,14 +131,15 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 			  uint32_t number, unsigned q, struct mpib_chain *chain)
 {
 	bool open = p->slot == f->tx.cts_next;
-	unsigned last = p->c.lost >> 1; /* highest lost stripe: gets the IMM */
+	/* index of the highest lost stripe, which gets the IMM */
+	unsigned last = p->c.lost >> 1;
 	uint8_t again;
 
 	move_bytes(f, p, q, open);
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
 	again = mpib_stripes_repost(&p->c, q, open);
-	p->before = -1; /* its time is not a valid sample of a rail */
+	p->before = -1; /* its time is no valid sample of a rail */
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);
@@ -160,9 +161,9 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 					    number | again << 8));
 }
 
-/* Return whether every stripe that the IMM of send op last covers and that is
- * still in flight is on rail q and on one QP. Otherwise the IMM could overtake
- * it. */
+/* Return whether the IMM of send op last can overtake no stripe. All stripes
+ * that the IMM covers and that are still in flight must be on rail q and on one
+ * QP. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -177,10 +178,11 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 	return true;
 }
 
-/* Reclaim stripes for the IMM of send op last. With end-to-end acks send ops
- * are held until delivered. The stripes that the IMM covers must travel on its
- * rail q. So those of earlier send ops that another rail acknowledged count as
- * lost now and are posted again. Return true if there are any. */
+/* Reclaim stripes for the IMM of send op last, on lanes with end-to-end acks,
+ * where send ops are held until they are delivered. All stripes that the IMM
+ * covers must be sent on its rail q. So stripes of earlier send ops that
+ * another rail acknowledged become lost now, and are posted again. Return
+ * whether there are any. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -249,8 +251,8 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 }
 
 /* After a fence: find the stripes that the rail lost, by the peer's receive
- * bitmaps. Also repeat CTS that the peer's senders do not have; posting a CTS
- * twice changes nothing. Shard thread. */
+ * bitmaps. Also repeat CTS that the peer's senders do not have. Posting a CTS
+ * twice has no effect. Shard thread. */
 
 int mpib_recv_bitmap_order(const void *pa, const void *pb)
 {
@@ -288,8 +290,8 @@ static uint8_t carried_by(const struct send_op *p, unsigned rail)
 	return bits & p->c.pending & (uint8_t)~p->c.lost;
 }
 
-/* The connection is broken or stopping: drop the stripes that the rail carries,
- * without posting them again. */
+/* Drop the stripes that the rail carries, without posting them again, because
+ * the connection is broken or stopping. */
 static void find_lost_forget(struct engine_conn *f, unsigned rail)
 {
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++)
@@ -297,7 +299,7 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 				      false);
 }
 
-/* Return whether the client was given back bytes of the unfinished slot that
+/* Return whether the client may already reuse bytes of the unfinished slot that
  * the rail carried. No bitmap shows whether the receiver has them. */
 static bool released_open(struct engine_conn *f, unsigned rail)
 {
@@ -317,13 +319,12 @@ static bool released_open(struct engine_conn *f, unsigned rail)
 }
 
 /*
- * Check that the receiver has every byte that the rail acknowledged and that
- * was given back to the client, because such a byte cannot be sent again. With
- * end-to-end acks a client gets bytes back only when the slot is delivered,
- * except for slots with MPIB_ENDED_RELEASED. The receiver lacks acknowledged
- * bytes if its device died before it placed them. It has the bytes covered by
- * an IMM that it has seen. If its device is lost, there is no proof for the
- * others.
+ * Check that the receiver has all bytes that the rail acknowledged and that the
+ * client may already reuse, because these cannot be sent again. With end-to-end
+ * acks a client may reuse bytes only after the slot is delivered, except for
+ * slots with MPIB_ENDED_RELEASED. The receiver has all bytes that are covered
+ * by an IMM that it has seen. If its device is lost, the device may have
+ * acknowledged other bytes without placing them.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a, bool lost)
@@ -333,7 +334,7 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 
 	if (lost && released_open(f, rail))
 		return false;
-	/* Older slots have ended at both ends. */
+	/* Skip older slots, which have ended at both ends. */
 	if (s + f->slots < f->tx.cts_next)
 		s = f->tx.cts_next - f->slots;
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
@@ -350,7 +351,8 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 
 		if (f->lane->delivered && !released)
 			continue;
-		/* The replay of an IMM writes its own bytes only. */
+		/* The replay of an IMM writes only its own bytes, not the other
+		 * bytes that the IMM covers. */
 		if (!lost || !released)
 			missing &= (uint8_t)~pending[mpib_entry_of(f, s)];
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
@@ -387,9 +389,10 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
-/* Only the rank still has the bytes. If it can resume, treat the lane as lost:
- * then the rank posts all messages again that are not complete, from their
- * first byte. With end-to-end acks that includes this message. */
+/* Break the connection, or the lane, because only the rank still has the bytes.
+ * If connections can resume, treat the lane as lost. The rank then posts all
+ * incomplete messages again, from their first byte. With end-to-end acks that
+ * includes this message. */
 static void break_of_lost(struct engine_conn *f, unsigned rail)
 {
 	char why[160];
@@ -408,8 +411,8 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail
 	 * continues meanwhile. A receiver without a bitmap had not started when
-	 * the peer stopped; its CTS that this end has came later, on the other
-	 * rail. */
+	 * the peer stopped. If this end has CTS from it, they came later on the
+	 * other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
@@ -429,7 +432,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 		return;
 	}
 	for (uint32_t i = f->tx.op_tail; i != head; i++) {
-		/* A send op that ended may have retired later ones, too. */
+		/* The end of a send op may have retired later send ops, too. */
 		if ((int32_t)(i - f->tx.op_tail) >= 0)
 			find_lost_op(f, i, job, a);
 	}
@@ -444,8 +447,8 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
 	/* If the peer's sender has no bitmap, it had not started and has no
-	 * CTS. Slots from freed to tail are cancelled: the sender needs their
-	 * CTS, too, because it reads past them one by one. */
+	 * CTS. It also needs the CTS of the cancelled slots from freed to tail,
+	 * because it skips them one by one. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;

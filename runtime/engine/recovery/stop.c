@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shard thread's part in stopping a rail of a lane and in starting it
- * again: post no more, wait until the last WR of each QP is flushed, and make
- * the receive bitmaps in the same step in which the rail becomes stopped. After
- * that step no completion of the rail counts, so the bitmaps stay true. */
+/* The shard thread's part in stopping and restarting a rail of a lane. To stop
+ * a rail, it posts nothing more, waits until the last WR of each QP is flushed,
+ * and makes the receive bitmaps in the same step in which the rail becomes
+ * STOPPED. After that step no completion of the rail counts, so the bitmaps
+ * stay true. */
 #include "engine/recovery/stop.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ struct fault {
 	struct mpib_lane *lane;
 	unsigned rail;
 	enum mpib_rail_cause cause;
-	bool suspected; /* the rail is not stopped yet */
+	bool suspected; /* only a suspicion: the rail is not stopped yet */
 	uint32_t epoch; /* of the rail */
 };
 
@@ -36,8 +37,8 @@ static void on_fault(struct mpib_msg *msg)
 	free(fault);
 }
 
-/* An allocation on the shard is allowed here for the same reason as in
- * mpib_broken_tell(): something broke. */
+/* Send a fault to the control thread. The allocation on the shard is allowed
+ * here, as in mpib_broken_tell(), because it happens only after a failure. */
 static void send_fault(struct mpib_lane *lane, unsigned rail,
 		       enum mpib_rail_cause cause, bool suspected)
 {
@@ -60,7 +61,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		return false;
 	if (state != MPIB_RAIL_LIVE && state != MPIB_RAIL_PROBING)
 		return true;
-	/* Post no more to it; mpib_rail_on_stop() will come. */
+	/* Post nothing more to the rail. mpib_rail_on_stop() will follow. */
 	mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 	send_fault(lane, rail, cause, false);
 	return true;
@@ -86,9 +87,9 @@ static void bitmap_of_receiver(struct engine_conn *f, unsigned rail,
 {
 	struct mpib_receiver *rx = &f->rx;
 
-	/* Writes of the rail without a completion may still be on their way
-	 * into a GPU: a flush must read back through the rail before the buffer
-	 * is used again. */
+	/* Writes of the rail without a completion may still be in flight to a
+	 * GPU. So a flush must read back through the rail before the buffer is
+	 * used again. */
 	rx->flush.arrived[rail] = f->shard->now;
 	a->conn = f->id;
 	a->first = rx->tail;
@@ -164,7 +165,7 @@ static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
 		mpib_call_done(lane->shard, call, status);
 }
 
-/* Stop the rail; the control thread has already moved its QPs to ERR. */
+/* Stop the rail. The control thread has already moved its QPs to ERR. */
 void mpib_rail_on_stop(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -176,14 +177,15 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->rail[rail].stopped = call;
-	/* A device that is gone accepts no last WR: count what has arrived. A
-	 * full queue accepts one after its completions were polled. */
+	/* If a QP refuses the last WR, poll. A full queue accepts it after
+	 * that. A device that is gone never does, and then this handles the
+	 * completions that have arrived. */
 	if (!mpib_rail_post_last(lane, rail))
 		mpib_cq_poll_all(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
 }
 
-/* The control thread connected new QPs of the rail: probe each of them. */
+/* Probe each of the rail's new QPs, which the control thread has connected. */
 void mpib_rail_on_connect(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -221,7 +223,7 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 
-	/* Skip it if the rail has failed again: its next fence is in
+	/* Skip this if the rail has failed again and its next fence is in
 	 * progress. */
 	if (lane->rail[job->rail].state == MPIB_RAIL_PROBING)
 		mpib_rail_enter(lane, job->rail, MPIB_RAIL_LIVE);
@@ -239,8 +241,9 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* A time limit of the control thread has expired: the grace period of a lane
- * without a rail, or the time for the peer to stop its end of the rail. */
+/* Break a lane after a time limit of the control thread has expired: the grace
+ * period of a lane without a rail, or the time for the peer to stop its end of
+ * the rail. */
 void mpib_rail_on_late(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -262,7 +265,7 @@ void mpib_rail_on_late(struct mpib_msg *msg)
 	mpib_call_done(lane->shard, call, 0);
 }
 
-/* How lanes break, and their connections with them. Shard thread, except
+/* How lanes break, together with their connections. Shard thread, except
  * mpib_lane_kill(). */
 
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
@@ -293,8 +296,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	mpib_broken_tell(lane, NULL, error, why);
 }
 
-/* With failover, WRs that the QP refused count as lost in a fault, and the
- * fence finds them. */
+/* Handle WRs that the QP refused. With failover this is a fault: the WRs count
+ * as lost, and the fence finds them. */
 static void break_refused(struct mpib_lane_qp *q)
 {
 	int error = q->refused;
@@ -340,8 +343,8 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
 	mpib_failover_end(lane);
-	/* If a device hangs, this takes effect later, but before the memory is
-	 * deregistered. */
+	/* If a device hangs, this takes effect later, but still before the
+	 * memory is deregistered. */
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_to_err(lane, r);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
@@ -349,16 +352,17 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 
 /*
  * A lost device context: the device failed or was removed, or its completion
- * queue overran. The context gives no more completions, not even of flushed
+ * queue overran. The context makes no more completions, not even of flushed
  * WRs, so the shard does not wait for them: the rail counts as stopped
- * immediately. That is as safe as a flush. The peer's QPs are in ERR before the
- * peer answers the fence, so they refuse data that this end still sends. Data
- * that the peer still sends meets no device here, or a QP in ERR. If the device
- * hangs, its QPs may accept data until it answers again. But the peer sends
- * nothing more after it has answered the fence, and data of a peer that never
- * answers reaches only memory that is deregistered after the ERR (hca/calls.c).
- * The receive bitmap stays true because the shard handles no completion of the
- * rail from then on. This engine never uses the rail again.
+ * immediately. That is as safe as a flush, for these reasons. The peer's QPs
+ * are in ERR before the peer answers the fence, so they refuse data that this
+ * end still sends. For data that the peer still sends, this end has no device,
+ * or a QP in ERR. If the device hangs, its QPs may accept data until it answers
+ * again. But the peer sends nothing more after it has answered the fence. Data
+ * of a peer that never answers reaches only memory that is deregistered after
+ * the move to ERR (hca/calls.c). The receive bitmap stays true because the
+ * shard handles no completion of the rail any more. This engine never uses the
+ * rail again.
  */
 
 struct loss {
@@ -378,7 +382,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 				"removed",
 				mpib_rail_label(s, r),
 				mpib_rail_spec(s, r)->name);
-	/* After the rail is closed, so that a last write uses the other
+	/* Do this after the rail is closed, so that a last write uses the other
 	 * rail. */
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
@@ -403,8 +407,8 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* From now on the kernel would report this descriptor as readable for
-	 * ever. */
+	/* Stop watching this descriptor, which the kernel would now report as
+	 * readable for ever. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
 	mpib_loopback_lost(t, loss->rail);

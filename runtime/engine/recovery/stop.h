@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: the shard thread's actions when lanes break and rails
+/* Internal to the engine: the shard thread's actions when lanes break and rails
  * fail. */
 #ifndef MPIB_ENGINE_STOP_H
 #define MPIB_ENGINE_STOP_H
@@ -10,53 +10,55 @@
  * stop.c: shard thread.
  */
 /* Break the lane and its connections, and tell the control thread. Connections
- * that can resume end as lost; others end with -ETIMEDOUT if that is the error,
+ * that can resume end as lost. Others end with -ETIMEDOUT if that is the error,
  * else with -ECONNRESET. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Post no more to the rail, and let the control thread fence it. False: the
- * lane has no failover, so the caller must break it. */
+/* Post nothing more to the rail, and make the control thread fence it. False:
+ * the lane has no failover, so the caller must break the lane. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
-/* The rail is stuck: the control thread asks the peer, and fences the rail if
- * it is still stuck after both ends have checked. */
+/* Report to the control thread that the rail seems stuck. It asks the peer, and
+ * fences the rail if the rail is still stuck after both ends have checked. */
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail);
-/* After a completion: if the rail has stopped now, answer its stop. */
+/* Call after a completion. If the rail has now stopped, complete its stop
+ * call. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
-/* A probe of the rail completed; ok: without error. */
+/* Handle the completion of a probe of the rail. ok: without error. */
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);
-/* Mailbox handlers; the message is a call with a struct mpib_rail_job. */
+/* Mailbox handlers. The message is a call with a struct mpib_rail_job. */
 void mpib_rail_on_stop(struct mpib_msg *msg);
 void mpib_rail_on_connect(struct mpib_msg *msg);
 void mpib_rail_on_resume(struct mpib_msg *msg);
 void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_late(struct mpib_msg *msg);
-/* Any thread: add a zeroed bitmap. */
+/* Add a zeroed bitmap and return it. Any thread. */
 struct mpib_recv_bitmap *mpib_recv_bitmap_add(struct mpib_recv_bitmaps *a);
 
-/* replay.c: shard thread. A mailbox handler like those of stop.c; the job has
+/* replay.c, shard thread. A mailbox handler like those of stop.c. The job has
  * the peer's receive bitmaps. */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
-/* The order in which the handler needs them, for qsort(). Any thread. */
+/* Compare two bitmaps, for qsort(), in the order that the handler needs. Any
+ * thread. */
 int mpib_recv_bitmap_order(const void *a, const void *b);
 
 /* watch.c: shard thread. Call once in MPIB_WATCH_TURNS turns and before each
- * sleep; checks the rails at most once in MPIB_WATCH_MS. */
+ * sleep. It checks the rails at most once in MPIB_WATCH_MS. */
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10
 void mpib_watch(struct mpib_shard *s);
-/* Give the verdict on a rail about which the peer was asked: false if WRs have
- * retired since, or the peer saw progress on the rail. Then the watchdog starts
- * again. */
+/* Judge a rail about which the peer was asked. Return whether it is stuck:
+ * false if WRs have retired since then, or if the peer saw progress on the
+ * rail. In that case the watchdog starts again. */
 bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
 
 /* watch.c: shard thread. A mailbox handler like those of stop.c. The call
- * completes after the rail's device had time to make progress; job->look.moved
- * tells whether it did. */
+ * completes after the rail's device had time to make progress. job->look.moved
+ * then tells whether it made progress. */
 void mpib_rail_on_look(struct mpib_msg *msg);
-/* End the looks of a lane that is killed. */
+/* End the checks of a lane that is being killed. */
 void mpib_looks_end(struct mpib_lane *lane);
-/* Return whether the shard must not sleep, so that a look ends soon. */
+/* Return whether the shard must stay awake, so that a check ends soon. */
 bool mpib_looks_keep_awake(const struct mpib_shard *s);
 
 #endif

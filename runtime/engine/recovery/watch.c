@@ -2,17 +2,18 @@
 /*
  * The progress watchdog, for rails that fail without an event. A rail is stuck
  * while signalled WRs are outstanding and none retires. The rail is suspected
- * if - it is stuck for longer than the sum of 8 smoothed round-trip times, but
- * at
- *    least 50 and at most 120 ms, and twice the time that the bytes in flight
- *    take at the rail's rate; of a longer pause between two checks only two
- *    intervals count, and - the other rail of the lane makes progress
- *    meanwhile; an idle other rail
- *    gets a probe to find that out. While the other rail is not in use, the
- *    limit is seconds. If neither rail makes progress, the peer's node stands
- *    still, which is not a fault of a rail. A suspected rail is at fault if it
- *    is still stuck after the peer's shard and then this one have checked it
- *    (failover.c): until then either may have had no CPU time. Shard thread.
+ * if both of these hold:
+ *  - It is stuck for longer than the sum of two times. One is 8 smoothed
+ *    round-trip times, but at least 50 and at most 120 ms. The other is twice
+ *    the time that the bytes in flight take at the rail's rate. If the watchdog
+ *    pauses between two checks, only two intervals of the pause count.
+ *  - The other rail of the lane makes progress meanwhile. An idle other rail
+ *    gets a probe to find that out. If the other rail is not in use, this
+ *    condition is dropped, and the first time is seconds.
+ * If neither rail makes progress, the peer's node stands still, which is not a
+ * fault of a rail. A suspected rail is at fault if it is still stuck after the
+ * peer's shard and then this one have checked it (failover.c). Until then
+ * either may have had no CPU time. Shard thread.
  */
 #include "engine/conn/conn.h"
 
@@ -23,9 +24,9 @@
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
 #define NS_PER_BYTE_MAX 100u
-/* Limit if no other rail could carry the stuck rail's bytes. */
+/* Limit if no other rail can carry the stuck rail's bytes. */
 #define ALONE_NS 3000000000ull
-/* The other rail must have made progress in this many checks. */
+/* Minimum number of checks in which the other rail must have made progress. */
 #define MOVES 2
 
 struct watch_sums {
@@ -46,10 +47,10 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 	}
 }
 
-/* Post a probe after unsignalled WRs. CTS are mostly unsignalled: their loss
- * would not be noticed, and each uses a place in the CQ, so many idle lanes
- * together would fill the CQ. If unsignalled WRs are the newest on a QP for two
- * checks, post a signalled probe. */
+/* Post a probe after unsignalled WRs. Most CTS are unsignalled. Their loss
+ * would not be noticed, and each keeps a place in the CQ, so that many idle
+ * lanes together would fill the CQ. So post a signalled probe if the newest WRs
+ * of a QP are unsignalled during two checks. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {
@@ -67,8 +68,8 @@ static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 	w->unsignaled = sum->unsignaled;
 }
 
-/* Return the time that the bytes in flight take at the rate up to the last ack.
- * No rail counts as slower than 10 MB/s. */
+/* Return the time that the bytes in flight take at the rate measured up to the
+ * last ack. A rate below 10 MB/s counts as 10 MB/s. */
 static uint64_t transfer_ns(const struct mpib_tracker *t)
 {
 	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
@@ -90,7 +91,7 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 		usual = ALONE_NS;
 	else if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
-	/* A slower rail counts as dead while the other rail makes progress. */
+	/* A slower rail counts as stuck while the other rail makes progress. */
 	else if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
@@ -109,8 +110,8 @@ bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved)
 	return false;
 }
 
-/* Return true while WRs of the rail are outstanding; without failover, only
- * while some are unsignalled. */
+/* Check a rail. Return true while WRs of the rail are outstanding; without
+ * failover, only while some are unsignalled. */
 static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
@@ -148,7 +149,7 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	return true;
 }
 
-/* Return true while WRs of the lane's open rails are outstanding. */
+/* Check a lane. Return true while WRs of its open rails are outstanding. */
 static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 {
 	bool still = false;
@@ -161,20 +162,20 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 	return still;
 }
 
-/* A check of a rail (see failover.c): the shard continues its turns, and the
- * check ends when the device had time to make progress on the rail. A software
+/* A check of a rail (see failover.c). The shard continues its turns, and the
+ * check ends after the device had time to make progress on the rail. A software
  * HCA makes progress only in turns that the shard makes for it, so these are
- * counted. An HCA makes progress by itself, and at most needs this end's
- * receives. Shard thread. */
+ * counted. An HCA makes progress by itself, and needs only receives of this
+ * end, if anything. Shard thread. */
 
-/* Calls of end_looks(), each after MPIB_WATCH_TURNS turns or before a
- * sleep. */
+/* Number of calls of end_looks() in a check. Each comes after MPIB_WATCH_TURNS
+ * turns or before a sleep. */
 #define PASSES 2
-/* A turn serves 64 sockets and reads at least 96 KiB from each. This number of
- * turns serves thousands of sockets, or reads everything in the buffers of one
- * socket. */
+/* Turns of a device in a check. A turn serves 64 sockets and reads at least 96
+ * KiB from each. So this number of turns serves thousands of sockets, or reads
+ * all data in the buffers of one socket. */
 #define DEVICE_TURNS 64
-/* The shard does not sleep during a check, unless another thread has the device
+/* The shard stays awake during a check, unless another thread uses the device
  * for longer than this number of turns. */
 #define AWAKE_TURNS 1024
 
@@ -182,7 +183,7 @@ static bool get_motion(const struct mpib_lane *lane, unsigned r,
 		       struct mpib_motion *motion)
 {
 	const struct mpib_rail *rail = &lane->shard->rail[r];
-	/* Before the probes the control thread may free the QPs. */
+	/* In DOWN the control thread may free the QPs, so do not use them. */
 	unsigned qps = lane->rail[r].state == MPIB_RAIL_DOWN ? 0 : lane->qps[r];
 
 	*motion = (struct mpib_motion){ 0 };
@@ -270,7 +271,7 @@ void mpib_rail_on_look(struct mpib_msg *msg)
 
 	s->look_turn = s->n.turns;
 	TAILQ_INSERT_TAIL(&s->looks, call, link);
-	look_is_over(job); /* it begins if the device is free */
+	look_is_over(job); /* begin the check if the device is free */
 }
 
 void mpib_watch(struct mpib_shard *s)
@@ -283,10 +284,10 @@ void mpib_watch(struct mpib_shard *s)
 	if (ns < WATCH_NS)
 		return;
 	s->watched_ns = now;
-	/* The shard thread itself may have been descheduled in between. */
+	/* The shard thread itself may not have run in between. */
 	if (ns > 2 * WATCH_NS)
 		ns = 2 * WATCH_NS;
-	/* Few of a thousand lanes are posted to: skip those at rest until
+	/* Usually few of many lanes have traffic. Skip the others until
 	 * qp_post_chain() posts to them again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);

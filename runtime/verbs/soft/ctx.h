@@ -2,15 +2,15 @@
 /*
  * A context of the software HCA: its lock, its turn, and all its objects.
  *
- * Locking. ctx->lock protects everything in a context except four things: - the
- * send queue: post_send fills a WQE and publishes it to the turn by a
- *    release of sq_tail; - receive queues: the poster publishes by a release of
- *    tail, and the turn
- *    frees places by a release of head; - completion queues: the holder of
- *    ctx->lock produces, poll_cq consumes; - ctx->bell, a lock-free stack of
- *    QPs that have been posted to. A turn only tries to take the lock. Control
- *    verbs wait for the lock. As a turn may have found it taken, soft_unlock()
- *    then kicks the sleepers.
+ * Locking. ctx->lock protects everything in a context except four things:
+ *  - The send queue: post_send fills a WQE and publishes it to the turn by a
+ *    release of sq_tail.
+ *  - Receive queues: the poster publishes by a release of tail, and the turn
+ *    frees places by a release of head.
+ *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
+ *  - ctx->bell, a lock-free stack of QPs that have been posted to.
+ * A turn only tries to take the lock. Control verbs wait for the lock. As a
+ * turn may have found it taken, soft_unlock() then kicks the sleepers.
  *
  * No operation is in the kernel between turns, because sockets are only read
  * and written without waiting. So while a thread holds ctx->lock and makes no
