@@ -8,16 +8,18 @@
 
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
-#define SHORT 2000u /* ns; shorter times do not measure a rail */
+#define SHORT 2000u /* ns; shorter times are too short to measure a rail */
 #define STRIDE (int32_t)(ONE / 8)
-#define MEAN 4 /* mean and noise cover about this many rounds */
-#define SURE 64 /* of ONE: less noise counts as none */
-/* pure noise moves the weight back to the middle by this part */
+#define MEAN 4 /* mean and noise are smoothed over about this many rounds */
+#define SURE 64 /* parts of ONE; less noise counts as no noise */
+/* if there is only noise, a round moves the weight back to the middle by
+ * 1/HOME */
 #define HOME 16
 #define EDGE (ONE / 512) /* smallest weight */
-#define NEARLY 24u /* of ALL: a smaller change is not reported */
-#define RUN 32 /* small messages between two tries */
-/* Fewest bytes of a part; ends of small parts measure nothing. */
+#define NEARLY 24u /* parts of ALL; a smaller change is not reported */
+#define RUN 32 /* small messages between two tries of the other rail */
+/* Minimum size of a part in bytes. The ends of smaller parts measure
+ * nothing. */
 #define LEAST (24u << 10)
 /* a cut must shorten a message by more than 1/CUT_GAIN */
 #define CUT_GAIN 32
@@ -47,7 +49,7 @@ void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 	adapt_round(a, track, now);
 }
 
-/* Return the rail's speed in its round: bytes << 20 per ns. */
+/* Return the rail's speed in its current round, in bytes << 20 per ns. */
 static uint64_t speed_of(const struct mpib_tracker *t)
 {
 	uint64_t bytes = t->sum->bytes - t->ends.bytes;
@@ -77,7 +79,8 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* Make one step of the law: e is the weight's error by the round's ends. */
+/* Adjust the weight after a round. e is the error of the weight by the round's
+ * measurement. The rule is explained in docs/split.md. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -97,7 +100,7 @@ static void adapt_step(struct mpib_adapt *a, int32_t e)
 					 home * (256 - trust) / (256 * HOME)));
 }
 
-/* Publish a changed weight. */
+/* Publish the weight if it has changed. */
 static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 {
 	uint32_t was = a->cut_weight, share = a->weight / (ONE / ALL);
@@ -107,15 +110,16 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 		a->share = share;
 		a->since = now;
 	}
-	/* Samples of cuts under very different weights are useless. */
+	/* Drop the samples of cuts if they were made under a very different
+	 * weight. */
 	if (distance(a->weight, was) > lesser / 4) {
 		mpib_choice_init(&a->cut, CUT_GAIN);
 		a->cut_weight = a->weight;
 	}
 }
 
-/* Return whether the round has lasted long enough and both rails have ended
- * stripes in it. */
+/* Return whether the round has lasted long enough and stripes have ended on
+ * both rails in it. */
 static bool is_round(const struct mpib_adapt *a,
 		     const struct mpib_tracker *track, uint64_t now)
 {
@@ -166,8 +170,8 @@ adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	return sup ? len : 0;
 }
 
-/* Return SUP's bytes of a send op of len bytes such that both rails, with their
- * bytes in flight, end at the same time. */
+/* Return SUP's bytes of a send op of len bytes for which both rails would end
+ * at the same time, including their bytes in flight. */
 static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 			    uint64_t in_sup, uint32_t len)
 {
@@ -177,30 +181,30 @@ static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 	return sup < len ? (uint32_t)sup : len;
 }
 
-/* Return whether a rail has so little in flight that it might become idle
- * before a whole send op of len bytes ends on the other. Then a cut may
+/* Return whether a rail has so few bytes in flight that it could become idle
+ * before a whole send op of len bytes ends on the other rail. Then a cut may
  * help. */
 static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 {
 	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* Give rail r, which was idle for long, a small part of a send op of len
- * bytes. */
+/* Give a small part of a send op of len bytes to rail r, which was idle for
+ * long. Return SUP's bytes. */
 __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 						    uint32_t len, unsigned r)
 {
 	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
 
-	/* This is no sample for cutting. */
+	/* Do not use this send op as a sample of cuts. */
 	a->answer = MPIB_ADAPT_BY_QUEUE;
 	if (r == MPIB_RAIL_SUP)
 		return try;
 	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* Return SUP's bytes of a send op that nothing waits behind, if measured times
- * show that a cut ends it sooner; 0: do not cut it. */
+/* Return SUP's bytes of a send op that no other send op waits behind, if
+ * measurements show that a cut ends it sooner. 0: do not cut it. */
 static uint32_t adapt_cut(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t in_sout,
 			  uint64_t in_sup, uint32_t len)
@@ -215,15 +219,15 @@ static uint32_t adapt_cut(struct mpib_adapt *a,
 	a->before = both_gone(track);
 	if (!mpib_choice_spread(&a->cut, len))
 		return 0;
-	/* In parts of 1024, rounded up, because mpib_sup_bytes() rounds
+	/* Convert to parts of 1024, rounded up, because mpib_sup_bytes() rounds
 	 * down. */
 	return mpib_sup_bytes((uint32_t)(((uint64_t)sup * ALL + len - 1) / len),
 			      len);
 }
 
-/* Return the rail of a whole send op of len bytes, with the given bytes in
- * flight: the rail that ends it first. If both are about equal, return the rail
- * that has had less than its weight. */
+/* Return the rail that would end a whole send op of len bytes first, with the
+ * given bytes in flight. If both are about equal, return the rail that has
+ * carried less than its weight. */
 static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 				  uint64_t in_sup, uint32_t len)
 {
@@ -241,8 +245,8 @@ static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* Return whether nothing is in flight on rail r, and nothing was posted there
- * for long while the other rail was used. */
+/* Return whether rail r has nothing in flight, and had no post for long while
+ * the other rail was used. */
 static inline bool is_stale(const struct mpib_tracker *track, unsigned r,
 			    uint64_t now)
 {
@@ -288,7 +292,7 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 		in_sout += planned[MPIB_RAIL_SOUT];
 		in_sup += planned[MPIB_RAIL_SUP];
 	}
-	/* A rail that another send op waits for will not become idle. */
+	/* If another send op waits, no rail will become idle, so do not cut. */
 	if (op == MPIB_ADAPT_ALONE && runs_dry(in_sout, in_sup, len)) {
 		sup = adapt_cut(a, track, in_sout, in_sup, len);
 		if (sup)
@@ -297,7 +301,7 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 	return by_queue(a, track, in_sout, in_sup, len, now);
 }
 
-/* Count that SUP got sup of len bytes. */
+/* Update lead, after SUP got sup of len bytes. */
 static void adapt_lead(struct mpib_adapt *a, uint32_t len, uint32_t sup)
 {
 	int64_t lead = a->lead + sup - (int64_t)((uint64_t)len * a->sure / ONE);
@@ -335,7 +339,7 @@ void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 			 gone > end->bytes ? gone - end->bytes : 0);
 }
 
-/* Decide whether to spread a part over QPs: see adapt.h. Shard thread. */
+/* The decision whether to spread a part, see adapt.h. Shard thread. */
 
 #define MIB (1u << 20)
 #define COST 64
@@ -351,8 +355,9 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* Return after how many parts one is sent in the less usual way. If that way
- * costs more, it is used so rarely that it takes at most 1/COST of the time. */
+/* Return how often the less usual way is tried: once per this many parts. If
+ * that way costs more, it is tried so rarely that the tries take at most 1/COST
+ * of the time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
@@ -371,8 +376,8 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
-/* Return whether one part of each kind suffices because spreading is cheaper by
- * a third. */
+/* Return whether one part sent in each way is enough evidence, because
+ * spreading is cheaper by a third. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The adaptive split of one lane: whole messages join the shortest queue, and a
- * message is cut only if that ends it sooner. docs/split.md explains the law,
- * its source and why it settles.
+ * message is cut only if it ends sooner that way. docs/split.md explains the
+ * rule, its source and why it converges.
  *
- * A message goes whole to the rail that will end it first: the one with the
- * fewest bytes, in flight and its own, relative to its weight. It is cut only
- * while a rail is about to run dry, nothing else waits to be posted, and
- * messages of its size ended sooner when cut. Then both parts should end
- * together.
+ * A whole message goes to the rail that will end it first: the rail with the
+ * fewest bytes relative to its weight, counting the bytes in flight and the
+ * message. A message is cut only if a rail is about to become idle, nothing
+ * else waits to be posted, and earlier messages of its size ended sooner when
+ * cut. The cut is made so that both parts end together.
  *
- * The weights follow the difference of the two rails' ends. A round measures,
- * per rail, the bytes that ended and the time from end to end. If the
- * differences have one sign, the next round's weights move to those under which
- * both rails would have ended together. The rest is noise: the more noise, the
- * more the weights return to the middle. So a rail that gets little traffic
- * does not count as slow, and equal rails stay equal if cores are the limit.
+ * The weights follow the measured speeds of the rails. A round measures, per
+ * rail, the bytes of stripes that ended and the time that they took. From them
+ * it computes the weights with which both rails would have ended together. If
+ * the differences from the current weights have the same sign in several
+ * rounds, the weights move there. Differences of changing sign are noise: the
+ * more noise, the more the weights return to the middle. So a rail with little
+ * traffic does not count as slow, and equal rails remain equal if CPU cores are
+ * the limit.
  *
- * A small message goes to the rail that answers small messages sooner, unless
- * much is in flight there.
+ * A small message goes to the rail with the lower latency for small messages,
+ * unless much is in flight on that rail.
  *
- * Shard thread, integers only; the caller passes the time. A query does not
- * count as a try: a send op that finds no room asks again.
+ * Shard thread. The code uses integers only, and the caller passes the time. A
+ * query does not count as a try, because a send op that finds no room asks
+ * again.
  */
 #ifndef MPIB_ENGINE_SPLIT_ADAPT_H
 #define MPIB_ENGINE_SPLIT_ADAPT_H
@@ -34,99 +37,103 @@
 #include <sys/queue.h>
 
 /*
- * Whether to divide something above a measured crossover size: a rail's part of
- * a send op over several QPs instead of one (spread.h, per lane and rail), or a
- * send op over both rails instead of one (adapt.h, per lane). "Spread" stands
- * for either here.
+ * The choice whether to divide something, by a measured crossover size. It has
+ * two uses: a rail's part of a send op may be divided over several QPs
+ * (spread.h, per lane and rail), and a send op over both rails (adapt.h, per
+ * lane). Below, "part" is what may be divided, and "spread" means divided.
  *
- * The cost of each way is the time from post to acknowledgement, divided by the
- * bytes that were acknowledged in that time, including the part's own. On an
- * idle rail that is the part's latency, on a busy rail the inverse of the
- * rail's rate. All sizes between two powers of two form a class with a smoothed
- * cost for each way. The first parts of a class use both ways in turn. Later a
- * part occasionally uses the more expensive way, so that both costs stay known.
- * The crossover is the smallest class from which on every class with known
- * costs is cheaper when spread. Until then only those first parts are spread.
+ * A part can be sent in two ways: whole or spread. The cost of a way is the
+ * time from post to acknowledgement, divided by the bytes that were
+ * acknowledged in that time, including the part's own. On an idle rail this is
+ * the part's latency per byte, on a busy rail the inverse of the rail's rate.
+ * All sizes between two powers of two form a class, with a smoothed cost for
+ * each way. The first parts of a class use both ways in turn. Later a part
+ * occasionally uses the more expensive way, so that both costs remain known.
+ * The crossover is the smallest class such that spreading is cheaper in it and
+ * in all larger classes with known costs. Without a crossover only those first
+ * parts are spread.
  *
- * Shard thread, integers only; the caller passes times.
+ * Shard thread. The code uses integers only, and the caller passes times.
  */
 
 #define MPIB_CHOICE_CLASSES 32
-#define MPIB_CHOICE_FIRST 8u /* parts that use both ways in turn */
-/* At most one part in this many uses the more expensive way, fewer if it costs
- * much more. */
+/* number of first parts that use both ways in turn */
+#define MPIB_CHOICE_FIRST 8u
+/* At most one part in this many tries the more expensive way, and fewer if it
+ * costs much more. */
 #define MPIB_CHOICE_TRY 32u
 
 struct mpib_choice {
 	uint32_t above; /* parts longer than this are spread */
 	uint32_t margin;
 	struct mpib_choice_class {
-		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
-		uint32_t parts; /* parts posted in either way */
-		/* Number of parts when one last used the more expensive way. */
+		uint64_t cost[2]; /* index: spread; ns per MiB; 0: not known */
+		uint32_t parts; /* number of parts posted, in both ways */
+		/* Value of parts when the more expensive way was last used. */
 		uint32_t tried;
 		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
 };
 
-/* A way counts as cheaper if it is so by more than 1/margin: measured costs are
- * never exactly equal. */
+/* Initialise. A way counts as cheaper only if it is cheaper by more than
+ * 1/margin, because measured costs are never exactly equal. */
 void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
 /* Return whether to spread the next part of this size. Repeated calls return
  * the same result until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
-/* A part of this size was posted. mpib_choice_note() follows unless the part
- * is lost. */
+/* Note that a part of this size was posted. mpib_choice_note() must follow
+ * unless the part is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* A part was acknowledged ns after its post. Meanwhile this many bytes of other
- * parts were acknowledged. */
+/* Note that a part was acknowledged ns after its post. others: bytes of other
+ * parts that were acknowledged in that time. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
 /*
- * The stripes that were posted to one rail of one lane and are not acknowledged
- * yet, oldest first, with the time of their post. Round trips, rates and stalls
- * are computed from this list. Shard thread; every call is O(1) and takes the
- * time as an argument, so that tests can set it. Times are nanoseconds of
- * CLOCK_MONOTONIC.
+ * The unacknowledged stripes of one rail of one lane, oldest first, with the
+ * time of their post. Round trips, rates and stalls are computed from this
+ * list. Shard thread. Every call is O(1). The time is an argument, so that
+ * tests can set it, in nanoseconds of CLOCK_MONOTONIC.
  */
 
 /* Stripes up to this size measure a rail's latency, longer ones its rate. */
 #define MPIB_TRACK_SMALL 16384u
 
-/* One rail's part of a send op, in one chain of WRs. Must not move from post to
- * ack or drop. */
+/* One rail's part of a send op, in one chain of WRs. It must not move in memory
+ * between post and ack or drop. */
 struct mpib_stripe {
 	TAILQ_ENTRY(mpib_stripe) link;
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
-	bool alone; /* nothing was in flight when it was posted */
-	uint64_t before; /* the rail's acked bytes when it was posted */
+	bool alone; /* nothing else was in flight when it was posted */
+	uint64_t before; /* the rail's acknowledged bytes at its post */
 };
 
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 
 /*
- * The sum over all lanes on a rail, which they share.
+ * Sums over all lanes of a rail, shared by these lanes.
  *
- * bytes and ns give its speed: the acknowledged bytes of stripes longer than
- * MPIB_TRACK_SMALL, and the time that they took. That is the time from each end
- * to the next end while any stripe was in flight, but at most the stripe's own
- * time in flight. This holds for any order in which a rail serves its QPs: two
- * parallel stripes end together and took the time of both.
+ * bytes / ns is the rail's speed: the acknowledged bytes of stripes longer than
+ * MPIB_TRACK_SMALL, and the time that they took. A stripe's time starts at its
+ * post or at the end of the previous stripe, whichever is later. This is right
+ * for any order in which a rail serves its QPs: if two parallel stripes end
+ * together, the first one gets the whole time.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */
 	uint64_t bytes, ns;
-	uint64_t from; /* the next stripe's time counts from here */
-	unsigned large; /* such stripes in flight */
+	/* end of the last stripe: the next stripe's time starts here */
+	uint64_t from;
+	unsigned large; /* number of long stripes in flight */
 };
 
-/* A round: sum's bytes and ns at its start. */
+/* A round, with the sum's bytes and ns at its start. */
 struct mpib_track_ends {
 	uint64_t since;
 	uint64_t bytes, ns;
-	/* Longer acknowledged stripes that were posted in the round. */
+	/* Number of long stripes that were posted and acknowledged in the
+	 * round. */
 	unsigned n;
 };
 
@@ -134,33 +141,34 @@ struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
 	struct mpib_track_sum *sum;
-	/* Totals since the lane came up. */
+	/* Totals since the lane was created. */
 	uint64_t acked, acked_bytes;
-	/* sum of past busy periods; see mpib_tracker_busy() */
+	/* sum of past busy periods, see mpib_tracker_busy() */
 	uint64_t busy_ns;
-	uint64_t busy_since; /* begin of the current busy period */
+	uint64_t busy_since; /* start of the current busy period */
 	uint64_t last_ack;
 	/* Round trips; 0: none measured. */
 	uint64_t srtt; /* smoothed as in RFC 6298: 1/8 */
-	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 down, by
-			     1/16 up */
+	/* of small stripes on an idle rail; smoothed by 1/4 down, by 1/16 up */
+	uint64_t latency;
 	uint64_t latency_at;
-	struct mpib_track_ends ends; /* its user starts the rounds */
+	/* the current round; adapt.c starts rounds */
+	struct mpib_track_ends ends;
 };
 
-/* t must not move. */
+/* Initialise. t must not move in memory after this. */
 void mpib_tracker_init(struct mpib_tracker *t, struct mpib_track_sum *sum);
-/* Return the oldest stripe without an ack; NULL if all are acknowledged. */
+/* Return the oldest unacknowledged stripe; NULL: none. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)
 {
 	return TAILQ_FIRST(&t->unacked);
 }
-/* Return the total ns, up to now, in which at least one stripe was
+/* Return the total time up to now, in ns, during which at least one stripe was
  * unacknowledged. */
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now);
 
-/* now must not be 0. */
+/* Add a stripe that was posted. now must not be 0. */
 static inline void mpib_tracker_post(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint32_t bytes,
 				     uint64_t now)
@@ -201,8 +209,8 @@ static inline void tracker_take_out(struct mpib_tracker *t,
 	c->posted = 0;
 }
 
-/* A late answer counts less than an early one: the process may not have run
- * meanwhile. */
+/* Update the smoothed latency. A slow answer counts less than a fast one,
+ * because this process may not have run meanwhile. */
 static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 {
 	uint64_t most = 4 * t->latency;
@@ -219,8 +227,8 @@ static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 static inline void tracker_end(struct mpib_tracker *t,
 			       const struct mpib_stripe *c, uint64_t now)
 {
-	/* A stripe that stays in flight, as on a lane whose peer stands still,
-	 * takes no time from later stripes. */
+	/* So a stripe that stays in flight, for example on a lane whose peer
+	 * stands still, does not affect the times of later stripes. */
 	t->sum->ns +=
 		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
@@ -228,11 +236,12 @@ static inline void tracker_end(struct mpib_tracker *t,
 		t->ends.n++;
 }
 
-/* The stripe was acknowledged: it counts for all statistics. */
+/* Remove a stripe that was acknowledged. It counts in all statistics. */
 __attribute__((always_inline)) static inline void
 mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 {
-	/* An ack in the same turn still took some time; 0 means no sample. */
+	/* An ack in the same turn took at least 1 ns, because 0 means no
+	 * sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
 	t->acked++;
@@ -249,7 +258,7 @@ mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 	tracker_take_out(t, c, now);
 }
 
-/* Remove a stripe that failed or is no longer needed: it counts for no
+/* Remove a stripe that failed or is no longer needed. It counts in no
  * statistics. No effect if the stripe is not in a tracker. */
 static inline void mpib_tracker_drop(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint64_t now)
@@ -259,19 +268,19 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 }
 
 #define MPIB_ADAPT_SMALL MPIB_TRACK_SMALL
-#define MPIB_ADAPT_ONE 65536u /* both rails' weights together */
-#define MPIB_ADAPT_ALL 1024u /* a share of all bytes */
+#define MPIB_ADAPT_ONE 65536u /* sum of both rails' weights */
+#define MPIB_ADAPT_ALL 1024u /* unit of shares: this share is all bytes */
 #define MPIB_ADAPT_ROUND                                                       \
-	8000000u /* ns: shortest interval over which ends are compared */
-/* ns: a rail without a post for this long gets a trial of at most
- * MPIB_ADAPT_TRY bytes. */
+	8000000u /* ns: minimum length of a round */
+/* ns: a rail without a post for this long is tried with at most MPIB_ADAPT_TRY
+ * bytes. */
 #define MPIB_ADAPT_STALE 100000000u
 #define MPIB_ADAPT_TRY (64u << 10)
-/* Bytes: a queue of this length is long for small messages. */
+/* Bytes in flight on a rail above which small messages may use another rail. */
 #define MPIB_ADAPT_BUSY (UINT64_C(4) * MPIB_ADAPT_SMALL)
 #define MPIB_ADAPT_LEAD (8ll << 20)
-/* Parts of MPIB_ADAPT_ONE: ends that differ by less count as equal; and the
- * additional tolerance while both rails are idle. */
+/* Parts of MPIB_ADAPT_ONE. Ends that differ by less than MPIB_ADAPT_NEAR count
+ * as equal. MPIB_ADAPT_IDLE is added while both rails are idle. */
 #define MPIB_ADAPT_NEAR (MPIB_ADAPT_ONE / 16)
 #define MPIB_ADAPT_IDLE (MPIB_ADAPT_ONE / 2 - MPIB_ADAPT_NEAR)
 
@@ -279,32 +288,36 @@ enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
 	MPIB_ADAPT_BY_LATENCY,
 	MPIB_ADAPT_BY_QUEUE,
-	MPIB_ADAPT_BY_CUT, /* by the decision about cuts, cut or whole */
+	MPIB_ADAPT_BY_CUT, /* by the choice about cuts: cut or whole */
 };
 
 struct mpib_adapt {
-	uint32_t weight; /* SUP's, of MPIB_ADAPT_ONE: mpib_adapt_weigh() */
-	int32_t off, noise; /* differences of rounds: mean, and mean size */
-	/* For whole send ops: SUP's weight, which is half if the rails differ
-	 * by less than the noise; and the part (of MPIB_ADAPT_ONE) by which two
-	 * equal ends may differ. */
+	uint32_t weight; /* SUP's weight, in parts of MPIB_ADAPT_ONE */
+	/* errors of the weight in rounds: mean, and mean of their absolute
+	 * values */
+	int32_t off, noise;
+	/* For whole send ops. sure: SUP's weight, or half if the rails differ
+	 * by less than the noise. unsure: ends that differ by less than this
+	 * part of MPIB_ADAPT_ONE count as equal. */
 	uint32_t sure, unsure;
 	uint64_t round; /* start of the current round */
 	uint32_t share; /* published weight, in parts of 1024 */
-	uint64_t since; /* when share last changed, ns */
-	int64_t lead; /* bytes that SUP got in excess of its weight */
-	struct mpib_choice cut; /* cut (spread) or whole, by size */
-	uint32_t cut_weight; /* the weight for which cut holds */
-	/* Bytes that both rails had carried at the last decision. */
+	uint64_t since; /* ns: when share last changed */
+	int64_t lead; /* bytes that SUP carried in excess of its weight */
+	/* the choice about cuts: cut (spread) or whole */
+	struct mpib_choice cut;
+	uint32_t cut_weight; /* the weight for which the samples in cut hold */
+	/* Bytes that both rails had carried at the last choice about a cut. */
 	uint64_t before;
-	uint8_t answer; /* enum mpib_adapt_answer: the last one, until posted */
-	uint8_t fast; /* the rail for small messages */
-	uint32_t run; /* small messages in a row on that rail */
+	/* enum mpib_adapt_answer: of the last query, until the post */
+	uint8_t answer;
+	uint8_t fast; /* the current rail for small messages */
+	uint32_t run; /* successive small messages on that rail */
 };
 
-/* A send op that is about to be posted. */
+/* Kinds of a send op that is about to be posted. */
 enum mpib_adapt_op {
-	MPIB_ADAPT_SHORT, /* its message has at most MPIB_ADAPT_SMALL bytes */
+	MPIB_ADAPT_SHORT, /* of a message of at most MPIB_ADAPT_SMALL bytes */
 	MPIB_ADAPT_ALONE, /* no other send op waits to be posted */
 	MPIB_ADAPT_FOLLOWED,
 };
@@ -313,29 +326,29 @@ enum mpib_adapt_op {
 struct mpib_adapt_end {
 	uint32_t bytes;
 	bool cut;
-	uint64_t ns; /* from its post */
-	uint64_t before; /* what mpib_adapt_posted() returned */
+	uint64_t ns; /* time from its post to its end */
+	uint64_t before; /* result of mpib_adapt_posted() */
 };
 
-/* track: see mpib_adapt_split(). */
+/* Initialise. track: as for mpib_adapt_split(). */
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
-/* Set the weight, with the current noise. */
+/* Set the weight, and compute sure and unsure from it and the current noise. */
 void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
 /* Return SUP's bytes of a send op of len bytes. track has one entry per rail.
- * This ends a complete round. planned: bytes of the same chains by rail, or
- * NULL. */
+ * If the current round is complete, end it. planned: bytes that each rail's
+ * chain already carries, or NULL. */
 uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* A send op was posted, with these bytes by rail: the last one asked about
- * since the last post, if any. If the result is not below 0, pass it to
- * mpib_adapt_ended() when the send op ends. */
+/* Note that a send op was posted, with these bytes by rail. It is the send op
+ * of the last query, if there was a query since the last post. If the result is
+ * at least 0, pass it to mpib_adapt_ended() when the send op ends. */
 int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
-/* All stripes of the send op are acknowledged. Not for a send op that was
- * replayed. */
+/* Note that all stripes of a send op are acknowledged. Do not call this for a
+ * replayed send op. */
 void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 		      const struct mpib_adapt_end *end);
 

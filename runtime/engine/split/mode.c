@@ -39,7 +39,7 @@ const char *mpib_split_source_name(enum mpib_split_source source)
 }
 
 /*
- * Which nodes share an island: see mode.h. Any thread.
+ * The islands of nodes, see mode.h. Any thread.
  */
 
 static uint32_t mask_of(unsigned bits)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways to split a message over the rails. conn/split.c decides which share
- * a connection uses. Integers only. */
+/* The ways to split a message over the rails. conn/split.c chooses the share
+ * that a connection uses. Integers only. */
 #ifndef MPIB_ENGINE_SPLIT_MODE_H
 #define MPIB_ENGINE_SPLIT_MODE_H
 
@@ -11,16 +11,16 @@
 
 #define MPIB_SUP_BW_ALL 1024u
 
-/* MPIB_MODE; the environment variable takes these numbers. */
+/* Values of the setting MPIB_MODE, which may also be given as numbers. */
 enum mpib_mode {
-	/* path isolation: SUP inside an island, otherwise SOUT */
+	/* path isolation: SUP inside an island, SOUT otherwise */
 	MPIB_MODE_VANILLA,
 	MPIB_MODE_ADVANCED, /* an agent's hints */
-	MPIB_MODE_ADAPTIVE, /* by measured completion rates, adapt.h */
+	MPIB_MODE_ADAPTIVE, /* by measured completion rates, see adapt.h */
 	MPIB_MODE_STATIC, /* sup_bw */
 };
 
-/* "vanilla". */
+/* Return a mode's name, such as "vanilla". */
 const char *mpib_mode_name(enum mpib_mode mode);
 
 /* The source of a connection's current split. */
@@ -31,25 +31,25 @@ enum mpib_split_source {
 	MPIB_SPLIT_ADAPTIVE,
 	MPIB_SPLIT_FAILOVER, /* only one rail is left */
 	MPIB_SPLIT_DRAIN, /* an operator drained the other rail */
-	MPIB_SPLIT_ONE_RAIL, /* the lane never had another */
+	MPIB_SPLIT_ONE_RAIL, /* the lane never had another rail */
 };
 
-/* "adaptive". */
+/* Return a source's name, such as "adaptive". */
 const char *mpib_split_source_name(enum mpib_split_source source);
 
 struct mpib_split_why {
 	uint32_t sup_bw; /* 0..MPIB_SUP_BW_ALL */
 	enum mpib_split_source source;
-	uint64_t age_ns; /* since sup_bw and source last changed */
-	uint32_t hint_slot; /* given by an agent; UINT32_MAX: none */
-	/* Messages up to this size are not cut and go on one rail; 0: all use
-	 * sup_bw. */
+	uint64_t age_ns; /* age of sup_bw and source */
+	uint32_t hint_slot; /* from an agent; UINT32_MAX: none */
+	/* Messages up to this size are not cut and go over one rail; 0: sup_bw
+	 * applies to all messages. */
 	uint32_t small;
 };
 
-/* Return SUP's bytes of size, rounded down to a multiple of 128; SOUT carries
- * the rest, so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL
- * gives SUP all bytes, whatever the size. */
+/* Return SUP's bytes of size, rounded down to a multiple of 128. SOUT carries
+ * the rest, so below 128 bytes SOUT carries all. Exception: with a share of
+ * MPIB_SUP_BW_ALL SUP carries all bytes of any size. */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {
 	if (sup_bw >= MPIB_SUP_BW_ALL)
@@ -57,14 +57,14 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 	return (uint32_t)(((uint64_t)size * sup_bw) >> 10) & ~(MPIB_ALIGN - 1);
 }
 
-/* Islands: which nodes reach each other on SUP. The IPv4 address of a node's
- * SOUT rail determines its island: either by its first bits or by configured
+/* Islands: sets of nodes that reach each other by SUP. The IPv4 address of a
+ * node's SOUT rail determines its island, by its first bits or by configured
  * lists of networks. Addresses are in network order. No state; any thread. */
 
 #define MPIB_ISLAND_NETS 64
 
-/* The peer's island as one end of a lane sees it. The numbers travel on the
- * peer link. */
+/* Whether the peer is in the same island, as one end of a lane sees it. The
+ * numbers are part of the peer protocol. */
 enum mpib_path {
 	MPIB_PATH_UNKNOWN, /* no islands are configured */
 	MPIB_PATH_INTRA,
@@ -72,7 +72,8 @@ enum mpib_path {
 };
 
 struct mpib_islands {
-	uint8_t prefix; /* bits; 0: islands are given by net[], if any */
+	/* bits; 0: islands are given by net[], or there are none */
+	uint8_t prefix;
 	unsigned n;
 	struct mpib_island_net {
 		uint32_t net, mask; /* host order */
@@ -81,10 +82,11 @@ struct mpib_islands {
 };
 
 /*
- * prefix 1..32, or 0 and text: islands are separated by commas, the networks of
- * an island are joined by plus signs, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16".
- * prefix 0 and an empty text: no islands. -EINVAL: why is a sentence fragment
- * that names the fault and the remedy.
+ * Parse the configuration of islands: a prefix of 1..32, or 0 and a text. In
+ * the text commas separate islands, and plus signs join the networks of an
+ * island: "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". With prefix 0 and an empty
+ * text there are no islands. -EINVAL: why holds the fault and the remedy, as
+ * part of a sentence.
  */
 int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
 		       const char *text, char *why, size_t why_len);
@@ -95,12 +97,12 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 }
 
 /* Return whether both addresses are in one island. The longest network that
- * contains an address decides. An address in no network is an island of its
- * own; so is address 0, which means unknown. */
+ * contains an address decides. An address in no network is a separate island.
+ * So is address 0, which means unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
-/* Return the name for logs: "intra-island". */
+/* Return the name for logs, such as "intra-island". */
 const char *mpib_path_name(enum mpib_path path);
 
 #endif
