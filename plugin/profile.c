@@ -138,7 +138,7 @@ static void on_post(struct net_profile *p, struct watched *w,
 		if (w->phandle[i])
 			w->n = (unsigned)n;
 	}
-	if (!w->n) /* a later request may have a handle */
+	if (!w->n) /* no handle: watch a later request */
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 }
 

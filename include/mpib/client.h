@@ -151,12 +151,15 @@ void mpib_close_listen(struct mpib_listener *listener);
 /*
  * mpib_connect() starts to connect a sending end to a handle. mpib_accept()
  * starts to accept one receiving end. Both block for a round trip to the proxy,
- * not for a peer; poll mpib_ready() for the outcome. A listener may have
- * several pending accepts. -EINVAL: handle is not from mpib_listen(). -EMFILE
- * may also mean that 1024 connections of this client are open or closing.
- * -EACCES: the peer's address is in none of the networks of the proxies;
- * -EPERM: clients may not use the traffic class; -ENOSPC: the proxy has too
- * many peers; -EIO: mpib_connect() could not get random bits from the kernel.
+ * not for a peer. Poll mpib_ready() for the outcome. A listener may have several
+ * pending accepts.
+ *   -EINVAL  handle is not from mpib_listen()
+ *   -EMFILE  may also mean that 1024 connections of this client are open or
+ *            closing
+ *   -EACCES  the peer's address is in none of the networks of the proxies
+ *   -EPERM   clients may not use the traffic class
+ *   -ENOSPC  the proxy has too many peers
+ *   -EIO     mpib_connect() could not get random bits from the kernel
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
@@ -166,11 +169,13 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
  * Return 1 when the connection is ready. Return 0 while it is pending, or if it
  * failed and the reason is not known yet. Return -errno if it failed: close it
  * then. Wait-free, except for one poll(2) every 10 ms while the connection is
- * pending. -ETIMEDOUT: the peer was not reached, or did not accept within the
- * proxy's setting client.connect_timeout; -ECONNREFUSED, -ECONNRESET: the
- * listener or the peer is gone; -ECANCELED: the listener of this accept was
- * closed; -ENETDOWN: the two nodes have no rail in common that is up; other
- * codes: a limit of either proxy, see the list above.
+ * pending.
+ *   -ETIMEDOUT     the peer was not reached, or did not accept within the
+ *                  proxy's setting client.connect_timeout
+ *   -ECONNREFUSED, -ECONNRESET  the listener or the peer is gone
+ *   -ECANCELED     the listener of this accept was closed
+ *   -ENETDOWN      the two nodes have no rail in common that is up
+ * Other codes mean a limit of either proxy, see the list above.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -300,16 +305,18 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * not NULL. A send is complete when its buffer may be used again; the proxy's
  * setting failover.completion says when that is.
  *
- * A negative return means that the request ended with an error. -EMSGSIZE: the
- * send was larger than its buffer of the posted receive (both ends get this
- * error, the text names both sizes, and the connection and the other sends of a
- * grouped receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
- * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
- * rails were down for too long, or the request took longer than the proxy's
- * settings allow. A connection's failure is reported after the proxy has sent
- * the reason, or after client.answer. No call blocks for that. Close a failed
- * connection: after -ECANCELED, closing may be the only way the peer learns of
- * the failure.
+ * A negative return means that the request ended with an error:
+ *   -EMSGSIZE    the send was larger than its buffer of the posted receive. Both
+ *                ends get this error, and its text has both sizes. The
+ *                connection and the other sends of a grouped receive continue.
+ *   -ECONNRESET  the peer is gone
+ *   -EPIPE       the proxy is gone
+ *   -ECANCELED   the request's region was deregistered
+ *   -ETIMEDOUT   both rails were down for too long, or the request took longer
+ *                than the proxy's settings allow
+ * A connection's failure is reported after the proxy has sent the reason, or
+ * after client.answer. No call blocks for that. Close a failed connection: after
+ * -ECANCELED, closing may be the only way the peer learns of the failure.
  *
  * While the proxy runs, mpib_test() makes no system call, with two exceptions.
  * Every 64th call in a row without a result makes one poll(2), at most every 10
@@ -338,8 +345,8 @@ enum mpib_watch {
 };
 
 /* Called for each request with a report, on the connection's thread, from
- * inside mpib_isend(), mpib_irecv() or mpib_test(). what tells from which call.
- * The callback may read req. */
+ * inside mpib_isend(), mpib_irecv() or mpib_test(). what is the step that was
+ * reached. The callback may read req. */
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 

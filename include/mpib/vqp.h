@@ -277,7 +277,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
 int mpib_vqp_replay(struct mpib_vqp *vqp);
 
 /* Return the number of physical QPs that accept work; 0 if the virtual QP has
- * failed. */
+ * ended. */
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
 /* Return how many virtual sends may be posted now. */
 uint32_t mpib_vqp_send_room(const struct mpib_vqp *vqp);

@@ -258,8 +258,9 @@ void mpib_shard_fini(struct mpib_shard *s);
  * or -errno. Call mpib_shard_unwatch_bell() before closing it. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
-/* Make one turn, in which all work is bounded, and return how much work was
- * found. Called by the shard thread, or by a test that makes turns itself. */
+/* Make one turn, with a limit on each kind of work, and return how much work
+ * was found. Called by the shard thread, or by a test that makes turns
+ * itself. */
 int mpib_shard_turn(struct mpib_shard *s);
 
 /* rail.c, control thread. Close the rail before the shard runs, or after it was

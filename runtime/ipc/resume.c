@@ -29,9 +29,8 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept words in a range around posts: from one lap and the
-	 * outstanding requests before it, to one lap after it. Other words are
-	 * not recent. */
+	/* Accept words only in a range around posts. It begins one lap plus the
+	 * outstanding requests before posts, and ends one lap after posts. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;

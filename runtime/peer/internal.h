@@ -360,11 +360,11 @@ void mpib_relink_lane(struct peer_lane *l);
 /* Add a sent or received message of the handshake, without its proof, to the
  * hash that proofs cover. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that claims to be the peer got a WELCOME and has not
- * proved its claim yet. */
+/* Return whether a caller that says that it is the peer got a WELCOME and has
+ * not proved it yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop callers that claim to be the peer, because this node's own call was
- * first. */
+/* Drop callers that say that they are the peer, because this node's own call
+ * was first. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
 /* Listen on this node's addresses. -errno and why: the first address failed. If

@@ -63,7 +63,7 @@ struct mpib_seq_sent {
 	/* oldest incomplete number, or next if there is none */
 	uint32_t oldest;
 	uint32_t at; /* index of oldest's bit in answered */
-	/* ring of bits, starting at at */
+	/* ring of bits; the first one is at */
 	uint64_t answered[MPIB_SEQ_SPAN / 64];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posting. WRs are copied into the send or receive queue, and the QP's bell is
- * rung. No data moves before the next turn, so a batch of posts needs one
+ * Posting. WRs are copied into the send or receive queue, and the QP rings its
+ * bell. No data moves before the next turn, so a batch of posts needs one
  * socket operation. Called by the owner thread of the context, or in threaded
  * mode by any thread under the context's lock.
  */
