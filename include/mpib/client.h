@@ -30,16 +30,16 @@
  * the client's lock and may block for a round trip to the proxy. On one
  * connection only one thread at a time may call mpib_isend(), mpib_irecv(),
  * mpib_iflush() and mpib_test(). These four never wait for the client's lock.
- * Where they need it (for a staging window, to continue at another proxy, to
- * ask why a connection failed) and another thread or the helper has it, they
- * report "not yet": mpib_isend() and mpib_irecv() return no request,
+ * They need it to get a staging window, to continue at another proxy, and to
+ * ask why a connection failed. If another thread or the helper has the lock
+ * then, they report "not yet": mpib_isend() and mpib_irecv() return no request,
  * mpib_test() returns 0 with *done 0, and mpib_iflush() queues the flush.
  *
- * After fork() the child must not use the parent's objects: there a call that
- * returns -errno returns -EOWNERDEAD and a call that returns nothing does
- * nothing, without an effect on the parent. mpib_query(),
- * mpib_request_buffers() and mpib_request_slot() need no shared memory and
- * still give the child the parent's answers.
+ * After fork() the child must not use the parent's objects: In the child, calls
+ * that return -errno return -EOWNERDEAD, and calls that return nothing do
+ * nothing. The parent is not affected. mpib_query(), mpib_request_buffers() and
+ * mpib_request_slot() need no shared memory and still give the child the
+ * parent's answers.
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -98,7 +98,8 @@ struct mpib_device_info {
  * attach first. opts may be NULL. On failure mpib_strerror() names the socket
  * and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
- *   -EPERM                  the proxy crashed twice in the work for this process
+ *   -EPERM                  the proxy crashed twice while it worked for this
+ *                           process
  *   -EINPROGRESS            processes of an earlier proxy come first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
  *   -EACCES                 this user may not connect to the proxy, or what
@@ -151,8 +152,8 @@ void mpib_close_listen(struct mpib_listener *listener);
 /*
  * mpib_connect() starts to connect a sending end to a handle. mpib_accept()
  * starts to accept one receiving end. Both block for a round trip to the proxy,
- * not for a peer. Poll mpib_ready() for the outcome. A listener may have several
- * pending accepts.
+ * not for a peer. Poll mpib_ready() for the outcome. A listener may have
+ * several pending accepts.
  *   -EINVAL  handle is not from mpib_listen()
  *   -EMFILE  may also mean that 1024 connections of this client are open or
  *            closing
@@ -185,12 +186,12 @@ int mpib_ready(struct mpib_conn *conn);
 void mpib_close(struct mpib_conn *conn);
 
 /*
- * Register memory for sends and receives. mpib_reg() takes any memory of the
- * process. Memory from mpib_mem_alloc() is sent and received without a copy;
- * mpib_isend(), mpib_irecv() and mpib_test() copy other memory ("ordinary
- * memory") through the connection's staging window. Registering the same range
- * again is cheap: the range is registered once and counted. -EINVAL: addr is
- * NULL, size is 0, or the address space ends before the range.
+ * Register memory for sends and receives. mpib_reg() accepts any memory of the
+ * process. Memory from mpib_mem_alloc() is sent and received without a copy.
+ * All other memory is "ordinary memory": mpib_isend(), mpib_irecv() and
+ * mpib_test() copy it through the connection's staging window. Registering the
+ * same range again is cheap: the range is registered once and counted. -EINVAL:
+ * addr is NULL, size is 0, or the address space ends before the range.
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
@@ -293,8 +294,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * *req NULL, data is host memory and needs no flush; unlike in mpib_isend(),
  * this is final. Otherwise mpib_test() reports when the flush is complete. It
  * writes no sizes. Flushes do not count among the 32 receives. Wait-free.
- * -EBUSY: 256 flushes are outstanding; -EINVAL: a sending end, or a region of
- * another client; -ENOTCONN, -EFAULT: as for mpib_irecv().
+ *   -EBUSY   256 flushes are outstanding
+ *   -EINVAL  conn is a sending end, or region is of another client
+ *   -ENOTCONN, -EFAULT  as for mpib_irecv()
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
@@ -306,8 +308,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * setting failover.completion says when that is.
  *
  * A negative return means that the request ended with an error:
- *   -EMSGSIZE    the send was larger than its buffer of the posted receive. Both
- *                ends get this error, and its text has both sizes. The
+ *   -EMSGSIZE    the send was larger than its buffer of the posted receive.
+ *                Both ends get this error, and its text has both sizes. The
  *                connection and the other sends of a grouped receive continue.
  *   -ECONNRESET  the peer is gone
  *   -EPIPE       the proxy is gone
@@ -315,8 +317,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  *   -ETIMEDOUT   both rails were down for too long, or the request took longer
  *                than the proxy's settings allow
  * A connection's failure is reported after the proxy has sent the reason, or
- * after client.answer. No call blocks for that. Close a failed connection: after
- * -ECANCELED, closing may be the only way the peer learns of the failure.
+ * after client.answer. No call blocks for that. Close a failed connection:
+ * after -ECANCELED, closing may be the only way the peer learns of the failure.
  *
  * While the proxy runs, mpib_test() makes no system call, with two exceptions.
  * Every 64th call in a row without a result makes one poll(2), at most every 10

@@ -6,10 +6,10 @@
  * word has the request's generation in the high half and the result (bytes or
  * -errno) in the low half. A word with another generation means that the
  * request is still pending, so a word never needs to be cleared. progress has
- * the same form; its low half counts the bytes of the message, from the start
- * and without gaps, that have left the region (send) or arrived in it
- * (receive). As progress grows the client reuses (send) or empties (receive)
- * that part of its staging window.
+ * the same form. Its low half counts the message's bytes that have left the
+ * region (send) or arrived in it (receive), from the start and without gaps. As
+ * progress grows the client reuses (send) or empties (receive) that part of its
+ * staging window.
  *
  * For a request with a report, rail[] holds what each rail did, and the stamps
  * hold when. Neither has a generation. They are valid once progress has the
