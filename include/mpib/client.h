@@ -35,7 +35,7 @@
  * then, they report "not yet": mpib_isend() and mpib_irecv() return no request,
  * mpib_test() returns 0 with *done 0, and mpib_iflush() queues the flush.
  *
- * After fork() the child must not use the parent's objects: In the child, calls
+ * After fork() the child must not use the parent's objects. In the child, calls
  * that return -errno return -EOWNERDEAD, and calls that return nothing do
  * nothing. The parent is not affected. mpib_query(), mpib_request_buffers() and
  * mpib_request_slot() need no shared memory and still give the child the

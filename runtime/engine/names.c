@@ -17,7 +17,8 @@ static const struct {
 	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
 	[MPIB_LAST_NO_WINDOW] = { "no_window",
 				  "its lane has enough in flight" },
-	[MPIB_LAST_NO_SHARE] = { "no_share", "it is another's turn" },
+	[MPIB_LAST_NO_SHARE] = { "no_share",
+				 "it is another connection's turn" },
 	[MPIB_LAST_LIMITED] = { "limited", "it, its process or its user has "
 					   "reached a limit" },
 	[MPIB_LAST_NO_GROUP] = { "no_group",
@@ -26,11 +27,11 @@ static const struct {
 	[MPIB_LAST_UNDELIVERED] = { "undelivered",
 				    "acknowledged, waits for delivery" },
 	[MPIB_LAST_NO_DATA] = { "no_data",
-				"its process gave only a part of it" },
+				"its process has submitted only a part of it" },
 	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",
 				   "no room to send its clear-to-send" },
 	[MPIB_LAST_NO_SENDER] = { "no_sender", "its peer has sent nothing" },
-	[MPIB_LAST_NO_IMM] = { "no_imm", "a rail has not ended its share" },
+	[MPIB_LAST_NO_IMM] = { "no_imm", "a rail has not ended its part" },
 	[MPIB_LAST_ARRIVED] = { "arrived", "whole, but not one before it" },
 };
 

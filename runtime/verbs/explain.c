@@ -33,10 +33,10 @@ static const struct {
 	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },
 	{ RDMA, EACCES, NULL,
 	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
-	  "a container wants --device /dev/infiniband" },
+	  "a container needs --device /dev/infiniband" },
 	{ RDMA, EPERM, NULL,
 	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
-	  "a container wants --device /dev/infiniband" },
+	  "a container needs --device /dev/infiniband" },
 	{ RDMA, ENOSYS, NULL,
 	  "the kernel has no user verbs: modprobe ib_uverbs" },
 	{ RDMA, EADDRNOTAVAIL, "ibv_query_port",
@@ -45,14 +45,14 @@ static const struct {
 	{ RDMA, EINVAL, "ibv_query_port",
 	  "the device has no such port; see ibv_devinfo(1)" },
 	{ RDMA, EOPNOTSUPP, "ibv_reg_dmabuf_mr",
-	  "no dma-buf on this rail: it takes Linux 5.12 and an HCA driver that "
-	  "has it; hca.dmabuf = auto does without" },
+	  "no dma-buf on this rail: that needs Linux 5.12 and a driver that "
+	  "supports it; hca.dmabuf = auto works without" },
 	{ RDMA, EFAULT, "ibv_reg_mr", "not all of the memory is mapped" },
 	{ RDMA, EINVAL, "ibv_create_qp",
-	  "more than the device has for a QP: lower qp.sq_depth" },
+	  "more than the device supports per QP: lower qp.sq_depth" },
 	{ RDMA, EINVAL, "ibv_modify_qp",
-	  "the two ends do not fit: look at GIDs, MTU, partition key and "
-	  "link layer of both" },
+	  "the two ends are not compatible: compare their GIDs, MTU, "
+	  "partition keys and link layers" },
 	{ RDMA, ETIMEDOUT, "ibv_modify_qp",
 	  "the peer's RoCE address does not answer: are both ports in one "
 	  "network, or routed?" },
