@@ -182,8 +182,7 @@ struct mpib_ctl_id {
 
 struct mpib_ctl_listen {
 	struct mpib_ctl_header h;
-	uint64_t
-		nonce; /* of an earlier proxy's listener; 0: a new one */
+	uint64_t nonce; /* of an earlier proxy's listener; 0: a new one */
 };
 
 struct mpib_ctl_listening {

@@ -79,8 +79,7 @@ static void receive(uint32_t len, unsigned seed)
 	sent = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 7);
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
-	pair_turns(&pair,
-		   1000); /* until the lane has nothing in flight, too */
+	pair_turns(&pair, 1000); /* until the lane has nothing in flight, too */
 }
 
 static void flush(void)

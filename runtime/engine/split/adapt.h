@@ -270,8 +270,7 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 #define MPIB_ADAPT_SMALL MPIB_TRACK_SMALL
 #define MPIB_ADAPT_ONE 65536u /* sum of both rails' weights */
 #define MPIB_ADAPT_ALL 1024u /* unit of shares: this share is all bytes */
-#define MPIB_ADAPT_ROUND                                                       \
-	8000000u /* ns: minimum length of a round */
+#define MPIB_ADAPT_ROUND 8000000u /* ns: minimum length of a round */
 /* ns: a rail without a post for this long is tried with at most MPIB_ADAPT_TRY
  * bytes. */
 #define MPIB_ADAPT_STALE 100000000u
