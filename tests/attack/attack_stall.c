@@ -74,7 +74,7 @@ static int offer(int sock, int fd, uint32_t flags)
 static int register_what_is_written(void *arg)
 {
 	int stalled = stalled_file(false), fd = memory();
-	int sock = tenant_hello(node[0].dir);
+	int sock = tenant_hello_again(node[0].dir);
 
 	(void)arg;
 	if (sock < 0 || !stall_write(stalled, fd) ||
@@ -86,7 +86,7 @@ static int register_what_is_written(void *arg)
 static int write_to_what_is_registered(void *arg)
 {
 	int stalled = stalled_file(false), fd = memory();
-	int sock = tenant_hello(node[0].dir);
+	int sock = tenant_hello_again(node[0].dir);
 
 	(void)arg;
 	if (sock < 0 || tenant_reg_fd(sock, fd, 0, BYTES) != 0 ||
@@ -98,7 +98,8 @@ static int write_to_what_is_registered(void *arg)
 static int offer_a_file(void *arg)
 {
 	const uint32_t *flags = arg;
-	int stalled = stalled_file(false), sock = tenant_hello(node[0].dir);
+	int stalled = stalled_file(false),
+	    sock = tenant_hello_again(node[0].dir);
 
 	if (sock < 0 || offer(sock, stalled, *flags) < 0)
 		return 2;
@@ -134,7 +135,8 @@ static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
 	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
-	int one = tenant_hello(node[0].dir), two = tenant_hello(node[0].dir);
+	int one = tenant_hello_again(node[0].dir),
+	    two = tenant_hello_again(node[0].dir);
 	int urgent = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
 	int fd[10];
 	char byte;
@@ -161,7 +163,8 @@ static int send_sockets(void *arg)
 static int come_and_go(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
-	int to[2] = { tenant_hello(node[0].dir), tenant_hello(node[0].dir) };
+	int to[2] = { tenant_hello_again(node[0].dir),
+		      tenant_hello_again(node[0].dir) };
 	int fd[LAST], sock;
 	char byte;
 
@@ -191,7 +194,7 @@ static int come_and_go(void *arg)
  * this process ends. */
 static int register_much(void *arg)
 {
-	int sock = tenant_hello(node[0].dir);
+	int sock = tenant_hello_again(node[0].dir);
 	int fd = memfd_create("much", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	char *map;
 
@@ -213,13 +216,11 @@ static int register_much(void *arg)
 /* Start the attacker; return after it has begun the attack. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {
-	char byte = 0;
 	pid_t pid;
 
 	attack_needs_root();
 	pid = tenant_begin(ATTACKER, fn, arg);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	if (byte != 's')
+	if (attacker_told(pid, ready[0]) != 's')
 		return pid;
 	assert_int_equal(child_end(pid), 0);
 	skip_as("no user may mount FUSE in a namespace here");
@@ -264,7 +265,7 @@ static pid_t attack_asleep(int (*fn)(void *))
 
 	child_freeze(node[0].pid);
 	assert_int_equal(write(frozen[1], &byte, 1), 1);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	attacker_told(pid, ready[0]);
 	kill(node[0].pid, SIGCONT);
 	return pid;
 }
@@ -279,7 +280,7 @@ TEST(reconnecting_clients_do_not_use_up_descriptors)
 
 	victim_goes_on(victim, 64);
 	assert_int_equal(write(frozen[1], &byte, 1), 1);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	attacker_told(pid, ready[0]);
 	victim_goes_on(victim, 64);
 	until_holds_at_most(node[0].pid, before + 100);
 	child_kill(pid);

@@ -135,15 +135,22 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready)
 {
 	pid_t pid = tenant_begin(ATTACKER, fn, arg);
+
+	attacker_told(pid, ready);
+	return pid;
+}
+
+char attacker_told(pid_t pid, int ready)
+{
 	struct pollfd told = { .fd = ready, .events = POLLIN };
-	char byte;
+	char byte = 0;
 
 	for (unsigned i = 0; poll(&told, 1, 100) == 0; i++) {
 		attacker_check(pid);
 		assert_in_range(i, 0, 600);
 	}
 	assert_int_equal(read(ready, &byte, 1), 1);
-	return pid;
+	return byte;
 }
 
 void attacker_check(pid_t pid)
@@ -204,6 +211,17 @@ int tenant_hello(const char *dir)
 	if (sock >= 0)
 		close(sock);
 	return -1;
+}
+
+int tenant_hello_again(const char *dir)
+{
+	int sock = tenant_hello(dir);
+
+	for (unsigned i = 0; sock < 0 && i < 3000; i++) {
+		poll(NULL, 0, 10);
+		sock = tenant_hello(dir);
+	}
+	return sock;
 }
 
 int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size)

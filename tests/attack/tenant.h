@@ -43,6 +43,9 @@ int tenant_stay(int pipe);
 /* Run fn(arg) as ATTACKER. Return when the child has written to the pipe whose
  * reading end is `ready`. Fail the test if the child ends before. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
+/* Wait until the attacker has written a byte to the pipe, and return the byte.
+ * Fail the test if the attacker ends before, or needs more than a minute. */
+char attacker_told(pid_t pid, int ready);
 /* Fail the test if the attacker has ended, since the test would prove
  * nothing. */
 void attacker_check(pid_t pid);
@@ -55,6 +58,9 @@ int tenant_dial(const char *dir, const char *name, int type);
 int tenant_answer(int sock);
 /* Attach without the library. Return the control socket, or -1. */
 int tenant_hello(const char *dir);
+/* The same, but try again while the proxy refuses: it may still have to close
+ * what an earlier attacker had. */
+int tenant_hello_again(const char *dir);
 /* Register the memfd over that socket. Return the answer's status, or 1 if no
  * answer came. */
 int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size);
