@@ -1,6 +1,6 @@
-# shellcheck shell=bash Sourced by scripts that users run. --help prints the
-# comment at the head of the script. Errors are one line: "name: what failed:
-# why (remedy)".
+# shellcheck shell=bash
+# Sourced by scripts that users run. --help prints the comment at the head of the
+# script. Errors are one line: "name: what failed: why (remedy)".
 
 # Use a decimal point in every locale: in a German locale awk reads 0.15 as 0.
 export LC_ALL=C
