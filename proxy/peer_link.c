@@ -42,8 +42,8 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 
 /* Choose the peer link's address: the configured one; else, on the software
  * HCA, that of SOUT; else this machine's address on its default route. A link
- * with a rail's address would fail together with the rail. Without the link,
- * the other rail could not replace it. */
+ * that uses a rail's address would fail together with the rail. But the proxies
+ * need the link to move traffic to the other rail. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
@@ -85,9 +85,9 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		what_sout_lacks(p));
 }
 
-/* Choose the second address, which peers call if the first one fails: the
- * configured one; else the first address of a rail that differs and that other
- * nodes may reach. */
+/* Choose the second address, which peers call if the first one fails. It is the
+ * configured one. If none is configured, it is the first rail address that is
+ * not *first and that other nodes may reach. */
 static struct in6_addr second_address(struct mpib_proxy *p,
 				      const struct in6_addr *first)
 {
@@ -140,8 +140,8 @@ static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 	return rc == -ENOSPC ? -ERANGE : rc;
 }
 
-/* Find the default networks: those of the peer link's and the rails'
- * addresses. */
+/* Find the default networks: the networks of the peer link's address and of the
+ * rails' addresses. */
 static void find_networks(struct mpib_proxy *p,
 			  const struct mpib_broker_opts *opts)
 {

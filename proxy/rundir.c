@@ -295,8 +295,8 @@ int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
 	return fd;
 }
 
-/* Return whether another directory has replaced this one. Its proxy then also
- * owns the paths beside it. */
+/* Return whether another directory has replaced this one. Then the proxy that
+ * made the other directory also owns the paths beside it. */
 static bool rundir_replaced(const struct mpib_rundir *rd)
 {
 	struct stat ours, there;
