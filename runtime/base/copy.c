@@ -20,7 +20,7 @@
 
 /* Compiler barrier: the compiler moves no store across it, and does not turn a
  * loop that contains it into memcpy(). An x86 processor keeps the order of
- * stores. On others the release stores below keep it. */
+ * stores. On other processors the release stores below keep the order. */
 static inline void in_order(void)
 {
 	__asm__ volatile("" ::: "memory");

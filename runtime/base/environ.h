@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds environment variables that look like settings of mpib but are not:
- * otherwise a misspelt setting would have no effect and cause no message. Any
- * thread that may read the environment. */
+ * otherwise a misspelt setting would have no effect and cause no message. A
+ * thread that calls these functions must be allowed to read the environment. */
 #ifndef MPIB_BASE_ENVIRON_H
 #define MPIB_BASE_ENVIRON_H
 

@@ -154,9 +154,9 @@ static struct event_user *event_user_of(uint32_t uid)
 	return idlest;
 }
 
-/* Return whether the user may cause one more event. *out becomes the number of
- * events left out before it, *last whether the next event will be left out. The
- * caller holds the lock. */
+/* Return whether the user may cause one more event. Set *out to the number of
+ * the user's events left out so far, and *last to whether the next one will be
+ * left out. The caller holds the lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	struct event_user *u = event_user_of(uid);

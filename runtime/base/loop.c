@@ -61,8 +61,8 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
-/* Drop all but these of the watch's events that this turn has not handled
- * yet. */
+/* Drop the watch's events that this turn has not handled yet, except those in
+ * `but`. */
 static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
 			  uint32_t but)
 {

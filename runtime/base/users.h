@@ -79,8 +79,7 @@ bool mpib_unread_none(int sock);
  * descriptors that arrive with it, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* The rule of all bounded tables of the proxy for their last places. Any
- * thread. */
+/* The last places of every bounded table of the proxy. Any thread. */
 
 /* Return how many places may be in use before a table refuses this user. The
  * last 1/32 is reserved for root, so that users cannot lock root out. */

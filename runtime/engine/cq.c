@@ -272,9 +272,9 @@ static void read_completed(struct mpib_shard *s, unsigned r,
 			cq_condemned(wc->status));
 }
 
-/* Return whether the status counts as an error. A flushed WR does not: either
- * an error was counted before, or the QP was deliberately moved to ERR, to end
- * a lane or stop a rail. */
+/* Return whether the status counts as an error. A flush error does not count:
+ * either an error was counted before, or the QP was deliberately moved to ERR,
+ * to end a lane or stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
@@ -347,7 +347,7 @@ int mpib_cq_turn(struct mpib_shard *s)
 {
 	int n;
 
-	/* 0: completions are work for peers, not for a client */
+	/* 0: from here on this thread works for peers, not for a client */
 	mpib_works_for = 0;
 	n = poll_rail(s, MPIB_RAIL_SOUT);
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);

@@ -36,8 +36,8 @@ struct mpib_lane;
 struct engine_conn;
 
 enum mpib_dmabuf_mode {
-	MPIB_DMABUF_AUTO, /* used if all rails can; never on the software HCA */
-	MPIB_DMABUF_YES, /* mpib_engine_open() fails if a rail cannot */
+	MPIB_DMABUF_AUTO, /* on if all rails support it; off on soft rails */
+	MPIB_DMABUF_YES, /* mpib_engine_open() fails if a rail lacks it */
 	MPIB_DMABUF_NO,
 };
 
@@ -105,7 +105,7 @@ struct mpib_engine_config {
 	/* Encoded as for ibv_modify_qp(). */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	int traffic_class; /* -1: class 0 */
-	/* -1: use the communicator's traffic class, on InfiniBand */
+	/* -1: on InfiniBand, use the communicator's traffic class */
 	int service_level;
 	uint32_t pkey_index;
 	uint32_t ece; /* negotiate ECE if the devices of both ends support it */

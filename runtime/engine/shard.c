@@ -415,8 +415,8 @@ int mpib_sched_turn(struct mpib_shard *s)
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
 	s->unseen = t.unseen;
-	/* Count a class in debt as work, so that the shard does not sleep: it
-	 * can post in a later round. */
+	/* Count a class in debt as work, so that the shard does not sleep: the
+	 * class can post in a later round. */
 	return posted + (int)t.posted + t.in_debt;
 }
 

@@ -25,10 +25,11 @@
  *    epoch.
  *  - After the peer link has broken, each end repeats the messages that its
  *    state implies (engine/recovery/failover.c). The other end ignores
- *    repetitions, which are of its own epoch or of the two epochs before. Why
- *    two: an end in epoch n repeats its FENCED of n - 1 until it receives a
- *    message of epoch n, and the other end may be in n + 1 after this end's
- *    FENCED of n. A correct peer sends no message of any other epoch.
+ *    repetitions. A repetition belongs to the current epoch of the end that
+ *    receives it, or to one of the two epochs before. There are two, because an
+ *    end in epoch n repeats its FENCED of n - 1 until it receives a message of
+ *    epoch n, and this end's FENCED of n may have moved the other end to n + 1.
+ *    A correct peer sends no message of any other epoch.
  *  - If both ends find the fault at the same time, each receives the other's
  *    FENCE of the same epoch after it has sent its own, and ignores it.
  *  - A fault while the rail is reconnecting or probing stops the rail again in

@@ -64,9 +64,9 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 }
 
 /* Return whether an earlier send op of the same slot allows IMMs on rail that
- * end the stripes in ends. False while such an IMM would cover a stripe of the
- * earlier send op that is lost, or that is in flight on another rail or on
- * several QPs: then the stripe could arrive after the IMM. */
+ * end the stripes in ends. An IMM may not cover a stripe that could arrive
+ * after it: a stripe of the earlier send op that is lost, that is in flight on
+ * another rail, or that uses several QPs. */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
 {
@@ -82,11 +82,11 @@ static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 
 /*
  * Prepare the earlier send op for IMMs on rail, on lanes with end-to-end acks.
- * There a send op is kept after the rails acknowledged it, and an IMM may cover
- * only stripes on its own rail. So stripes that another rail has acknowledged
- * become lost here, and are posted again before the IMM on rail. Otherwise a
- * later fence of the other rail would mark them lost while an IMM in flight on
- * this rail ends them. Returns these stripes.
+ * On such a lane a send op is kept after the rails acknowledged it, and an IMM
+ * may cover only stripes on its own rail. So stripes that another rail has
+ * acknowledged become lost here, and are posted again before the IMM on rail.
+ * Otherwise a later fence of the other rail could mark these stripes as lost,
+ * although an IMM in flight on this rail ends them. Returns these stripes.
  */
 static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 					   uint8_t ends, unsigned rail)

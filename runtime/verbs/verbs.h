@@ -70,7 +70,7 @@ struct mpib_port_info {
 /* Progress counters of a device that makes progress only while the process
  * polls it. */
 struct mpib_motion {
-	uint64_t turns; /* polls that moved data; 0: it needs no polls */
+	uint64_t turns; /* polls that moved data; 0: no polls are needed */
 	uint64_t came; /* number of times that bytes arrived for a QP */
 };
 

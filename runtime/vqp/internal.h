@@ -202,8 +202,8 @@ void mpib_vqp_leave(struct mpib_vqp *v);
  * is the cause. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* Handle that the device refused the WRs of p from bad on. They will not
- * complete, so they are lost now. */
+/* Mark the WRs of p from bad on as lost: the device refused them, so they will
+ * not complete. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
 /* Mark p dead. If the mode cannot continue without p, end the virtual QP. */
 void mpib_vqp_bury(struct mpib_phys *p);
@@ -237,7 +237,8 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
-/* Fail the virtual receives that are not done and do not pass through. */
+/* Fail the virtual receives that are not done, except those that pass
+ * through. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);
 

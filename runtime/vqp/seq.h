@@ -9,7 +9,7 @@
  * The sender stays within that window: its oldest incomplete number and its
  * newest number are at most half a window apart, even if one QP stalls while
  * the others continue. The other half is for completions that the receiver has
- * not polled yet, because it may poll one of two devices later. So the network
+ * not polled yet: it may poll one device later than the other. So the network
  * never causes a number beyond the window; only a faulty sender does. Called by
  * the thread that owns the virtual QP.
  */

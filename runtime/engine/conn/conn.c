@@ -429,8 +429,8 @@ static void on_stop(struct mpib_msg *msg)
 		conn_fail_requests(f, f->error);
 	else if (f->lane->delivered)
 		stop_delivered(f);
-	/* If not, each posted send ends as its rails report: the peer may have
-	 * received it, and its completion may be late. */
+	/* On a lane without end-to-end acks, each posted send ends with its
+	 * completions, which may be late: the peer may have received it. */
 	f->state = ENGINE_CONN_STOPPING;
 	f->stop = call;
 	conn_quit(f);

@@ -572,9 +572,9 @@ uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
-/* send_op.c. Add the connection to the shard's list, or remove it: a sender
- * whose send ops wait for an end-to-end ack, or a receiver that must write
- * one. */
+/* send_op.c. Add the connection to a list of the shard, or remove it. One list
+ * has the senders whose send ops wait for an end-to-end ack, the other one the
+ * receivers that must write one. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
 /* Return the offset of the end-to-end acks in either table. */

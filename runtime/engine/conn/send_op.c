@@ -44,8 +44,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
 	}
 }
 
-/* On a dqplb lane, return whether the receiver would take the IMM, by its
- * length, for one that waits for fragments. Then the chain must be spread. */
+/* On a dqplb lane, return whether the payload of the IMM has a length that
+ * tells the receiver to wait for fragments. Then the chain must be spread. */
 static bool chain_is_bare(const struct mpib_lane *lane,
 			  const struct mpib_chain *c)
 {

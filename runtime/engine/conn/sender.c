@@ -27,9 +27,9 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 	tx->range[i % SEND_RANGES] = e;
 }
 
-/* Return the first range not yet compared with the current receive. Ranges that
- * were compared once need no second comparison: a buffer that has its send
- * never becomes free again. */
+/* Return the first range not yet compared with the current receive. Other
+ * ranges need no second comparison, because a buffer never becomes free again
+ * after it was given to a send. */
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
@@ -636,8 +636,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts.tag) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
-		/* If pos is not 0, the receive has its send, whose next part
-		 * has not come yet. */
+		/* If pos is not 0, the receive already has a send, but the next
+		 * part of that send has not come yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
 				       1);

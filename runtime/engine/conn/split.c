@@ -214,8 +214,8 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 					.hint_slot = UINT32_MAX };
 	if (mode == MPIB_MODE_ADVANCED || mode == MPIB_MODE_ADAPTIVE)
 		why->hint_slot = hint_slot(conn);
-	/* Between messages, and at a receiver, read the hint as for the next
-	 * message. */
+	/* Between messages, and at a receiver, read the hint that the next
+	 * message would use. */
 	if (lane->rails == MPIB_RAILS)
 		since = policy_of(conn, conn->is_sender ? conn->tx.pos : 0,
 				  why);

@@ -12,8 +12,8 @@
 /* bytes/s; lower rates would need a finer unit of tokens */
 #define RATE_MIN 10000
 #define ROUNDS 64 /* maximum of rounds in one call, to pay debts */
-/* Limit of a tenant's leaves that a turn visits although they cannot post. They
- * take about 20 us. */
+/* A turn visits at most this many of a tenant's leaves that cannot post. These
+ * visits take about 20 us. */
 #define LOOKS 256
 
 /* Fill the bucket. False: it is still empty. t->wake_ns then becomes the time

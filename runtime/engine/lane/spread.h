@@ -18,8 +18,8 @@
  * record.
  *
  * On a dqplb lane the receiver recognises an IMM that must wait by the length
- * of its payload: 0 or the size of a record. So a stripe is also spread if its
- * IMM would otherwise have such a length, see chain_is_bare().
+ * of its payload: 0 or the size of a record. So a stripe is also spread if the
+ * payload of its IMM would otherwise have such a length, see chain_is_bare().
  *
  * A fence covers all QPs of the rail, so a spread stripe is lost or seen as a
  * whole. recovery/replay.c posts a lost one on one QP of the other rail. The

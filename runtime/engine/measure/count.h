@@ -9,8 +9,9 @@
 #include "engine/kept.h"
 #include "engine/trace.h"
 
-/* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f;
- * imm: it ends with a WRITE_WITH_IMM. */
+/* Count a chain that was posted to QP q of the rail for connection f: its
+ * number of WRs and its bytes of payload. imm: the chain ends with a
+ * WRITE_WITH_IMM. */
 __attribute__((always_inline)) static inline void
 mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
 		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)

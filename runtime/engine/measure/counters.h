@@ -3,8 +3,8 @@
  * A list of every counter. The structs of a snapshot, their sums, the JSON of
  * the stats socket and the metrics are generated from these lists.
  *
- * M(field, key, metric, help): a counter that is a metric as well.
- * X(field, key, what): a counter that is not. key is its name in JSON.
+ * M(field, key, metric, help): a counter that is also a metric.
+ * X(field, key, what): any other counter. key is its name in JSON.
  */
 #ifndef MPIB_ENGINE_COUNTERS_H
 #define MPIB_ENGINE_COUNTERS_H

@@ -43,7 +43,7 @@ static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 	sum->qps += n->qps;
 }
 
-/* Add what the lane and its connections counted on a rail. */
+/* Add the counts of the lane and of its connections on a rail. */
 static void add_counts(struct mpib_rail_counts *sum,
 		       const struct mpib_lane *lane, unsigned r)
 {

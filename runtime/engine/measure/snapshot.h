@@ -33,8 +33,8 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 	MPIB_MOVED_COUNTERS(MPIB_COUNTER_SUB, MPIB_COUNTER_SUB)
 }
 
-/* Fences of a rail, over its lanes. Times run from the detection of the fault
- * until the lost stripes are known. */
+/* Fences of a rail, summed over its lanes. A fence's time runs from the
+ * detection of the fault until the lost stripes are known. */
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_FIELD)

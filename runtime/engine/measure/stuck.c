@@ -189,7 +189,8 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 }
 
 /* Add a send for which the client has no free request. Only the client knows of
- * it, and its word is good enough for tools. */
+ * this send. The proxy trusts the client here, because only tools use the
+ * result. */
 static void add_refused(const struct engine_conn *f, uint64_t older_ns,
 			struct mpib_snapshot *snap)
 {

@@ -411,8 +411,8 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail
 	 * continues meanwhile. A receiver without a bitmap had not started when
-	 * the peer stopped. If this end has CTS from it, they came later on the
-	 * other rail. */
+	 * the peer stopped. If this end has CTS from such a receiver, they came
+	 * later on the other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);

@@ -9,9 +9,9 @@
 /*
  * stop.c: shard thread.
  */
-/* Break the lane and its connections, and tell the control thread. Connections
- * that can resume end as lost. Others end with -ETIMEDOUT if that is the error,
- * else with -ECONNRESET. */
+/* Break the lane and its connections, and tell the control thread. If
+ * connections can resume, they end with MPIB_BROKEN_LOST. Otherwise they end
+ * with -ETIMEDOUT if that is the error, else with -ECONNRESET. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Post nothing more to the rail, and make the control thread fence it. False:

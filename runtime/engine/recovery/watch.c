@@ -12,8 +12,8 @@
  *    condition is dropped, and the first time is seconds.
  * If neither rail makes progress, the peer's node stands still, which is not a
  * fault of a rail. A suspected rail is at fault if it is still stuck after the
- * peer's shard and then this one have checked it (failover.c). Until then
- * either may have had no CPU time. Shard thread.
+ * peer's shard and then this one have checked it (failover.c). Without these
+ * checks, a shard without CPU time would look like a failed rail. Shard thread.
  */
 #include "engine/conn/conn.h"
 

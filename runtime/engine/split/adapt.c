@@ -203,8 +203,8 @@ __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* Return SUP's bytes of a send op that no other send op waits behind, if
- * measurements show that a cut ends it sooner. 0: do not cut it. */
+/* Return SUP's bytes of a send op if a cut ends it sooner, by the measurements.
+ * No other send op may wait to be posted. 0: do not cut it. */
 static uint32_t adapt_cut(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t in_sout,
 			  uint64_t in_sup, uint32_t len)
@@ -376,8 +376,8 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
-/* Return whether one part sent in each way is enough evidence, because
- * spreading is cheaper by a third. */
+/* Return whether spreading is cheaper by a third. Then one part sent in each
+ * way is enough evidence. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

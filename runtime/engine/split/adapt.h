@@ -295,9 +295,9 @@ struct mpib_adapt {
 	/* errors of the weight in rounds: mean, and mean of their absolute
 	 * values */
 	int32_t off, noise;
-	/* For whole send ops. sure: SUP's weight, or half if the rails differ
-	 * by less than the noise. unsure: ends that differ by less than this
-	 * part of MPIB_ADAPT_ONE count as equal. */
+	/* For whole send ops. sure: SUP's weight, or one half if the noise
+	 * exceeds the difference between the rails. unsure: two end times count
+	 * as equal if they differ by less than this part of MPIB_ADAPT_ONE. */
 	uint32_t sure, unsure;
 	uint64_t round; /* start of the current round */
 	uint32_t share; /* published weight, in parts of 1024 */

@@ -48,8 +48,8 @@ struct mpib_split_why {
 };
 
 /* Return SUP's bytes of size, rounded down to a multiple of 128. SOUT carries
- * the rest, so below 128 bytes SOUT carries all. Exception: with a share of
- * MPIB_SUP_BW_ALL SUP carries all bytes of any size. */
+ * the rest, so below 128 bytes SOUT carries all. Exception: if sup_bw is
+ * MPIB_SUP_BW_ALL, SUP carries all bytes, whatever the size. */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {
 	if (sup_bw >= MPIB_SUP_BW_ALL)

@@ -16,8 +16,8 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /* Return whether c counts in ctx->sleepers while it is armed, so that its owner
- * is woken. It does not in threaded mode, where the context's thread counts
- * itself when it sleeps. */
+ * is woken. In threaded mode c does not count, because the context's thread
+ * counts itself when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;

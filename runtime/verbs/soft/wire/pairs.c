@@ -91,7 +91,8 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 
 	soft_tx_header(qp, idx, &peer->rx);
 	if (peer->rx.msn != peer->rx_msn) {
-		/* The peer was reset and counts from 0 again. qp was not. */
+		/* The peer was reset and counts from 0 again, but qp was not
+		 * reset. */
 		soft_tx_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}

@@ -471,8 +471,8 @@ static bool has_told_all(const struct soft_qp *qp)
 
 /* Handle a send that failed because the process has unmapped memory that is
  * still registered. Only sends of single segments show which memory it is. The
- * rest of that segment could not be sent in last words, so the next connection
- * continues. */
+ * rest of that segment cannot be sent before the connection ends, so the next
+ * connection handles it. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];

@@ -394,7 +394,7 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		/* Another thread set it, which had made more turns. */
+		/* Another thread, which had made more turns, set it. */
 		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);

@@ -167,8 +167,8 @@ bool soft_share_over(const struct soft_conn *conn);
 /* Return whether busy domains may have to wait for the next turn. They never
  * wait twice in a row. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
-/* Note that a light domain was served in this turn. Return whether the others
- * wait. */
+/* Note that a light domain was served in this turn. Return whether the busy
+ * domains must wait for the next turn. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
 /* Note that a socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
