@@ -77,8 +77,9 @@ static int proxy_run(struct mpib_proxy *p)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Warn if the proxy cannot forbid to punch holes into shared memory. It works
- * without that, but then one user can delay another's progress. */
+/* Warn if the proxy cannot keep users from punching holes into shared memory.
+ * The proxy works without that right, but then one user can delay another
+ * one. */
 static void warn_of_holes(void)
 {
 	int rc = mpib_memseg_holes();

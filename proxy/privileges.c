@@ -85,9 +85,9 @@ static int join_groups(const struct passwd *pw, const struct group *gr)
 	return setgroups((size_t)n + 1, list);
 }
 
-/* Drop all rights of root except one. The proxy keeps the right to forbid
- * holes in memory that it shares with users (base/memseg.c). A program that
- * replaces this one by execve() inherits that right. */
+/* Drop all rights of root except one. The proxy keeps the right to seal shared
+ * memory against holes (base/memseg.c). A program that replaces this one by
+ * execve() inherits that right. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };

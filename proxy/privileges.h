@@ -36,10 +36,10 @@ enum mpib_seccomp {
 
 /*
  * Set the filter as proxy.seccomp says, with no_new_privs, for this process and
- * the threads that it starts later. Call it after mpib_drop(), since the
- * filter forbids to become another user or to start a program. If the kernel
- * has no seccomp, log that and continue. Likewise with a sanitizer, which needs
- * other calls.
+ * the threads that it starts later. Call it after mpib_drop(), since under the
+ * filter the process cannot become another user or start a program. If the
+ * kernel has no seccomp, log that and continue. Likewise with a sanitizer,
+ * which needs other calls.
  */
 void mpib_sandbox(const struct mpib_config *cfg);
 

@@ -18,7 +18,7 @@
 struct mpib_rundir {
 	char path[96];
 	int dir, lock; /* -1 while closed */
-	gid_t gid; /* of the directory and the sockets; -1: the process's */
+	gid_t gid; /* group of all files here; -1: the process's group */
 };
 
 /* Write the default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. If

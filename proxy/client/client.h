@@ -143,8 +143,8 @@ struct mpib_filler {
 		int fd; /* -1: the pages need not exist */
 	} piece[MPIB_FILL_PIECES];
 	unsigned asked; /* pieces of the step; 0: none is in progress */
-	/* The result: the step has ended after this many pieces, with an error
-	 * of the next one, or 0. */
+	/* The result: the step has ended, done is the number of filled pieces,
+	 * and rc is 0 or the error of the next piece. */
 	bool over;
 	unsigned done;
 	int rc;

@@ -58,7 +58,8 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns);
 /* Return the process of a pidfd, which may be -1, without a thread. */
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 				    uint32_t device);
-/* Note the thread that the client names, if it has it. */
+/* Note the thread that the client names, if that thread belongs to the
+ * process. */
 void mpib_process_thread(struct mpib_process *p, uint32_t thread);
 /* Return 0 if the process may attach now. -EPERM: the proxy crashed twice
  * within a minute while working for it. -EINPROGRESS: *others come first, for

@@ -33,7 +33,7 @@ struct mpib_cluster_wait {
 /* view.c: the text for readers, and the state of making it. */
 struct mpib_cluster_text {
 	uint64_t of_ns; /* over_ns of the round in the text; 0: no text */
-	char *whole; /* text of the previous round, while part is begun */
+	char *whole; /* the text; while part is made, the previous one */
 	struct mpib_view_part part; /* part.at: number of nodes written */
 	json_int_t well, faulty;
 	/* The slowest pair, and the node that reports it. */

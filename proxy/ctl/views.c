@@ -47,7 +47,7 @@ static const struct mpib_column fault[] = {
 	SHOWN("#UID", "{uid}"),	 { 0 },
 };
 
-/* A job's name is the launcher's name of it, else NCCL's number. */
+/* A job's name is the one that the launcher gave it, else NCCL's number. */
 static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),

@@ -36,7 +36,7 @@ struct mpib_texts {
 	uint8_t asked; /* mask of the texts of the current snapshot */
 	bool keeps;
 	unsigned key; /* for MPIB_TEXT_STATS: the answer being made */
-	struct mpib_view_part part; /* the list of that answer */
+	struct mpib_view_part part; /* the list of the answer `key` */
 };
 
 /* Call fn with the text, in a later turn of the loop. */

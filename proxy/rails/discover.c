@@ -202,8 +202,9 @@ static bool one_card(const struct hcas *h)
 	return true;
 }
 
-/* Return whether port i of the only card counts as an HCA. Active ports do, but
- * a virtual function does not: it sends through one of these ports. */
+/* Return whether port i of the only card counts as an HCA. Active ports count,
+ * but a virtual function does not, because it sends through one of these
+ * ports. */
 static bool counts_beside(const struct hcas *h, unsigned i)
 {
 	return hcas_active(h, i) && !h->port[i].is_function;
@@ -228,9 +229,9 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* Exclude ports without a GPU near if another port has one. A port that is down
- * may never have had a cable, so it does not count as that other port unless
- * all ports are down. */
+/* Exclude ports without a GPU near if another port has one. The other port must
+ * be up, because a port that is down may never have had a cable. If all ports
+ * are down, this condition is dropped. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;

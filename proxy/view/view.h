@@ -56,8 +56,9 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 /* mpib-agent's report about itself; JSON null: no agent has reported. Needs no
  * snapshot. */
 mpib_view_fn mpib_view_agent;
-/* For metrics, which must be quick: the rails without values that are read from
- * files, and the clients that have been attached longest. */
+/* For metrics, which must be quick. The first function leaves out a rail's
+ * values that are read from files. The second one returns only the clients that
+ * have been attached longest. */
 mpib_view_fn mpib_view_rails_quick;
 json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
 /* Return whether mpib_view_why_part() would list a connection. */

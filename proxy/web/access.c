@@ -374,8 +374,8 @@ static struct mpib_caller caller_of(const struct mpib_visitors *all,
 	return who;
 }
 
-/* Return the entry of the caller next. A new entry replaces the one that asked
- * for a handshake least recently. */
+/* Return the table entry of the caller `next`. A new entry replaces the one
+ * that asked for a handshake least recently. */
 static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 {
 	struct mpib_shaker *s = all->shaker;
