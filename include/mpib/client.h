@@ -12,14 +12,14 @@
  *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
  *               or it ended and the next one did not start within that time.
  *               Only one call waits that long: until the proxy answers
- *               something, further calls fail at once. If the proxy still
- *               carries the request out, a later call undoes that.
+ *               something, further calls fail at once. If the proxy carries
+ *               the request out later, the library undoes it.
  *   -EDQUOT     a limit or a quota in the proxy's settings is reached
  *   -EMFILE     this process or the proxy has no file descriptor left
  *   -ENOMEM     this process or the proxy has no memory left
  *   -EFBIG      the memory is larger than the proxy's LimitFSIZE
  *   -EPROTO     the proxy's answer makes no sense
- * After any of these but -EPIPE only that one call has failed.
+ * With any of these errors except -EPIPE, only that one call has failed.
  *
  * When the proxy ends, a thread of the library (the helper) attaches to the
  * next one at the same run directory. Until then mpib_isend() and mpib_irecv()

@@ -114,9 +114,9 @@ struct mpib_vqp_attr {
 	/* Bytes, a multiple of 128, at most message; 0: MPIB_VQP_FRAG, or
 	 * message if that is less. */
 	uint32_t frag;
-	/* Virtual WRs per direction, a power of two; 0: 256. At most 8192 in
-	 * SPLIT and SPRAY over more than one QP, which number messages, and
-	 * 65536 in DQPLB. */
+	/* Virtual WRs per direction, a power of two; 0: 256. At most 65536. At
+	 * most 8192 in SPLIT and SPRAY over more than one QP, because they
+	 * number messages. */
 	uint32_t depth;
 	/* SPLIT: each device's share in parts of 1024; all 0: equal shares. */
 	uint32_t weight[MPIB_VQP_DEVICES];

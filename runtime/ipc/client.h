@@ -465,8 +465,8 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Take d, whose answer is late, off the debts: the caller needs the object
- * after all and handles the answer. */
+/* Remove d, whose answer is late, from client->debts: the caller needs the
+ * object after all and handles the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
 /* Free the debts, because the proxy drops all objects of the client. */
 void mpib_debts_forget(struct mpib_client *c);

@@ -137,7 +137,8 @@ static void conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* A connection to this node itself uses the entry that calls. */
+	/* The entry of this node as the called end does not wait for a link,
+	 * because the calling entry makes the link. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;

@@ -453,9 +453,9 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 	step_make(f, s);
 }
 
-/* Steps for a receive with one buffer. Each posts one send op with the bytes
- * that both the next CTS and the oldest fitting range cover, at most as many as
- * the rails carry in one WR. */
+/* Steps for a receive with one buffer. Each step posts one send op. Its bytes
+ * are the overlap of the next CTS and the oldest range that fits, but no more
+ * than the rails carry in one WR. */
 
 /* Value of sup if the step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX

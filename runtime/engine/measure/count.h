@@ -34,8 +34,8 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
-/* f continues, or starts to wait for something else: add the time that it
- * waited. */
+/* Add the time that f waited, because it continues or starts to wait for
+ * something else. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
 	if (f->stall != MPIB_STALL_NONE) {

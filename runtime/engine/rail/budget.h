@@ -27,8 +27,9 @@
 struct mpib_budget {
 	uint32_t size; /* completions that the CQ holds */
 	/* Number of promised places. The control thread writes it, and the
-	 * shard reads it. Relaxed: the mailbox message about the tenant or QP
-	 * with these places orders the change. */
+	 * shard reads it. Relaxed: a mailbox message tells the shard about the
+	 * tenant or QP that has these places, and that message orders the
+	 * change. */
 	_Atomic uint32_t promised;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;

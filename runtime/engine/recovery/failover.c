@@ -607,7 +607,8 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 		mpib_rail_arm(engine, next);
 }
 
-/* Tell the shard which rails this proxy or the peer's drains. */
+/* Tell the shard which rails are drained by this proxy or by the peer's
+ * proxy. */
 static void rail_drained_set(struct mpib_lane *lane)
 {
 	struct mpib_rail_job *job = rail_job_new(lane, 0);
@@ -619,7 +620,7 @@ static void rail_drained_set(struct mpib_lane *lane)
 	rail_job_run(job, mpib_rail_on_drain, NULL);
 }
 
-/* Tell the peer and the shard which rails this proxy drains. */
+/* Tell the peer and the shard which rails are drained by this proxy. */
 static void tell_drains(struct mpib_lane *lane)
 {
 	uint8_t drained = mpib_rail_bits(

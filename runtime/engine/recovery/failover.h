@@ -135,8 +135,8 @@ struct mpib_rail_job {
 	uint8_t drain; /* for mpib_rail_on_drain(): mask of drained rails */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool grace; /* for mpib_rail_on_late(): the grace period has ended */
-	/* result of mpib_rail_on_stop(); for mpib_rail_on_bitmaps() those of
-	 * the peer */
+	/* this end's bitmaps, made by mpib_rail_on_stop(); or the peer's
+	 * bitmaps, for mpib_rail_on_bitmaps() */
 	struct mpib_recv_bitmaps bitmaps;
 	uint64_t stopped_ns; /* when the rail last stopped */
 	/* Result of mpib_rail_on_bitmaps(): the bytes that must be posted

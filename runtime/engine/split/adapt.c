@@ -18,8 +18,8 @@
 #define EDGE (ONE / 512) /* smallest weight */
 #define NEARLY 24u /* parts of ALL; a smaller change is not reported */
 #define RUN 32 /* small messages between two tries of the other rail */
-/* Minimum size of a part in bytes. The ends of smaller parts measure
- * nothing. */
+/* Minimum size of a part in bytes. The end times of smaller parts are useless
+ * as measurements. */
 #define LEAST (24u << 10)
 /* a cut must shorten a message by more than 1/CUT_GAIN */
 #define CUT_GAIN 32
@@ -170,8 +170,8 @@ adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	return sup ? len : 0;
 }
 
-/* Return SUP's bytes of a send op of len bytes for which both rails would end
- * at the same time, including their bytes in flight. */
+/* Divide a send op of len bytes so that both rails would end at the same time,
+ * including their bytes in flight. Return SUP's bytes. */
 static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 			    uint64_t in_sup, uint32_t len)
 {

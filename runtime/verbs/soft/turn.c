@@ -341,8 +341,8 @@ int soft_turn(struct soft_ctx *ctx)
 		/* Wait for the lock. Otherwise the context's thread might find
 		 * it taken by a post that has no work, and go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
-	/* Relaxed: if this thread goes to sleep after it, the thread that waits
-	 * for the lock kicks it by soft_unlock(). */
+	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
+	 * of the thread that waits for the lock kicks this one. */
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;

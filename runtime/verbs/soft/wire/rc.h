@@ -53,9 +53,9 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* Note that the payload of the WQE at idx was sent up to byte off. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* Handle the peer's report on a new connection that it has done ack requests.
- * Return whether that is possible. If so, continue with the first request that
- * it has not done. */
+/* On a new connection the peer has reported how many requests it has done: ack.
+ * Return whether that number is possible. If so, continue with the first
+ * request that the peer has not done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
