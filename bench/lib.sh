@@ -164,8 +164,8 @@ emit_busbw() {
 	done <"$dir/rows"
 }
 
-# as_peer COMMAND...: run a command with NCCL's net_ib, which finds the software HCA,
-# with one device, by the name of the drop-in library.
+# as_peer COMMAND...: run a command with NCCL's net_ib on the software HCA, with
+# one device. net_ib loads libibverbs by name and gets the drop-in library.
 as_peer() {
 	MPIB_SOFT_DEVICES=soft0=$net.100.1 NCCL_SOCKET_IFNAME=lo \
 		LD_LIBRARY_PATH=$build/runtime/softverbs/dropin \

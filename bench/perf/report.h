@@ -19,8 +19,8 @@ struct perf_row {
 	double p50, p90, p99, p999; /* us; < 0: not measured */
 };
 
-/* Return the part of a time that is for one direction: in pingpong half of it,
- * as the directions alternate. */
+/* Return the time of one direction: with pingpong half of s, as the directions
+ * alternate. */
 static inline double perf_one_way(const struct perf_options *opt, double s)
 {
 	return opt->pattern == PERF_PINGPONG ? s / 2 : s;

@@ -31,8 +31,8 @@ struct victim {
 	struct node elsewhere[2];
 };
 
-/* Start a victim that shares this structure with the test. Return when it moves
- * messages. */
+/* Start a victim that shares this structure with the test. Return after the
+ * victim has begun to move messages. */
 struct victim *victim_start(const struct node *from, const struct node *to);
 bool victim_is_here(const struct victim *v);
 /* Start nodes 1 and 2 with these arguments, and a victim between them. Return

@@ -2,9 +2,9 @@
 /*
  * failures [POINTS]: the n-th allocation or system call of a proxy fails.
  * POINTS values of n are spread over all calls of attach, connect, transfer and
- * close; 0 means every n. The proxy refuses to start with one line, or it
- * serves. It neither crashes nor hangs, it reports each failure with a reason,
- * and it serves the next client.
+ * close; 0 means every n. The proxy either prints one line and does not start,
+ * or it serves. It neither crashes nor hangs, it reports each failure with a
+ * reason, and it serves the next client.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -37,7 +37,7 @@ rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
 	fail "the valid file was refused"
 
-# Without the agent a QP of SUP fails, and the job fails with it.
+# First without the agent: a QP of SUP fails, and so does the job.
 proxy 0
 proxy 1
 traffic

@@ -15,7 +15,7 @@
 #define SIM_LINES 16
 #define SIM_FAULTS 24
 #define SIM_GROUP 8
-#define SIM_WINDOW 32 /* most outstanding messages of an end */
+#define SIM_WINDOW 32 /* limit of an end's outstanding messages */
 
 /* The seeds below one of these numbers keep the plans that they had when the
  * number was set. So a seed that found a bug still finds it. A fresh seed is

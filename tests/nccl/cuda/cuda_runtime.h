@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This adds to the functions the keywords of a compiler for devices. */
+/* The functions of the CUDA runtime API, and the keywords of a device
+ * compiler. */
 #ifndef STANDIN_CUDA_RUNTIME_H
 #define STANDIN_CUDA_RUNTIME_H
 
