@@ -134,6 +134,8 @@ static void assert_found(const struct mpib_doctor *d, const char *want)
 #define B_SUP "," OF("b.SUP", "SUP", "rdma:mlx5_0:1", "400", "active") "]"
 #define NICE_OF_MINUS_5                                                        \
 	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 -5 3 0 64 0 0\n"
+#define THROTTLED                                                              \
+	"usage_usec 7\nnr_periods 9\nnr_throttled 7\nthrottled_usec 2500000\n"
 #define NICE_OF_19                                                             \
 	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 19 3 0 64 0 0\n"
 
@@ -230,9 +232,7 @@ static const struct patient {
 	  .rails = "[]",
 	  .check = { mpib_check_cpu },
 	  .file = { "1/stat", NICE_OF_19, "1/cgroup", "0::/pods/pod/mpib\n",
-		    "fs/cgroup/pods/pod/cpu.stat",
-		    "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
-		    "throttled_usec 2500000\n" },
+		    "fs/cgroup/pods/pod/cpu.stat", THROTTLED },
 	  .found = { "WARN|cpu|at nice 19",
 		     "WARN|cpu|throttled 7 times, for 2.5 s" } },
 	{ .name = "a port below its speed",
