@@ -354,10 +354,27 @@ static void check_sums(const struct pair *p, unsigned node)
 	}
 }
 
+static bool checks_rails(const struct pair *p)
+{
+	bool checks = false;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct mpib_engine *e = p->node[i].engine;
+
+		for (unsigned s = 0; s < e->shards; s++)
+			checks |= !TAILQ_EMPTY(&e->shard[s].looks);
+	}
+	return checks;
+}
+
 void pair_close(struct pair *p)
 {
 	p->fences = false;
-	deliver();
+	/* Let the checks of rails end that a peer asked for: an engine that
+	 * closes does not free them. */
+	pair_turn(p);
+	for (unsigned i = 0; i < 10000 && checks_rails(p); i++)
+		pair_turn(p);
 	for (unsigned i = 0; i < 2; i++) {
 		check_sums(p, i);
 		mpib_engine_close(p->node[i].engine);
