@@ -57,6 +57,13 @@ static struct mpib_request *may_send(int rc_wanted)
 	return r;
 }
 
+/* Send when the helper does not hold the client's lock. */
+static void sends(void)
+{
+	while (!may_send(0))
+		sched_yield();
+}
+
 #define CASE(name) TEST_OF(name, loop_start_mortal, loop_stop)
 
 /* The connection's thread did not run in between. */
@@ -144,7 +151,7 @@ CASE(a_helper_that_cannot_wait_reports_the_reason)
 
 static int start_short(void **state)
 {
-	return loop_start_with(state, 30, 0);
+	return loop_start_with(state, 1000, 0);
 }
 
 TEST_OF(after_the_grace_period_the_error_names_what_was_missing, start_short,
@@ -164,7 +171,7 @@ TEST_OF(after_the_grace_period_the_error_names_what_was_missing, start_short,
 	while (mpib_test(r, &done, NULL) == 0)
 		assert_false(done);
 	assert_non_null(strstr(mpib_strerror(), f->dir));
-	assert_non_null(strstr(mpib_strerror(), "within 0 s"));
+	assert_non_null(strstr(mpib_strerror(), "within 1 s"));
 	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
 	assert_int_equal(mpib_ready(rx), -EPIPE);
 	assert_int_equal(mpib_alive(c), -EPIPE);
@@ -512,7 +519,7 @@ CASE(the_serving_proxy_learns_what_its_successor_refused)
 	upgrades(f, 3);
 	assert_string_equal(f->next.why + strlen(f->dir),
 			    "/proxy.sock: no room at the inn");
-	assert_non_null(may_send(0));
+	sends();
 	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
 	fake_proxy_stop(next);
 	mpib_mem_free(c, mem);
