@@ -61,7 +61,8 @@ struct mpib_agent_policy {
 };
 
 /* Ask the proxy for the state of its rails and for the summaries of other
- * nodes' agents. Blocks as long as mpib_dial does. */
+ * nodes' agents. Blocks for at most the time of
+ * mpib_dial(). */
 void mpib_agent_look(struct mpib_agent_policy *p);
 /* Process the rows of the answer "rails", then remove objections that are too
  * old. mpib_agent_take_peers() processes the rows of the answer "agents". */

@@ -656,6 +656,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	}
 	s->process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
 	mpib_process_thread(&s->process, hello->thread);
+	s->returned = hello->shard > 0;
 	if (!hello_in_turn(s, &m->h, hello->shard)) {
 		proxy_client_drop(s, "its HELLO was refused");
 		return;

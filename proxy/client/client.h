@@ -117,6 +117,7 @@ struct proxy_client {
 	/* The current shares of the client and of its user. */
 	struct mpib_share share, of_user;
 	struct mpib_process process;
+	bool returned; /* it had an earlier proxy */
 	struct mpib_survivor *record; /* for the next proxy; or NULL */
 	/* Numbers of upgrades: the last one announced to the client, and the
 	 * last one for which it has attached to the successor. */

@@ -625,7 +625,7 @@ void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_id *of = (const void *)m->bytes;
 
-	mpib_survivors_resumed(s->record, of->id);
+	mpib_survivors_resumed(s->record, of->id, s->returned);
 }
 
 /* Tell the peers not to wait any more when all clients of the last proxy are

@@ -79,8 +79,8 @@ static int filler_populate(const struct mpib_fill_piece *p)
 	return 0;
 }
 
-/* Fill at least one piece, and more until the step's time is over. *done: how
- * many. Returns 0, or the error of the next one. */
+/* Fill at least one piece, and more until the step's time has passed. *done: the
+ * number of filled pieces. Returns 0, or the error of the next piece. */
 static int filler_step(const struct mpib_filler *f, unsigned *done)
 {
 	uint64_t until = mpib_now_ns() + STEP_NS;
@@ -287,8 +287,8 @@ static void fill_stepped(struct proxy_client_region *r, size_t filled, int rc)
 	}
 }
 
-/* Handle the end of a step that filled this many pieces; rc: of the next one.
- * Those behind it are left for another step. */
+/* Handle the end of a step. done: the number of filled pieces; rc: the result
+ * for the next piece. The pieces after that one are left for another step. */
 static void step_ended(struct proxy_clients *all, unsigned done, int rc)
 {
 	for (unsigned i = 0; i < all->pieces; i++) {

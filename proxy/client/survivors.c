@@ -271,11 +271,14 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 	return r;
 }
 
-void mpib_survivors_resumed(struct mpib_survivor *r, uint32_t thread)
+void mpib_survivors_resumed(struct mpib_survivor *r, uint32_t thread,
+			    bool returned)
 {
 	if (!r)
 		return;
-	r->state = MPIB_SURVIVOR_ATTACHED;
+	/* A new client may have the record of an older one of its process. */
+	if (returned)
+		r->state = MPIB_SURVIVOR_ATTACHED;
 	mpib_process_thread(&r->process, thread);
 }
 

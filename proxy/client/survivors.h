@@ -71,9 +71,11 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client);
-/* Note that the client has resumed all its connections, and that this thread
- * will attach to the next proxy. record may be NULL, also below. */
-void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread);
+/* Note the thread that will attach to the next proxy. returned: the client had
+ * an earlier proxy, and has resumed all its connections. record may be NULL,
+ * also below. */
+void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread,
+			    bool returned);
 /* Return whether each client of the last proxy has resumed, or has ended. */
 bool mpib_survivors_are_back(struct mpib_survivors *v);
 /* Note that the client leaves. If it has not resumed, expect it again. */

@@ -406,8 +406,8 @@ int mpib_dereg(struct mpib_region *region)
 
 /*
  * Registration of the client's memory at another proxy. The requests are sent
- * without waiting for answers to earlier requests. So many regions do not cost
- * one round trip each.
+ * without waiting for answers to earlier requests, to avoid one round trip for
+ * each region.
  */
 
 /* Send the request. -EAGAIN: the socket is full. */

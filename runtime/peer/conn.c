@@ -792,7 +792,7 @@ void peer_conn_step(struct peer_conn *c)
 }
 
 /* Return whether to retry a connect that failed with error. A resumed connect
- * waits for a rail as long as for its peer. */
+ * waits for a rail and for its peer until the same time limit. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&

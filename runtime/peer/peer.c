@@ -147,7 +147,8 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* Let the lanes wait for a new link, as long as a link may be silent. */
+/* Let the lanes wait for a new link. They wait for the time for which a link may
+ * be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {

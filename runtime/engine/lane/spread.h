@@ -61,8 +61,8 @@ static inline bool mpib_spread_waits(uint32_t bytes)
  * IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
 /* Receiver, dqplb lane: handle an IMM. 1: it was a fragment's number, or it
- * waits. 0: the caller must handle it now. -EPROTO: a correct peer cannot cause
- * this number, or so many waiting IMMs. */
+ * waits. 0: the caller must handle it now. -EPROTO: a correct peer sends no such
+ * number, or lets fewer IMMs wait. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* Receiver: return the next waiting IMM whose fragments have all arrived.
  * False: none. */

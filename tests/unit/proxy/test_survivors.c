@@ -68,7 +68,7 @@ CASE(a_living_client_counts_as_back_after_all_its_requests)
 	mpib_survivors_leave(record);
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 3);
-	mpib_survivors_resumed(record, 0);
+	mpib_survivors_resumed(record, 0, true);
 	assert_true(mpib_survivors_are_back(&v));
 	mpib_survivors_leave(record);
 	assert_true(mpib_survivors_are_back(&v));
@@ -102,7 +102,7 @@ static void *detach(void *arg)
 {
 	struct mpib_survivor *record = arg;
 
-	mpib_survivors_resumed(record, of_this_thread());
+	mpib_survivors_resumed(record, of_this_thread(), false);
 	assert_int_equal(record->process.thread, of_this_thread());
 	return NULL;
 }
@@ -115,15 +115,28 @@ CASE(a_detached_client_of_a_living_process_is_not_waited_for)
 	struct mpib_survivor *stays = mpib_survivors_take(&v, &self, 1);
 	pthread_t thread;
 
-	mpib_survivors_resumed(stays, of_this_thread());
+	mpib_survivors_resumed(stays, of_this_thread(), false);
 	pthread_create(&thread, NULL, detach,
 		       mpib_survivors_take(&v, &self, 2));
 	pthread_join(thread, NULL);
 	v = begin();
 	assert_false(mpib_survivors_are_back(&v));
 	mpib_process_thread(&self, of_this_thread());
-	mpib_survivors_resumed(mpib_survivors_take(&v, &self, 3), self.thread);
+	mpib_survivors_resumed(mpib_survivors_take(&v, &self, 3), self.thread,
+			       true);
 	assert_true(mpib_survivors_are_back(&v));
+}
+
+CASE(a_new_client_of_the_process_does_not_resume_an_older_one)
+{
+	const struct mpib_process self = process_of(getpid());
+	struct mpib_survivors v = begin();
+
+	/* The thread is unknown, as in another pid namespace. */
+	assert_non_null(mpib_survivors_take(&v, &self, 1));
+	v = begin();
+	mpib_survivors_resumed(mpib_survivors_take(&v, &self, 2), 0, false);
+	assert_false(mpib_survivors_are_back(&v));
 }
 
 /* As in another pid namespace. */
