@@ -283,6 +283,9 @@ struct mpib_helper {
 	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: end of the grace period; 0: the proxy runs */
+	/* The last turn saw that the proxy's process has ended. False: wait for
+	 * its pidfd. */
+	bool ended;
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* pause before the next attempt */
 	char tried[256]; /* why the last attempt failed */

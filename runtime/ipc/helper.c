@@ -586,6 +586,7 @@ static int resume(struct mpib_client *c)
 
 	if (rc == 0) {
 		helper->until = 0;
+		helper->ended = false;
 		return 0;
 	}
 	snprintf(helper->tried, sizeof(helper->tried), "%s", mpib_strerror());
@@ -624,7 +625,8 @@ static int proxy_gone(struct mpib_client *c)
 			c->path);
 	/* Wait for the end of the proxy's process: until then the proxy may
 	 * still write. */
-	if (c->at->state != MPIB_ATTACH_WHOLE || mpib_client_dead(c, 0))
+	helper->ended = mpib_client_dead(c, 0);
+	if (c->at->state != MPIB_ATTACH_WHOLE || helper->ended)
 		return resume(c);
 	if (now < helper->until)
 		return (int)(helper->until - now);
@@ -682,8 +684,8 @@ static void *helper_run(void *arg)
 			{ .fd = -1, .events = POLLIN },
 		};
 
-		/* Only this thread changes c->at. */
-		if (resumes && !(helper->until && mpib_client_dead(c, 0)) &&
+		/* Only this thread changes c->at and `ended`. */
+		if (resumes && !helper->ended &&
 		    c->at->state == MPIB_ATTACH_WHOLE)
 			p[2].fd = c->at->pidfd;
 		if (resumes && lives)
