@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous events of the devices, and devices that fail calls before their
- * event arrives. The control thread reads the events from each context's
- * async_fd without blocking. It passes them to the lanes of that context's
- * shard, and tells the shard by mailbox which SRQs to refill. So the shard
- * thread makes no system call for events.
+ * Asynchronous events of devices, and the detection of a lost device by a
+ * failed call, before the event arrives. The control thread reads the events
+ * from each context's async_fd without blocking. It passes them to the lanes of
+ * that context's shard, and tells the shard by mailbox which SRQs to refill. So
+ * the shard thread makes no system call for events.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -60,10 +60,10 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 		mpib_rail_lose(s, r, why);
 }
 
-/* Query the port again: a port that comes up may have another speed. If its
- * address has changed, QPs that were connected through the old address are lost
- * although the port never went down, so report down and up to the lanes. A port
- * that is down comes up only by PORT_ACTIVE. */
+/* Query the port again: a port that comes up may have another speed. If the
+ * port's address has changed, QPs that were connected through the old address
+ * are lost, although the port never went down. So report down and up to the
+ * lanes. A port that is down comes up only by PORT_ACTIVE. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -95,7 +95,7 @@ static void on_srq_limit(struct mpib_msg *msg)
 	struct mpib_rail *rail = &t->shard->rail[call->rail];
 
 	rail->n.srq_limits++;
-	/* mpib_srq_turn() may have filled the SRQ meanwhile. */
+	/* mpib_srq_turn() may have filled the SRQ since the event. */
 	if (t->srq_posted[call->rail] < mpib_srq_low(t, call->rail) &&
 	    mpib_srq_fill(t, call->rail) == 0)
 		rail->n.srq_refills++;
@@ -233,7 +233,7 @@ void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &b->msg, on_broken);
 }
 
-/* Keep the text of the last failed engine call until the caller reports it by
+/* Keep the text of the last failed engine call until the caller reads it by
  * mpib_engine_last_error(). Control thread. */
 
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
@@ -278,7 +278,7 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 {
 	if (engine->last_error_rc != rc)
 		return strerror(-rc);
-	/* Report it only once: a later failure with the same rc may have
+	/* Return the text only once: a later failure with the same rc may have
 	 * another cause. */
 	engine->last_error_rc = 0;
 	return engine->last_error;

@@ -17,9 +17,9 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client_list *list = &a->shard->clients;
 	struct engine_client *behind;
 
-	/* Keep the list sorted by number, because a turn starts after the
-	 * client where the last turn stopped (see submit.c). Clients are added
-	 * in any order. */
+	/* Keep the list sorted by id, because a turn starts after the client at
+	 * which the last turn stopped (see submit.c). Ids do not arrive in
+	 * order. */
 	TAILQ_FOREACH(behind, list, link)
 	{
 		if (behind->id > a->id)
@@ -144,8 +144,8 @@ bool mpib_mr_may_revoke(const struct engine_client *client)
 	return true;
 }
 
-/* Deregister the region at every device. The shard still uses its keys, which
- * are now invalid, and only checks whether mr->mr[] is set. */
+/* Deregister the region at every device. The shard still uses the keys, which
+ * are now invalid. It checks only whether mr->mr[] is set. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
 {
 	struct mpib_mr *mr = client->mr_made[handle];
@@ -240,7 +240,7 @@ static void on_mr_add(struct mpib_msg *msg)
 	mpib_call_done(mr->client->shard, call, 0);
 }
 
-/* Register the region and enter it into mr_made, without telling the shard. */
+/* Register the region and store it in mr_made, without telling the shard. */
 static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		   uint32_t handle, struct mpib_mr **made)
 {
@@ -251,8 +251,8 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		return -ENOMEM;
 	mr->client = a;
 	mr->handle = handle;
-	/* Within a page, the iova of a dma-buf must have the same position as
-	 * the offset, see ibv_reg_dmabuf_mr(3). */
+	/* The iova of a dma-buf must have the same offset within a page as
+	 * dmabuf_offset, see ibv_reg_dmabuf_mr(3). */
 	mr->addr =
 		attr->dmabuf_fd >= 0
 			? attr->dmabuf_offset % (uint64_t)sysconf(_SC_PAGESIZE)

@@ -75,8 +75,9 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		cq_arrived(s, first, imm, bytes);
 }
 
-/* On a dqplb lane, return true if the IMM is a fragment's number, waits for
- * fragments, or has broken the lane. False: the caller must handle the IMM. */
+/* Handle an IMM on a dqplb lane. Return true if it is the number of a fragment,
+ * waits for fragments, or has broken the lane. If false, the caller must handle
+ * the IMM. */
 static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 		     uint32_t bytes)
 {
@@ -107,8 +108,8 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	uint32_t imm = be32toh(wc->imm_data);
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
-	/* Without its QP the tenant is unknown, so the receive stays in the
-	 * tenant's count of posted receives. */
+	/* If the QP is gone, its tenant is unknown, so the tenant's count of
+	 * posted receives still includes this receive. */
 	if (!q) {
 		rail->n.bad_imms++;
 		return;
@@ -127,8 +128,8 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		return;
 	}
 	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len)) {
-		/* Count fragments here. The connection will count an IMM that
-		 * waits. */
+		/* Count a fragment here. An IMM that waits is counted later, by
+		 * its connection. */
 		q->lane->n[r].rx_imms += q != &q->lane->qp[r][0];
 		return;
 	}
@@ -161,11 +162,11 @@ static bool cq_condemned(enum ibv_wc_status status)
  * A send WR failed: fence the rail or break the lane. True: the lane continues
  * over its other rail.
  *
- * A connection whose WR would fail on any rail breaks. But the peer also
- * refuses access while its proxy ends, or after its rank has lost this
- * connection. So if connections can resume, the lane is lost instead. The
- * receiver's rank then posts its memory again, or reports that the memory is
- * gone.
+ * If the WR would fail on any rail, its connection breaks. But REM_ACCESS_ERR
+ * also occurs while the peer's proxy ends, or after the peer's rank has lost
+ * this connection. So if connections can resume, this error breaks the lane,
+ * and the connections continue on another one. The receiver's rank then posts
+ * its memory again, or reports that the memory is gone.
  */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
@@ -196,15 +197,16 @@ poster_of(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-/* Report a send completion to its connection. fenced: a fence determines which
- * stripes were lost. */
+/* Report a send completion to its connection. If `fenced` is true, a fence will
+ * determine which stripes were lost. */
 __attribute__((always_inline)) static inline void
 tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 	    uint64_t wr_id, bool ok, bool fenced)
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	/* else the stop of the whole rail replaces it */
+	/* Clear the bit even if the write failed: the fence of the rail then
+	 * ends all writes on it. */
 	if (kind == MPIB_WR_STOP)
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (fenced)
@@ -235,7 +237,7 @@ send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 	struct mpib_lane *lane;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
-	/* If its QP is gone, the wr_id may refer to a later connection. */
+	/* If the QP is gone, the wr_id may refer to a later connection. */
 	if (!q) {
 		rail->n.n.tx_cqes++;
 		return;
@@ -261,8 +263,8 @@ send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 		mpib_lane_check_stopped(lane);
 }
 
-/* Handle the completion of a READ on a loop-back QP, which has no lane. The
- * connection still exists, because it does not stop before its READs have
+/* Handle the completion of a READ on a loop-back QP. Such a QP has no lane. The
+ * connection still exists, because it stops only after its READs have
  * completed. */
 static void read_completed(struct mpib_shard *s, unsigned r,
 			   const struct ibv_wc *wc)
@@ -273,14 +275,14 @@ static void read_completed(struct mpib_shard *s, unsigned r,
 }
 
 /* Return whether the status counts as an error. A flush error does not count:
- * either an error was counted before, or the QP was deliberately moved to ERR,
- * to end a lane or stop a rail. */
+ * either another error preceded it, or the QP was deliberately moved to ERR, to
+ * end a lane or to stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* Handle a completion of a WR that is not a send op's. */
+/* Handle the completion of a WR that does not belong to a send op. */
 __attribute__((noinline)) static void
 other_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
@@ -320,8 +322,9 @@ cq_completed(struct mpib_shard *s, unsigned r, int n)
 	return total;
 }
 
-/* There is one function per rail, so that the compiler knows the rail. They are
- * separate from mpib_cq_turn(), which usually finds nothing. */
+/* There is one function per rail, so that the compiler knows the rail. The
+ * functions are not inlined into mpib_cq_turn(), because a poll usually finds
+ * nothing. */
 __attribute__((noinline)) static int sout_completed(struct mpib_shard *s, int n)
 {
 	return cq_completed(s, MPIB_RAIL_SOUT, n);
@@ -347,7 +350,7 @@ int mpib_cq_turn(struct mpib_shard *s)
 {
 	int n;
 
-	/* 0: from here on this thread works for peers, not for a client */
+	/* 0: this thread now works for peers, not for a client */
 	mpib_works_for = 0;
 	n = poll_rail(s, MPIB_RAIL_SOUT);
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);

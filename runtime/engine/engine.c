@@ -34,9 +34,9 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
 		.times = true,
-		/* The values of NCCL's own transport, for which fabrics are
-		 * tuned: retries last half a minute, and a peer that posts its
-		 * receives late causes no failure. */
+		/* These are the values of NCCL's own transport, and fabrics are
+		 * tuned for them. Retries last half a minute, and a peer that
+		 * posts its receives late causes no failure. */
 		.timeout = 20,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
@@ -102,8 +102,9 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return rc;
 }
 
-/* Unpin shards if more shards than CPUs are pinned to the same CPUs. They would
- * otherwise wait for each other while other CPUs are idle. */
+/* If more shards are pinned to the same CPUs than these CPUs can run at once,
+ * unpin these shards. Otherwise the shards would wait for each other while
+ * other CPUs are idle. */
 static void unpin_crowds(struct mpib_engine *e)
 {
 	bool crowded[MPIB_SHARDS_MAX];
@@ -198,7 +199,7 @@ err_why:
 	return rc;
 }
 
-/* Start the shard threads. -errno: one of them did not start. */
+/* Start the shard threads. Return -errno if one of them did not start. */
 static int start_shards(struct mpib_engine *e)
 {
 	int rc = 0;
@@ -317,8 +318,9 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 {
 	struct epoll_event events[8];
 
-	/* Consume edge-triggered events, because epfd stays readable until they
-	 * are reported once. Do this first: a later event is a new edge. */
+	/* Consume the edge-triggered events: epfd stays readable until they are
+	 * reported. Do this before the work, so that an event during the work
+	 * makes epfd readable again. */
 	epoll_wait(engine->epfd, events, 8, 0);
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)

@@ -5,12 +5,14 @@
  * work for a call, mpib_engine_dispatch() runs the callback on the control
  * thread. Objects are freed by their last callback, never earlier.
  *
- *   engine the shard threads, each of which opens its device's rails device one
- *   or two rails with their own shards; a client attaches to a device tenant
- *   one uid on one shard: a PD and an SRQ per rail client one attached process
- *   on its shard mr one registered region of a client lane all QPs between a
- *   tenant on this node and the same tenant on a peer's shard connection the
- *   sending or receiving end of a connection on a lane
+ * - engine: the shard threads; each opens the rails of its device
+ * - device: one or two rails with their own shards; a client attaches to one
+ * - tenant: one uid on one shard, with a PD and an SRQ per rail
+ * - client: one attached process on its shard
+ * - mr: one registered region of a client
+ * - lane: all QPs between a tenant on this node and the same tenant on a peer's
+ *   shard
+ * - connection: the sending or the receiving end of a connection on a lane
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -45,7 +47,7 @@ enum mpib_dmabuf_mode {
  * Adaptive routing. If switches send the packets of one QP over many paths, the
  * last packet of a message may arrive before others. With adaptive routing the
  * payload is sent by RDMA WRITE, followed by an RDMA WRITE_WITH_IMM that
- * carries at most the completion record.
+ * carries nothing or only the completion record.
  */
 enum mpib_ar_mode {
 	MPIB_AR_AUTO, /* on InfiniBand */
@@ -57,10 +59,11 @@ enum mpib_ar_mode {
  * lane/spread.h. */
 enum mpib_spread {
 	MPIB_SPREAD_SPLIT, /* one QP carries the whole part */
-	/* fragments; the IMM follows their acknowledgements */
+	/* fragments; the IMM is posted after they are acknowledged */
 	MPIB_SPREAD_SPRAY,
 	MPIB_SPREAD_DQPLB, /* numbered fragments; the receiver orders them */
-	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
+	/* split or spray: the faster one for this size, as measured */
+	MPIB_SPREAD_AUTO,
 };
 
 /* The time when a send completes, see docs/recovery.md. */
@@ -76,14 +79,14 @@ enum mpib_completion_at {
 /*
  * All devices have the same number of rails and of shards. Rail r of device d
  * has the number d * rails + r among the rails of all devices, and shard i of
- * device d the number d * shards + i. So a shard's number also identifies its
- * device, on this node and on a peer.
+ * device d has the number d * shards + i among the shards of all devices. So a
+ * shard's number also identifies its device, on this node and on a peer.
  */
 struct mpib_engine_config {
 	unsigned devices; /* 1..MPIB_DEVICES_MAX */
 	unsigned rails; /* of a device: 1 (SOUT only) or 2 */
 	struct mpib_rail_spec rail[MPIB_RAILS_MAX]; /* by number */
-	/* shards per device; in total at most MPIB_SHARDS_MAX */
+	/* per device; MPIB_SHARDS_MAX limits the total */
 	unsigned shards;
 	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
 	uint8_t mode; /* enum mpib_mode, mode.h */
@@ -92,9 +95,10 @@ struct mpib_engine_config {
 	uint32_t bdp;
 	/* use a measured value instead of bdp, see conn/split.c */
 	bool bdp_path;
-	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
+	/* limits of the receives posted per rail and tenant */
+	uint32_t srq_low, srq_high;
 	uint32_t sq_depth; /* send WRs per QP */
-	uint32_t cts_signal; /* one CTS in this many is posted signalled */
+	uint32_t cts_signal; /* every cts_signal-th CTS is posted signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
 	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, rounded down to 128 */
@@ -120,16 +124,17 @@ struct mpib_engine_config {
 	uint32_t hold_ms; /* hold-down of a rail that failed */
 	/* time that a lane without a live rail waits for one */
 	uint32_t grace_ms;
-	/* Connections of a lost lane continue at another index, see
+	/* The ranks continue connections of a lost lane at another index, see
 	 * MPIB_BROKEN_LOST. */
 	bool resume;
-	/* Choose CPUs, of those that the process may use, for a shard whose
-	 * SOUT is on this NUMA node. False, or NULL: any CPU. Called on the
-	 * control thread while the engine is opened. */
+	/* Choose CPUs for a shard whose SOUT is on this NUMA node, among the
+	 * CPUs that the process may use. If it returns false or is NULL, the
+	 * shard runs on any CPU. Called on the control thread while the engine
+	 * is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
-/* Return how many successive CTS may be unsignalled on a QP with this many send
+/* Return how many successive CTS may be unsignalled on a QP with sq_depth send
  * WRs. Any thread. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 
@@ -141,7 +146,7 @@ typedef void mpib_done_fn(void *arg, int status);
 
 struct mpib_rail_msg; /* engine/recovery/failover.h */
 
-/* Callbacks of the engine, on the control thread. why is one sentence. */
+/* Callbacks of the engine, on the control thread. `why` is one sentence. */
 struct mpib_engine_events {
 	/* The connection broke: it accepts no new work, and its client's
 	 * requests fail with error. The owner must still stop and destroy the
@@ -160,8 +165,8 @@ struct mpib_engine_events {
 
 /*
  * Open the rails of each shard's device and start the shard threads. On failure
- * returns -errno and leaves *engine unchanged. why names the rail, the call and
- * the remedy.
+ * it returns -errno, leaves *engine unchanged, and writes the rail, the call
+ * and the remedy to `why`.
  */
 int mpib_engine_open(const struct mpib_engine_config *cfg,
 		     const struct mpib_engine_events *events, void *ctx,
@@ -185,32 +190,33 @@ int mpib_engine_status_fd(const struct mpib_engine *engine);
  * of the port after its last event. -EIO: the device is gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
-/* Return the device's /sys path, even if the device does not answer; "":
- * none. */
+/* Return the device's path in /sys, even if the device does not answer; "": the
+ * device has none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Return one bit per rail that has failed for good. When its HCA is back, only
- * a new engine can use the rail. Control thread. */
+/* Return one bit per rail that has failed for good. If its HCA works again,
+ * only a new engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* Return 0 if the rail's device can be opened and its port is active, else
- * -errno. Opens its own context. Any thread. May block as long as the driver
- * does. */
+ * -errno. Opens its own context. Any thread. May block, because the driver
+ * may. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
 /* Return the NUMA node of a shard's SOUT; -1: unknown, or none. */
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
 /* Return the provider's name, for example "soft (io_uring)" or "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
-/* Return whether every rail can register dma-bufs, by the probe at start. */
+/* Return whether the probe at the start found that every rail can register
+ * dma-bufs. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
-/* Set the shared memory from which the shards read the agent's hints:
- * mpib_hint_bytes() of MPIB_HINT_SLOTS_MAX. It must stay mapped until
+/* Set the shared memory from which the shards read the agent's hints. Its size
+ * is mpib_hint_bytes(MPIB_HINT_SLOTS_MAX). It must stay mapped until
  * mpib_engine_close(). Call this before the first connection is created. */
 struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/* Start (on) or end draining a rail. While it is drained, both ends of every
- * lane of the rail's device post nothing new on it. WRs in flight complete.
- * -EBUSY: the device has no other rail left. */
+/* Start draining a rail, or end this if `on` is false. While the rail is
+ * drained, both ends of every lane of the rail's device post nothing new on it.
+ * WRs in flight complete. -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
@@ -220,8 +226,8 @@ void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 
 /* Return why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
- * engine_conn_create() just failed with rc: device, call, cause and remedy if a
- * verbs call failed. Control thread; valid until the next failure. */
+ * engine_conn_create() just failed with rc: the device, call, cause and remedy
+ * if a verbs call failed. Control thread; valid until the next failure. */
 const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
@@ -236,18 +242,20 @@ void engine_client_qos(struct engine_client *client, uint32_t weight,
 		       uint64_t rate);
 void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
-/* Get the uid's tenant on the shard and add a reference. Clients and lanes hold
- * references, too. Dropping the last reference frees the tenant. The first call
- * creates a PD and an SRQ per rail. Returns 0 or -errno. -ENOSPC: the rails'
- * completion queues have no room for the receives of another tenant. */
+/* Get the uid's tenant on the shard and add a reference. The first call creates
+ * the tenant, with a PD and an SRQ per rail. Clients and lanes hold references,
+ * too. Dropping the last reference frees the tenant. Returns 0 or -errno.
+ * -ENOSPC: the rails' completion queues have no room for the receives of
+ * another tenant. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
-/* Add a client. submit and reply must remain mapped, and bell open, until
- * engine_client_close() calls back. bell is an eventfd of this client only.
- * Each write to it wakes a sleeping shard. -1: the caller makes the shard's
- * turns. id is the client's number in tools. Returns 0 or -errno. */
+/* Add a client. `submit` and `reply` must remain mapped, and `bell` open, until
+ * engine_client_close() calls back. `bell` is an eventfd that no other client
+ * uses. Each write to it wakes a sleeping shard. If it is -1, the caller makes
+ * the shard's turns. `id` is the client's number in the output of tools.
+ * Returns 0 or -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);
@@ -258,7 +266,7 @@ struct engine_client_moved {
 };
 
 /* Remove a client after all its connections are destroyed and all its regions
- * are deleted. If moved is not NULL, *moved is filled in before done is
+ * are deleted. If `moved` is not NULL, *moved is filled in before `done` is
  * called. */
 void engine_client_close(struct engine_client *client,
 			 struct engine_client_moved *moved, mpib_done_fn *done,
@@ -267,29 +275,31 @@ void engine_client_close(struct engine_client *client,
 struct mpib_mr_attr {
 	void *addr; /* mapping in the proxy; NULL for a dma-buf */
 	size_t len;
-	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
+	/* -1 if the region is not a dma-buf; the caller closes the fd */
+	int dmabuf_fd;
 	uint64_t dmabuf_offset;
 	bool present; /* every page of the region is resident */
 	/* The client does not read received bytes before the completion. */
 	bool any_order;
 };
 
-/* Register on every rail whose device is present. -ENETDOWN: there is no such
- * rail. done(arg, 0) runs when descriptors may use *handle. It is not called
- * after an error return. Handles are small numbers from 1. A freed handle is
- * reused after all others. */
+/* Register a region on every rail whose device is present. -ENETDOWN: no rail
+ * has a device. done(arg, 0) runs when descriptors may use *handle. After an
+ * error return, `done` is not called. Handles are small numbers from 1. A freed
+ * handle is reused after all others. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
 /* Delete a region. Connections of the client that still use it break with
  * -ECANCELED: conn_broken is called, and the owner must stop and destroy them.
- * done runs after the region is unused and deregistered. -ENOENT: no such
- * handle. */
+ * `done` runs after the region is unused and deregistered. -ENOENT: no region
+ * has this handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister a region immediately. mpib_mr_del() must follow. Work that uses
  * the region fails, and a fence replaces the rail's QPs. mpib_mr_may_revoke()
- * returns whether this is allowed. Without failover it is not, because it would
- * break lanes of the user's other connections. */
+ * returns whether the call is allowed. If a lane has no failover, the call is
+ * not allowed, because the failed work would break lanes that the user's other
+ * connections share. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 
@@ -302,8 +312,8 @@ struct mpib_lane_info {
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
 	bool delivered; /* this end uses end-to-end acks */
-	/* One bit per rail without QPs, because an end has lost its device. In
-	 * rail[] only qps of such a rail is valid. */
+	/* One bit per rail that has no QPs because an end has lost its device.
+	 * In rail[], only the field `qps` of such a rail is valid. */
 	uint8_t away;
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
@@ -313,7 +323,7 @@ struct mpib_lane_info {
 		uint32_t max_msg_sz; /* of the port; at least MPIB_MSG_LEAST */
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
-		/* the next two fields are valid, see struct ibv_ece */
+		/* whether the next two fields are valid, see struct ibv_ece */
 		bool ece;
 		uint32_t ece_vendor[MPIB_QPS_MAX];
 		uint32_t ece_options[MPIB_QPS_MAX];
@@ -321,21 +331,22 @@ struct mpib_lane_info {
 };
 
 /*
- * Create the lane's QPs. The opener of the lane passes want == NULL, and qps,
- * rails and imm_version come from its configuration and the argument. The other
- * end passes the opener's info as want. path is the peer's island as this end
- * sees it. In vanilla mode a lane to another island has no QPs on SUP, and both
- * ends must agree on the path. If an end has lost the device of a rail, that
- * rail gets its QPs only after that end's proxy is replaced. Returns 0 or
- * -errno. -ENOTSUP: this end cannot create a lane like want. -EPROTO: the ends
- * differ in path or in mpib_engine_spread(). -ENETDOWN: a rail's device is
- * lost, and there is no other rail or no failover.
+ * Create the lane's QPs. The opener of the lane passes NULL as `want`: the
+ * numbers of rails and QPs then come from its configuration. The other end
+ * passes the opener's info as `want`. `path` tells whether the peer is in the
+ * same island, as this end sees it. In vanilla mode a lane to another island
+ * has no QPs on SUP, and both ends must agree on the path. If an end has lost
+ * the device of a rail, that rail gets its QPs only after that end's proxy is
+ * replaced. Returns 0 or -errno. -ENOTSUP: this end cannot create a lane as in
+ * `want`. -EPROTO: the ends differ in path or in mpib_engine_spread().
+ * -ENETDOWN: a rail's device is lost, and there is no other rail or no
+ * failover.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
-/* Return the configured spread. With adaptive routing spray replaces dqplb,
- * because dqplb sends payload with its IMMs. Any thread. */
+/* Return the configured spread. With adaptive routing, spray replaces dqplb,
+ * because dqplb's IMMs carry payload. Any thread. */
 enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 const char *mpib_spread_name(enum mpib_spread spread);
 /* Write a text such as "vanilla, inter-island", to explain an -EPROTO of
@@ -349,13 +360,14 @@ void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
  * before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Move the QPs to RTR and RTS with the peer's info, and pass the lane to the
- * shard. On failure return -errno; why names the device, call and cause. */
+ * shard. On failure, return -errno and write the device, the call and the cause
+ * to `why`. */
 int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len);
 /* Move the lane's QPs to ERR and flush them, and break the lane's connections.
- * When done runs, this end has no WR of the lane in flight, and the peer cannot
- * write through the lane. */
+ * When `done` runs, this end has no WR of the lane in flight, and the peer
+ * cannot write through the lane. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 /* Destroy a lane without connections that was never connected, or that was
  * killed. */
@@ -368,10 +380,10 @@ struct engine_conn_info {
 	uint64_t addr; /* CTS table of a sender, record table of a receiver */
 };
 
-/* Create a connection at this index of the client's connections, with zeroed
- * and registered CTS and record tables of slots entries, MPIB_TABLE_SLOTS or
- * MPIB_SLOTS. client and lane must belong to the same tenant. Returns 0 or
- * -errno. */
+/* Create a connection at this index of the client's connections. Its CTS and
+ * record tables are registered and zeroed, and have `slots` entries:
+ * MPIB_TABLE_SLOTS or MPIB_SLOTS. `client` and `lane` must belong to the same
+ * tenant. Returns 0 or -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
 		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn);
@@ -379,28 +391,28 @@ void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
 /* Set the number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
-/* Mark a connection that continues an earlier one. Call this before its start.
- * A flush must then cover the earlier one's bytes, too. */
+/* Mark a connection that continues an earlier one, before it is started. A
+ * flush then covers the bytes of the earlier connection, too. */
 void engine_conn_goes_on(struct engine_conn *conn);
 /* Pass the connection to the shard, which then serves its ring. */
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 /*
  * Stop the connection: accept no new work, complete requests whose bytes have
- * arrived, and fail the client's other outstanding requests with error. If
- * error is MPIB_BROKEN_LOST, leave those requests unfinished. Then wait for the
- * connection's own WRs. done runs when this end writes nothing any more. Call
- * this once. The connection need not have been started.
+ * arrived, and fail the client's other outstanding requests with `error`. If
+ * `error` is MPIB_BROKEN_LOST, leave those requests unfinished. Then wait for
+ * the connection's own WRs. `done` runs when this end writes nothing any more.
+ * Call this once, even if the connection was never started.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* Return the slot below which all slots of a stopped receiver have ended. The
- * sender's end gets this number before it stops. */
+/* Return the slot below which all slots of a stopped receiver have ended. Pass
+ * it to engine_conn_peer_ended() at the sender's end before that end stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
-/* Drop all references to regions and free the connection. Call it after stop,
- * when the peer cannot write any more because it has stopped or the lane was
- * killed. */
+/* Drop all references to regions and free the connection. Call this after
+ * engine_conn_stop(), when the peer cannot write any more: it has stopped, or
+ * the lane was killed. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
 
@@ -414,7 +426,8 @@ enum mpib_rail_cause {
 	/* no completion while the other rail makes progress */
 	MPIB_CAUSE_STUCK,
 	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
-	MPIB_CAUSE_PROBE, /* reconnected, but an end's probes failed */
+	/* the rail was reconnected, but the probes of one end failed */
+	MPIB_CAUSE_PROBE,
 	MPIB_CAUSES,
 };
 

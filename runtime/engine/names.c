@@ -8,31 +8,36 @@ static const struct {
 	const char *word, *text;
 } lasts[MPIB_LASTS] = {
 	[MPIB_LAST_REFUSED] = { "refused",
-				"its process has too many sends that wait for "
-				"receives or that it has not tested" },
+				"too many sends of its process wait for "
+				"receives or for mpib_test()" },
 	[MPIB_LAST_QUEUED] = { "queued", "behind others of its connection" },
 	[MPIB_LAST_NO_CTS] = { "no_cts",
 			       "its peer has posted no receive for it" },
-	[MPIB_LAST_NO_SLOT] = { "no_slot", "too many pieces are in flight" },
+	[MPIB_LAST_NO_SLOT] = { "no_slot",
+				"too many of its connection's send ops are in "
+				"flight" },
 	[MPIB_LAST_NO_SQ] = { "no_sq", "the send queue is full" },
 	[MPIB_LAST_NO_WINDOW] = { "no_window",
-				  "its lane has enough in flight" },
+				  "the window of its lane is full" },
 	[MPIB_LAST_NO_SHARE] = { "no_share",
-				 "it is another connection's turn" },
-	[MPIB_LAST_LIMITED] = { "limited", "it, its process or its user has "
-					   "reached a limit" },
+				 "another connection has its turn" },
+	[MPIB_LAST_LIMITED] = { "limited",
+				"its connection, process or user has reached "
+				"its rate limit" },
 	[MPIB_LAST_NO_GROUP] = { "no_group",
 				 "other sends of its group are missing" },
 	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },
 	[MPIB_LAST_UNDELIVERED] = { "undelivered",
-				    "acknowledged, waits for delivery" },
+				    "acknowledged by devices, not by the peer's "
+				    "proxy" },
 	[MPIB_LAST_NO_DATA] = { "no_data",
 				"its process has submitted only a part of it" },
 	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",
 				   "no room to send its clear-to-send" },
 	[MPIB_LAST_NO_SENDER] = { "no_sender", "its peer has sent nothing" },
 	[MPIB_LAST_NO_IMM] = { "no_imm", "a rail has not ended its part" },
-	[MPIB_LAST_ARRIVED] = { "arrived", "whole, but not one before it" },
+	[MPIB_LAST_ARRIVED] = { "arrived",
+				"arrived, but an earlier receive has not" },
 };
 
 const char *mpib_last_word(enum mpib_last last)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a shard thread waits: it spins, yields or sleeps, depending on how its
- * last waits ended. It does not count cores and threads that poll on them: with
- * a cpuset, other proxies or their ranks the counts would be wrong. It measures
- * the time that a yield takes instead.
+ * last waits ended. It does not count cores and the threads that poll on them:
+ * with a cpuset, or with other proxies and their ranks, the counts would be
+ * wrong. It measures the time that a yield takes instead.
  *
  * If a yield gives the core to others for a millisecond or more, an idle shard
  * sleeps instead of yielding, for a period of 8 ms. Then it tries a yield
- * again. If that takes as long, the next period is 16 ms, and so on up to half
- * a second.
+ * again. If that yield takes a millisecond or more, too, the next period is 16
+ * ms, and so on up to half a second.
  *
  * A shard that serves several tenants also yields while it has work. Otherwise,
  * if there are few cores, a busy shard would delay other tenants' ranks and the
  * peer's shard until its whole queue is done. After a yield the shard keeps the
  * core for a part of the time that the yield took. If another process used a
- * scheduler quantum meanwhile, the shard keeps the core for that whole time, so
- * that it gets as much of the core as that process.
+ * scheduler quantum during the yield, the shard keeps the core for the whole
+ * time that the yield took. So the shard gets as much of the core as that
+ * process.
  *
  * Owned by one shard thread. It makes no system call and reads no clock: the
  * caller passes times, in ns.
@@ -28,7 +29,7 @@
 #include <stdint.h>
 
 /* A shard counts as shared for this long after it last changed between tenants,
- * because a tenant that waits for its peer submits nothing meanwhile. */
+ * because a tenant submits nothing while it waits for its peer. */
 #define MPIB_PACE_LATELY_NS 100000000ull
 
 enum mpib_wait {
@@ -91,7 +92,7 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
 /* Return what to do before the next turn, after a turn found nothing. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
-/* Note that a yield or a sleep ended at `now`, after ns. */
+/* Note that a yield or a sleep ended. It took `ns`; a yield ended at `now`. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns);
 

@@ -38,8 +38,8 @@ static bool lane_meets(const struct mpib_lane *lane, const struct mpib_fault *f)
 	       (!*f->peer || is_named(lane->peer, f->peer));
 }
 
-/* Return a QP of a lane that the fault affects, and set the full name of the
- * lane's peer. NULL: none. */
+/* Return a QP of a lane that the fault affects, and write the full name of the
+ * lane's peer to f->peer. NULL: no such lane. */
 static const struct ibv_qp *some_qp(const struct mpib_engine *e,
 				    struct mpib_fault *f)
 {

@@ -25,7 +25,7 @@
 #include "engine/rail/rail.h"
 #include "engine/recovery/stop.h"
 
-/* No wake-up should get lost. If one does, this limits the delay. */
+/* Limit of the delay if a wake-up gets lost, which should not happen. */
 #define SLEEP_MS 100
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
@@ -82,8 +82,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_cq_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
-	/* Call this after all completions, because they do not end these send
-	 * ops themselves. */
+	/* Read end-to-end acks after all completions, because a completion
+	 * alone does not end a send op of these senders. */
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
@@ -123,8 +123,9 @@ enum {
 /* Maximum of events of one epoll_wait(). Further events end the next sleep. */
 #define EVENTS 32
 
-/* After a sleep, read the CQ's event if one came (spoke). Otherwise disarm the
- * CQ if the device can, so that it raises no event during polling. */
+/* After a sleep, read the CQ's event if one came (`spoke`). Otherwise disarm
+ * the CQ if the device can do this, so that it raises no event during
+ * polling. */
 static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -143,11 +144,11 @@ static int sleep_most_ms(const struct mpib_shard *s)
 }
 
 /*
- * Sleep until there is work. mpib_shard_sleeps() and arming the CQs come before
- * the last turn, so that no work is missed. If a client, the mailbox or a CQ
- * adds work after that turn, epoll_wait() returns. A client that sees the
- * sleeping flag rings the doorbell: mpib_summary_tell() in the client pairs
- * with mpib_shard_sleeps() and the mpib_summary_any() of the last turn.
+ * Sleep until there is work. Set the sleeping flag and arm the CQs before the
+ * last turn, so that no work is missed. If a client, the mailbox or a CQ adds
+ * work after that turn, epoll_wait() returns. A client that sees the sleeping
+ * flag rings the doorbell: mpib_summary_tell() in the client pairs with
+ * mpib_shard_sleeps() and the mpib_summary_any() of the last turn.
  */
 static void sleep_now(struct mpib_shard *s)
 {
@@ -234,9 +235,9 @@ static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
 	return epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Watch the doorbell edge-triggered: each write is one event, and the count is
- * never read. So a client that empties, fills or blocks its doorbell harms no
- * other client, and a silent doorbell costs nothing. */
+/* Watch the doorbell edge-triggered: each write is one event, and the shard
+ * never reads the eventfd. So a client that empties, fills or blocks its
+ * doorbell harms no other client, and a silent doorbell costs nothing. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell)
 {
 	return shard_watch(s, bell, WAKE_DOORBELL, EPOLLIN | EPOLLET);
@@ -376,8 +377,8 @@ static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 static int post_cts(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next;
-	/* Stop at the current tail, because a stopping connection without room
-	 * for its last write queues itself again. */
+	/* Stop at the tail that the list has here, because a stopping
+	 * connection without room for its last write queues itself again. */
 	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
@@ -424,16 +425,16 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
-	/* CTS and end-to-end acks are plain writes. They raise no event at this
-	 * end, except with the software HCA, whose socket wakes the shard. So
-	 * check for them every millisecond. */
+	/* CTS and end-to-end acks are plain writes. With a real HCA they raise
+	 * no event at this end. (With the software HCA, its socket wakes the
+	 * shard.) So poll for them every millisecond. */
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
 }
 
-/* Start the shard's thread. If the process has lost the shard's CPUs meanwhile,
- * it runs on any CPU. */
+/* Start the shard's thread. If the process may no longer use the shard's CPUs,
+ * the thread runs on any CPU. */
 static int shard_spawn(struct mpib_shard *s)
 {
 	pthread_attr_t attr;

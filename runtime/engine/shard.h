@@ -21,8 +21,8 @@
 #include "engine/split/adapt.h"
 #include "engine/sum.h"
 
-/* Limit of connections per shard. The IMM has 20 bits for the number, but a
- * lower limit saves memory. */
+/* Limit of connections per shard. The IMM's 20 bits for the number would allow
+ * more, but a lower limit saves memory. */
 #define ENGINE_CONNS_MAX 262144u /* 65536 per user by default */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
@@ -34,35 +34,35 @@ struct mpib_lane_qp;
 /* A rail of one shard. Each shard has its own device context. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
-	/* NULL: the device was not available at the start. Then the rail is
-	 * away and has no channel and no CQ. */
+	/* NULL if the device was not available at the start. The rail is then
+	 * away, and has no channel and no CQ. */
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	/* True: the device failed for good (recovery/stop.c). dead is for the
-	 * control thread and is set immediately. lost is for the shard thread
-	 * and is set by a mailbox message. A rail that is not dead may be down,
-	 * see up. */
+	/* The device failed for good (recovery/stop.c). `dead` is for the
+	 * control thread and is set immediately. `lost` is for the shard thread
+	 * and is set by a mailbox message. The port of a rail that is not dead
+	 * may be down, see `up`. */
 	bool lost, dead;
-	/* Limits from the start; state, speed, MTU and addresses from the
-	 * control thread's last query. State IBV_PORT_NOP: the device is
-	 * gone. */
+	/* The limits are those read at the start. State, speed, MTU and
+	 * addresses are those of the control thread's last query. State
+	 * IBV_PORT_NOP: the device is gone. */
 	struct mpib_port_info port;
 	uint8_t port_num;
 	struct mpib_budget budget; /* of the CQ */
-	struct mpib_track_sum bytes; /* sum of all lanes */
+	struct mpib_track_sum bytes; /* sums over all lanes */
 	/* Bytes in flight on lanes that make no progress, and the time when
 	 * sender.c last computed them. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */
-	/* number of times that it went down; not in n, because the control
-	 * thread counts it */
+	/* how often the port went down; not in `n`, because the control thread
+	 * counts it */
 	uint32_t downs;
 	struct mpib_lane_qp *qps; /* by QP number */
 	/* Cache of qps: the QPs of recent completions, by the low bits of the
 	 * QP number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
-	/* n.n: counts that no lane has, and counts of past lanes */
+	/* n.n: events that belong to no lane, and the totals of past lanes */
 	struct mpib_snap_rail n;
 };
 
@@ -78,7 +78,7 @@ TAILQ_HEAD(mpib_call_list, mpib_call);
 struct mpib_shard {
 	struct mpib_engine *engine;
 	unsigned index;
-	unsigned device; /* index of the device that has these rails */
+	unsigned device; /* index of the device to which the rails belong */
 	pthread_t thread;
 	cpu_set_t cpus; /* CPUs to run on, if pinned */
 	bool pinned;
@@ -102,13 +102,14 @@ struct mpib_shard {
 		submitting; /* tenants with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
 	struct engine_conn_list flushing; /* receivers with READs to post */
-	struct engine_conn_list waiting; /* senders waiting for an end-to-end
-					    ack */
+	/* senders that wait for an end-to-end ack */
+	struct engine_conn_list waiting;
 	/* receivers that must write an end-to-end ack */
 	struct engine_conn_list ack_pending;
-	bool settling; /* about to sleep: write end-to-end acks now */
+	bool settling; /* about to sleep: write end-to-end acks without delay */
 	struct mpib_wr_pool wrs;
-	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
+	/* WRs of fragments, held until acknowledged */
+	struct mpib_wr_pool frags;
 	struct mpib_vcq *vcq; /* for the lanes' virtual QPs; NULL: no spread */
 	SLIST_HEAD(, mpib_lane_qp) dirty; /* QPs with WRs to post */
 	bool refused; /* a QP refused a post in this turn */
@@ -119,12 +120,12 @@ struct mpib_shard {
 	/* copy of cfg.times, in a cache line that every send op uses */
 	uint32_t times;
 	uint32_t quiet_most; /* limit of successive unsignalled CTS on a QP */
-	/* longer send ops send payload by WRITE, then the IMM */
+	/* send ops of more bytes send the payload by WRITE, then the IMM */
 	uint32_t ar_above;
 	struct mpib_pace pace;
 	uint32_t watch_turns; /* turns since the watchdog's last check */
 	uint64_t watched_ns; /* time of the watchdog's last check */
-	bool watching; /* the watchdog's last check saw outstanding WRs */
+	bool watching; /* the watchdog saw outstanding WRs in its last check */
 	struct mpib_call_list looks; /* calls of mpib_rail_on_look() */
 	uint64_t look_turn; /* n.turns when the last check began */
 	/* For the control thread: the connection ids in use, the next id, and
@@ -158,15 +159,13 @@ struct mpib_engine {
 	/* one bit per rail of all devices, see engine.c */
 	_Atomic uint32_t drained;
 	struct mpib_tenant *tenants; /* control thread */
-	struct mpib_made_list lanes,
-		/* Lists of lanes, for the control thread: lanes that wait for
-		 * an answer, connected lanes, and others. */
-		asked;
-	/* Number of these lanes on which a rail's probes failed recently. */
+	/* Control thread: connected lanes, and lanes not connected yet. */
+	struct mpib_made_list lanes, asked;
+	/* Number of lanes with a rail whose probes failed recently. */
 	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	/* time when it expires, or has expired without being read; 0: not
-	 * set */
+	/* time when the timer expires, or expired if it was not read yet; 0:
+	 * not set */
 	uint64_t armed;
 	unsigned shards, running;
 	struct mpib_shard shard[];
@@ -201,18 +200,18 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 			 ((1u << s->engine->cfg.rails) - 1));
 }
 
-/* snapshot.c, shard: add the counts of the rail's connections, including past
- * ones. */
+/* snapshot.c, shard: add the counts of all connections on the rail, including
+ * past ones. */
 void mpib_rail_counted(const struct mpib_shard *s, unsigned rail,
 		       struct mpib_rail_counts *sum);
 
-/* engine.c: return the rail with this number among the rails of all devices, as
- * it is in the first shard of its device. */
+/* engine.c: return the object that the first shard of a device has for the
+ * rail. `rail` is its number among the rails of all devices. */
 struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
-/* A call from the control thread to the shard and back. The shard handles msg.
- * Then the control thread runs after(call) and done(arg, status), either of
- * which may be NULL, and frees the call. */
+/* A call from the control thread to the shard and back. The shard handles
+ * `msg`. Then the control thread runs after(call) and done(arg, status), and
+ * frees the call. `after` and `done` may be NULL. */
 struct mpib_call {
 	struct mpib_msg msg;
 	void *what;
@@ -221,11 +220,11 @@ struct mpib_call {
 	void (*after)(struct mpib_call *call);
 	mpib_done_fn *done;
 	void *arg;
-	TAILQ_ENTRY(mpib_call) link; /* in a shard's looks */
+	TAILQ_ENTRY(mpib_call) link; /* in the list `looks` of a shard */
 };
 
-/* Create a call without after. Control thread. Ends the process if memory is
- * short. */
+/* Create a call whose `after` is NULL. Control thread. Ends the process if
+ * memory is short. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: let the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
@@ -236,8 +235,8 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  const struct mpib_engine_events *events, void *ctx,
 			  struct mpib_engine **engine, char *why,
 			  size_t why_len);
-/* Stop the shard threads, then run every message that is still in a mailbox to
- * or from a shard. */
+/* Stop the shard threads. Then run all messages in the mailboxes of the engine
+ * and of the shards. */
 void mpib_engine_halt(struct mpib_engine *engine);
 
 /* shard.c */
@@ -254,8 +253,8 @@ static inline int mpib_shard_node(const struct mpib_shard *s)
 void mpib_shard_join(struct mpib_shard *s);
 /* Free the shard's resources, also after a failed mpib_shard_init(). */
 void mpib_shard_fini(struct mpib_shard *s);
-/* Make each write to the eventfd bell wake the shard. Control thread. Returns 0
- * or -errno. Call mpib_shard_unwatch_bell() before closing it. */
+/* Make each write to the eventfd `bell` wake the shard. Control thread. Returns
+ * 0 or -errno. Call mpib_shard_unwatch_bell() before closing the eventfd. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
 /* Make one turn, with a limit on each kind of work, and return how much work
@@ -276,7 +275,8 @@ void mpib_engine_settle_ports(struct mpib_engine *e);
  * mpib_engine_last_error(). Does nothing if rc >= 0. Returns rc. */
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc);
-/* Record that the rail's CQ has no room for what. Return -ENOSPC. */
+/* Record that the rail's CQ has no room for the object named in `what`. Return
+ * -ENOSPC. */
 int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
 			    const char *what);
 /* Record a failure of something other than a verbs call. Return rc. */
@@ -285,38 +285,40 @@ int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
 
 /* rail/probe.c: check whether the opened rails fit together and support what
  * the engine needs; fill in max_inline, e->dmabuf and ar_above. Control thread,
- * before the shards run. -errno and why. */
+ * before the shards run. On failure returns -errno and writes the cause to
+ * `why`. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
-/* async.c: size of an event's why. */
+/* async.c: size of the text `why` of an event. */
 #define MPIB_BROKEN_WHY 200
 /* async.c, shard thread: make the control thread call conn_broken, or
- * lane_broken if conn is NULL. This is the only allocation on a shard thread,
- * and happens only after a failure. Ends the process if memory is short. */
+ * lane_broken if `conn` is NULL. Only this function allocates memory on a shard
+ * thread, and it runs only after a failure. Ends the process if memory is
+ * short. */
 void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
 		      int error, const char *why);
 
-/* Handle that the rail's port went up or down, or that the shard lost its
- * device. why is for the event. Control thread. */
+/* Record that the rail's port went up or down, or that the shard lost its
+ * device. `why` is the text of the event. Control thread. */
 void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
 		     const char *why);
 
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
-/* async.c: after a verbs call on the rail failed with rc, return whether the
- * cause is that the device is gone. Its event may not have come yet, so check
- * by querying the port. If the device is gone, the rail is lost from now on, as
- * if the event had come before the call. Control thread. */
+/* async.c: after a verbs call on the rail failed with rc, return whether it
+ * failed because the device is gone. The device's event may not have come yet,
+ * so query the port. If the device is gone, mark the rail as lost, as if the
+ * event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
 /* async.c: treat the rail as lost because its device does not stop. No effect
- * if it is lost already. why is a literal. Control thread. */
+ * if the rail is lost already. `why` is a string literal. Control thread. */
 void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
 
 /* cq.c: poll both rails, up to a limit. Return the number of completions. */
 int mpib_cq_turn(struct mpib_shard *s);
-/* Report complete spread parts to their senders. Return their number. Call only
- * if s->vcq is set. */
+/* Report completely sent spread stripes to their senders, and return the number
+ * of these stripes. Call only if s->vcq is set. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or up to a limit. */
 void mpib_cq_poll_all(struct mpib_shard *s);

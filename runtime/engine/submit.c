@@ -2,10 +2,10 @@
 /*
  * Reading descriptors from the clients' submission rings. A client's summary
  * bitmap tells which rings have descriptors, so idle connections cost nothing.
- * A ring that could not be emptied is on its tenant's list. If the connection
- * has no room for its descriptors, the ring is parked instead, because a user
- * may have very many such rings. A turn reads a limited number of a tenant's
- * descriptors, from rings on the list and from rings in the summaries. Shard
+ * A ring that a turn did not empty is on its tenant's list. If the connection
+ * has no room for the descriptors, the ring is parked instead, because a user
+ * may have very many such rings. A turn reads a limited number of descriptors
+ * per tenant, from rings on the list and from rings in the summaries. Shard
  * thread.
  */
 #include <errno.h>
@@ -92,8 +92,8 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	r = &f->req[d->req];
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
 		/* Drop a part of a failed request, and let the client reuse the
-		 * part's room: other requests of the group may need it before
-		 * the refused send ends together with them. */
+		 * memory of the part: other requests of the group may need it,
+		 * and the refused send ends only with them. */
 		engine_conn_progress(f, d->req, d->pos + d->len);
 		return 1;
 	}
@@ -164,7 +164,8 @@ static int submit_serve(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve flushes in a ring whose next receive has no slot. */
+/* Serve the flushes in a ring that is parked because its next receive has no
+ * slot. */
 static int submit_early(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -185,8 +186,8 @@ static int serve_ring(struct engine_conn *f)
 	return submit_serve(f);
 }
 
-/* Serve the rings of one word of the client's summary, whose set bits are in
- * bits. */
+/* Serve the rings whose bits are set in `bits`, a word of the client's
+ * summary. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -228,8 +229,8 @@ static bool submit_may(const struct engine_client *a)
 	return t->named < PER_TENANT && a->id >= t->named_from;
 }
 
-/* Stop serving a tenant that has reached its limit of this turn. words are the
- * summary words that remain for the next turn. */
+/* Stop serving a tenant that has reached its limit of this turn. `words` has a
+ * bit for each summary word that remains for the next turn. */
 __attribute__((noinline)) static void submit_leave(struct engine_client *a,
 						   uint64_t words)
 {
@@ -275,8 +276,8 @@ static int submit_park(struct engine_conn *f)
 	return submit_early(f);
 }
 
-/* Serve each ring on the tenant's list once. Stop at the current tail, because
- * a ring that is not emptied is queued again. */
+/* Serve each ring on the tenant's list once. Stop at the tail that the list had
+ * at the start, because a ring that is not emptied is queued again. */
 static int serve_tenant(struct mpib_tenant *t)
 {
 	const struct engine_conn *last =
