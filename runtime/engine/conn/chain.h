@@ -25,7 +25,8 @@ struct mpib_chain {
 	struct mpib_lane_qp *q;
 };
 
-/* A range of a local region and its destination at the peer. len 0: none. */
+/* A range of a local region, and its destination at the peer. `len` 0: no
+ * bytes. */
 struct mpib_span {
 	const struct mpib_mr *mr;
 	uint64_t from, to;
@@ -33,8 +34,9 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* Return the number of bytes of stripe k of a range, and their destination by
- * rail r. SUP carries the first bytes, so that the cut is a multiple of 128. */
+/* The next two functions return the number of bytes of stripe k of a range, and
+ * these bytes with their destination when rail r carries them. SUP carries the
+ * first bytes, so that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -75,12 +77,12 @@ mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 	return &w->wr;
 }
 
-/* Return a WRITE of the record to the peer's table. NULL: the chain has no
- * record. */
+/* Return a WRITE of the record to the peer's table. If `record` is NULL, the
+ * WRITE has no payload. */
 struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 				  const struct mpib_record *record);
 
-/* Add an IMM whose payload is the record. If record is NULL, it has no
+/* Add an IMM whose payload is the record. If `record` is NULL, the IMM has no
  * payload. */
 __attribute__((always_inline)) static inline void
 mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
@@ -95,8 +97,8 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 }
 
 /* Add the WRITE_WITH_IMM that ends the slot on this rail. Its payload is the
- * span, or the record if the span is empty. Otherwise a record is written by a
- * WRITE before it. */
+ * span. A record is then written by a WRITE before it. If the span is empty,
+ * the payload is the record. */
 __attribute__((always_inline)) static inline void
 mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		const struct mpib_span *span, uint32_t imm,
@@ -117,8 +119,8 @@ mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 	wr->imm_data = htobe32(imm);
 }
 
-/* Post the chain to its QP. last: wr_id of the last WR, by mpib_wr_tag(); the
- * WR is signalled unless its kind is UNSIGNALED. */
+/* Post the chain to its QP. `last` is the wr_id of the last WR, made by
+ * mpib_wr_tag(). That WR is signalled unless its kind is UNSIGNALED. */
 __attribute__((always_inline)) static inline void
 mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 {
@@ -127,8 +129,9 @@ mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 }
 /* Return the WRs of an unposted chain to the pool. */
 void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
-/* On a lane that spreads, post the chain of p's stripe on this rail over
- * several QPs. False: it is not spread, and the caller must post it. */
+/* On a lane that spreads stripes, post the chain of a stripe of send op p over
+ * several QPs of its rail. False: the chain is not spread, and the caller must
+ * post it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
 /* Report that all chains of a send op with a report are posted. */

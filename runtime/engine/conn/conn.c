@@ -31,7 +31,8 @@ static void on_start(struct mpib_msg *msg)
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
 	else
-		s->srq_short = true; /* refill before the peer knows any slot */
+		/* refill the SRQ before the peer knows any slot */
+		s->srq_short = true;
 	if (f->lane->broken)
 		engine_conn_break(f, mpib_conn_lost_error(s->engine),
 				  "its lane is down");
@@ -236,7 +237,7 @@ void engine_conn_start(struct engine_conn *conn,
 {
 	conn->remote = *remote;
 	init_ring(conn);
-	/* Relaxed: it is published with the connection's state. */
+	/* Relaxed: the value is published with the connection's state. */
 	atomic_store_explicit(&conn->reply->flushed, 0, memory_order_relaxed);
 	mpib_mailbox_send(&conn->shard->mailbox, &conn->msg, on_start);
 }
@@ -277,12 +278,13 @@ static void conn_leave_requests(struct engine_conn *f)
 
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
-	/* Do this before broken is set, because the client reads the words
-	 * after it has seen broken. */
+	/* Do this before `broken` is set, because the client reads the
+	 * requests' words after it has seen `broken`. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release pairs with the acquire in the client's mpib_test() and
-	 * mpib_isend(). After that load the client submits nothing. */
+	 * mpib_isend(). A client that has loaded the error submits nothing
+	 * more. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		engine_conn_finish(f, i, error, NULL, 0);
@@ -356,8 +358,8 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 }
 
 /* Post the last end-to-end ack, then a last write on each rail that was used.
- * False: not all of them fitted. If no rail is open, the control thread's close
- * message replaces the ack. */
+ * False: there was no room for some of them. If no rail is open, the control
+ * thread's close message replaces the ack. */
 static bool post_last_writes(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -376,7 +378,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		return;
 	/* While a rail is being fenced, old writes may still arrive on it. When
 	 * the fence has stopped the rail, mpib_rail_on_bitmaps() calls this
-	 * again. Fail the client's requests without waiting for that. */
+	 * function again. Fail the client's requests without waiting for
+	 * that. */
 	if (!f->lane->broken && mpib_lane_fencing(f->lane)) {
 		conn_fail_requests(f, f->error);
 		return;
@@ -387,7 +390,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		return;
 	}
 	if (!f->is_sender && !mpib_flush_idle(f))
-		return; /* mpib_flush_read() calls this again */
+		return; /* mpib_flush_read() calls this function again */
 	/* On a broken lane do not wait for writes: mpib_lane_kill() flushes
 	 * them. */
 	if (!f->lane->broken && !conn_idle(f))
@@ -401,8 +404,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	f->stop = NULL;
 }
 
-/* End the sends that succeeded, by the receiver's last end-to-end ack or its
- * close message. Their completions may be late. */
+/* End the sends that succeeded according to the receiver's last end-to-end ack
+ * or its close message. Their completions may come later. */
 static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
@@ -429,8 +432,9 @@ static void on_stop(struct mpib_msg *msg)
 		conn_fail_requests(f, f->error);
 	else if (f->lane->delivered)
 		stop_delivered(f);
-	/* On a lane without end-to-end acks, each posted send ends with its
-	 * completions, which may be late: the peer may have received it. */
+	/* On a lane without end-to-end acks, the peer may have received a
+	 * posted send whose completions come later. So a posted send ends only
+	 * with its completions. */
 	f->state = ENGINE_CONN_STOPPING;
 	f->stop = call;
 	conn_quit(f);

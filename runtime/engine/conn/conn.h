@@ -25,9 +25,9 @@
  * ops or the receiving end's slots. */
 
 #define SEND_RANGES 64
-/* The client may already reuse bytes of the slot, although the receiver's
- * end-to-end ack has not come. If a fence finds these bytes lost, they cannot
- * be replayed. */
+/* A bit in mpib_sender.ended: the client may already reuse bytes of the slot,
+ * although the receiver's end-to-end ack has not come. If a fence finds that
+ * these bytes were lost, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, in either direction. */
@@ -43,9 +43,10 @@ struct engine_request {
 	bool refused;
 	uint8_t n;
 	uint32_t msg; /* receive: message number in its CTS */
-	uint32_t total; /* size sent, or posted */
-	uint32_t fed; /* bytes in descriptors so far */
-	uint32_t done; /* bytes complete from the start, without gaps */
+	uint32_t total; /* size of the send, or of the posted receive */
+	uint32_t fed; /* bytes that descriptors have submitted so far */
+	/* bytes that are complete, from the start without gaps */
+	uint32_t done;
 	uint64_t since; /* shard->now at the first descriptor */
 	/* With a report only: number of chains in flight. The rest of the
 	 * report is in the request's completion. */
@@ -89,16 +90,16 @@ struct send_op {
 	int64_t before; /* result of mpib_adapt_posted() */
 };
 
-/* The grouped receive that the sender answers now. */
+/* The grouped receive that the sender is answering. */
 struct mpib_group {
-	uint8_t n; /* buffers; 0: no group is being answered */
-	/* One bit per buffer. matched: the buffer has its send. whole: all
-	 * bytes of that send are posted or held. held: the range waits in
-	 * `range` for the group's last chain. */
+	uint8_t n; /* number of buffers; 0: no group is being answered */
+	/* One bit per buffer. `matched`: the buffer has its send. `whole`: all
+	 * bytes of that send are posted or held. `held`: the send is in `range`
+	 * and waits for the group's last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool refused; /* a send was larger than its buffer */
-	/* by buffer: request of the matched send */
+	/* request of the matched send, by buffer */
 	uint8_t req[MPIB_GROUP_MAX];
 	uint64_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
@@ -115,25 +116,26 @@ struct mpib_sender {
 	uint32_t op_range_head, op_range_tail; /* free-running */
 	uint32_t lost; /* number of send ops with stripes to replay */
 	uint64_t cts_next; /* first slot that is not answered yet */
-	/* CTS before this slot were read for end-to-end acks. */
+	/* The end-to-end acks in the CTS before this slot were read. */
 	uint64_t cts_seen;
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
 	/* sender.c: no range before `looked` fits the receive whose first slot
-	 * is looked_for. */
+	 * is `looked_for`. */
 	uint64_t looked_for;
 	uint32_t looked;
 	uint32_t msg; /* number of the receive being answered */
-	uint32_t pos; /* bytes of the message posted */
-	uint8_t req; /* request of the message, if pos is not 0 */
+	uint32_t pos; /* bytes of the message posted so far */
+	uint8_t req; /* request of the message, if `pos` is not 0 */
 	/* State of the slot being filled. */
 	uint8_t mask; /* rails on which bytes were posted */
 	uint8_t spread; /* rails with bytes on more than one QP */
 	bool released; /* the client may already reuse bytes of the slot */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* By slot, engine_conn.slots entries. Bits: 2 for the stripes whose IMM
-	 * was posted, 2 for the rails of these IMMs, and MPIB_ENDED_RELEASED.
-	 * Valid for slots that may not have ended. */
+	/* An entry per slot, engine_conn.slots entries. Bits: 2 for the stripes
+	 * whose IMM was posted, 2 for the rails on which these IMMs were
+	 * posted, and MPIB_ENDED_RELEASED. Valid only for slots that may not
+	 * have ended. */
 	uint8_t ended[];
 };
 
@@ -154,10 +156,11 @@ struct mpib_flush {
 struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
 	uint32_t taken, ended; /* free-running; the client reads `ended` */
-	/* Time of the last data on the rail, or of the rail's fence, before
-	 * which unreported writes may have arrived; 0: neither. */
+	/* Time of the last data that arrived on the rail. A fence also sets it,
+	 * because writes without an IMM may have arrived before the fence. 0:
+	 * neither happened. */
 	uint64_t arrived[MPIB_RAILS];
-	/* Ring descriptors before this index were checked. */
+	/* Ring descriptors before this index were checked for flushes. */
 	uint64_t looked;
 	uint32_t early; /* number of flushes accepted but still in the ring */
 	bool queued; /* on shard->flushing */
@@ -178,14 +181,16 @@ struct mpib_slot {
 	uint8_t n, idx;
 	/* rails whose IMM must arrive; rails whose IMM has arrived */
 	uint8_t expected, seen;
-	uint32_t size_q; /* v1: from the IMM that set expected */
-	uint64_t posted; /* when the slot's CTS was posted */
+	/* IMM v1: the rounded size in the IMM that set `expected` */
+	uint32_t size_q;
+	uint64_t posted; /* time when the slot's CTS was posted */
 	uint32_t pos, len;
 	uint32_t rail[MPIB_RAILS]; /* byte_len of the IMMs */
 	struct mpib_mr *mr;
 };
 
-/* Value of acked after a fence, which may have lost all end-to-end acks. */
+/* Value of `acked` after a fence, because the fence may have lost all
+ * end-to-end acks. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
@@ -196,8 +201,9 @@ struct mpib_receiver {
 	uint64_t cts_again;
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read all CTS before this one */
-	uint64_t acked; /* tail of the last end-to-end ack, or MPIB_NOT_ACKED */
-	uint64_t ack_since; /* time when tail moved beyond acked */
+	/* `tail` in the last end-to-end ack, or MPIB_NOT_ACKED */
+	uint64_t acked;
+	uint64_t ack_since; /* time when `tail` moved beyond `acked` */
 	uint32_t msg; /* number of the next receive */
 	uint8_t group_got; /* number of descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
@@ -220,26 +226,27 @@ struct engine_conn {
 	struct engine_client *client;
 	struct mpib_lane *lane;
 	uint32_t id, index;
-	uint32_t slots; /* entries of either table, a power of two */
+	uint32_t slots; /* number of entries of each table, a power of two */
 	bool is_sender;
 	uint8_t state; /* enum engine_conn_state */
 	/* 0, or the -errno with which the connection broke or was stopped. */
 	int error;
-	/* See engine_conn_ended(). Relaxed: a mailbox message orders it, and a
-	 * second store writes the same value. */
+	/* See engine_conn_ended(). Relaxed: a mailbox message orders the
+	 * accesses, and a second store writes the same value. */
 	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
-	/* written by the control thread; UINT32_MAX: none */
+	/* number of the agent's hint, written by the control thread;
+	 * UINT32_MAX: none */
 	_Atomic uint32_t hint_slot;
 	uint32_t hint; /* the hint that was read last */
-	uint64_t hint_since; /* time when hint got this value */
+	uint64_t hint_since; /* time when `hint` got this value */
 	uint64_t since; /* time when the connection started on the shard */
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
-	/* on the tenant's list of rings; on the shard's cts list */
+	/* on the tenant's list of rings; on the shard's list `cts` */
 	bool on_submit, on_cts;
-	bool parked; /* on neither list: the ring waits for room */
-	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
+	bool parked; /* the ring waits for room and is not polled */
+	bool on_ack; /* on shard->waiting (a sender) or shard->ack_pending */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
 	struct mpib_completion *completion;
@@ -261,8 +268,8 @@ struct engine_conn {
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
-	/* The union is last, because only the member for is_sender is
-	 * allocated. */
+	/* The union is last, because only the member that `is_sender` selects
+	 * is allocated. */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
@@ -272,7 +279,8 @@ struct engine_conn {
 /* Return the bytes of memory that one end uses, without its tables and its
  * client's ring. */
 size_t engine_conn_bytes(bool sender, uint32_t slots);
-/* Shard. Write the progress word of a request in parts. */
+/* Shard. If the request is active and multipart, set its progress word to
+ * `bytes`. */
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
 /* Shard. Return the age of the oldest active request; 0: none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
@@ -310,7 +318,8 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 void mpib_submit_remember(struct engine_conn *f);
 /* Stop polling the ring until its bit in the summary is set. */
 void mpib_submit_forget(struct engine_conn *f);
-/* Shard. Poll the ring again, because its descriptors may fit now. */
+/* Shard. Poll a parked ring again, because there may be room for its
+ * descriptors. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {
 	if (f->parked)
@@ -343,8 +352,8 @@ static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
 {
 	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
-/* Return the current rail for CTS and for empty messages: home, or the other
- * rail while home is not in use. */
+/* Return the current rail for CTS and for empty messages: `home`, or the other
+ * rail while new traffic does not use `home`. */
 static inline unsigned engine_conn_home(const struct engine_conn *f)
 {
 	return f->home ^ !(f->lane->use >> f->home & 1);
@@ -354,26 +363,29 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 	return &f->lane->qp[engine_conn_home(f)][0];
 }
 
-/* stuck.c: add the connection's requests older than older_ns to snap. */
+/* stuck.c: add to `snap` the connection's requests that are older than
+ * `older_ns`. */
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);
 
-/* times.c, control thread: list the connection, so that its times can be read;
- * when it is freed, add its times to those of closed connections. */
+/* times.c, control thread. mpib_times_watch() lists the connection, so that its
+ * times can be read. mpib_times_close() adds its times to those of closed
+ * connections, before it is freed. */
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
 /* sender.c: post send ops; the mpib_drr_run_fn of a connection. */
 int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
-/* Handle that stripes of a send op were acknowledged, or (not ok) that their
- * lane broke. */
+/* Complete stripes of a send op: they were acknowledged (`ok`), or their lane
+ * broke. */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
 /* Like mpib_sender_completed(), for an acknowledged stripe that was first
- * posted to this rail. */
+ * posted to SOUT or to SUP. */
 void mpib_sender_sout_acked(struct engine_conn *f, unsigned op);
 void mpib_sender_sup_acked(struct engine_conn *f, unsigned op);
-/* Report the completed send ops, in the order posted. Return their number. */
+/* Retire the send ops that have ended, in the order in which they were posted.
+ * Return their number. */
 int mpib_sender_retire(struct engine_conn *f);
 /* When the connection stops, end the sends that the receiver has
  * acknowledged. */
@@ -383,7 +395,8 @@ void mpib_sender_forget(struct engine_conn *f);
 /* Return whether no send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
 
-/* Return send op i. i is free-running, like op_head and op_tail. */
+/* Return the send op with index `i`, which is free-running, like op_head and
+ * op_tail. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
@@ -434,16 +447,17 @@ static inline void mpib_sender_advance(struct engine_conn *f)
 /* sender.c */
 /* A send op to post. */
 struct mpib_step {
-	const struct op_range *range; /* n of them */
+	const struct op_range *range; /* `n` ranges */
 	unsigned n;
-	const struct mpib_cts *cts; /* indexed by buf of a range */
-	uint32_t rail[MPIB_RAILS]; /* bytes */
+	const struct mpib_cts *cts; /* indexed by op_range.buf */
+	uint32_t rail[MPIB_RAILS]; /* bytes on each rail */
 	uint8_t stripes; /* rails that get a chain */
-	uint8_t imm; /* rails whose chain ends the slot; 0: it continues */
+	/* rails whose chain ends the slot; 0: the slot continues */
+	uint8_t imm;
 	uint8_t spread; /* rails whose chain uses several QPs */
 	bool apart; /* payload by WRITE, followed by an IMM without payload */
 	const struct mpib_record *record; /* without its seq; NULL: none */
-	struct mpib_lane_qp *q[MPIB_RAILS]; /* of the chains */
+	struct mpib_lane_qp *q[MPIB_RAILS]; /* QP of each rail's chain */
 };
 
 static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
@@ -453,20 +467,20 @@ static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
 }
 
 /* Return whether the step may be posted now, with a send op of this many
- * ranges. Fills in spread and q. Counts a shortage as a stall. */
+ * ranges. Fill in `spread` and `q`. A shortage counts as a stall. */
 bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 			struct mpib_step *s);
 /* Post a step that mpib_step_may_post() allowed. The send op takes over the
  * ranges' references to regions. */
 void mpib_step_make(struct engine_conn *f, const struct mpib_step *s);
 
-/* Refuse a send that is larger than its receive, which accepts most bytes: drop
- * its queued ranges. The send will end with -EMSGSIZE together with the send op
- * that tells the receiver. */
+/* Refuse a send that is larger than its receive, and drop its queued ranges.
+ * The receive accepts at most `most` bytes. The send ends with -EMSGSIZE when
+ * the send op that tells the receiver ends. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
-/* Return whether the range fits the current receive. tag is the tag of the
- * receive's buffer, not used for a group. */
+/* Return whether the range fits the current receive. `tag` is the tag of the
+ * receive's buffer; it is not used for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
 			  const struct send_range *e, int32_t tag);
 /* Move the first range that fits to the front of the queue. False: none fits
@@ -519,7 +533,7 @@ static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 /* send_op.c: break the connection because of an invalid ack. */
 void mpib_ack_bad(struct engine_conn *f);
 
-/* Apply an ack: all slots below ended have ended at the receiver. False: a
+/* Apply an ack: all slots below `ended` have ended at the receiver. False: a
  * correct receiver does not send this ack, and the connection is now broken. */
 static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 {
@@ -535,18 +549,19 @@ static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 	return true;
 }
 
-/* Copy the CTS of the slot and apply its ack. False: it has not arrived, or the
- * ack is invalid. */
+/* Copy the CTS of the slot and apply its ack. False: the CTS has not arrived,
+ * or the ack is invalid. */
 static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 				   struct mpib_cts *cts)
 {
 	return mpib_cts_copy(f, slot, cts) && mpib_ack_take(f, cts->ended);
 }
 
-/* split.c, for all policies. Return SUP's bytes of a send op of len bytes, at
- * pos of a message of total bytes; SOUT carries the rest. planned: bytes that
- * each rail's chain already carries, or NULL. An agent's hint is read once per
- * message, when pos is 0. */
+/* split.c, for all policies. Return how many bytes of a send op SUP carries;
+ * SOUT carries the rest. The send op has `len` bytes and starts at byte `pos`
+ * of a message of `total` bytes. `planned` is NULL, or the bytes that each
+ * rail's chain already carries. An agent's hint is read once per message, when
+ * `pos` is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
 static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
@@ -562,8 +577,8 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the current split and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: post stripes of one send op that were lost at a fence. Return their
- * bytes + 1, or 0 if nothing can be posted now. */
+/* replay.c: post stripes of one send op that were lost at a fence. Return the
+ * number of bytes posted, plus 1; 0: nothing can be posted now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* Drop all stripes to replay, after the connection has ended. */
 void mpib_replay_drop(struct engine_conn *f);
@@ -572,12 +587,13 @@ uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
-/* send_op.c. Add the connection to a list of the shard, or remove it. One list
- * has the senders whose send ops wait for an end-to-end ack, the other one the
- * receivers that must write one. */
+/* send_op.c. Add the connection to a list of the shard, or remove it. The list
+ * `waiting` has the senders whose send ops wait for an end-to-end ack. The list
+ * `ack_pending` has the receivers that must write one. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* Return the offset of the end-to-end acks in either table. */
+/* Return the offset of the end-to-end acks in the CTS table, the same at both
+ * ends. */
 static inline size_t mpib_ack_at(const struct engine_conn *f)
 {
 	return f->slots * sizeof(struct mpib_cts);
@@ -587,7 +603,7 @@ static inline size_t mpib_ack_at(const struct engine_conn *f)
 int mpib_ack_read(struct engine_conn *f);
 /* Receiver: write the end-to-end ack now. False: no room, or no open rail. */
 bool mpib_ack_write(struct engine_conn *f);
-/* Receiver: request an end-to-end ack, because tail has moved or the last ack
+/* Receiver: request an end-to-end ack, because `tail` has moved or the last ack
  * may be lost. */
 static inline void mpib_ack_need(struct engine_conn *f)
 {
@@ -601,19 +617,19 @@ static inline bool mpib_flush_room(const struct mpib_flushes *fl)
 {
 	return fl->taken - fl->ended < MPIB_FLUSHES;
 }
-/* Accept the next flush in the ring before receives that have no slot yet,
- * because these may wait for what the client does after the flush. 0: no flush,
- * or no room. Otherwise returns the result of mpib_flush_take(), and *d is the
- * flush's descriptor. */
+/* Accept the next flush in the ring ahead of receives that have no slot yet: a
+ * slot may become free only by something that the client does after the flush.
+ * Return 0 if there is no flush or no room. Otherwise return the result of
+ * mpib_flush_take(), and set *d to the flush's descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
 /* Post the READs that are due. Return their number. */
 int mpib_flush_turn(struct mpib_shard *s);
-/* Handle the completion of the READ of flush op on the rail. bad: it would fail
- * on any QP. */
+/* Handle the completion of a READ on the rail, for the flush with number `op`.
+ * If `bad` is true, the READ would fail on any QP. */
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 		     bool bad);
-/* Handle that the rail's device is lost: data that it has not written yet will
- * not arrive. */
+/* End the READs on a rail whose device is lost: data that the device has not
+ * written yet will not arrive. */
 void mpib_flush_lost(struct engine_conn *f, unsigned rail);
 /* Post no more READs, because the connection accepts no new work. */
 void mpib_flush_quit(struct engine_conn *f);
@@ -627,7 +643,8 @@ void mpib_flush_drop(struct engine_conn *f);
  * accepted; -errno: an invalid descriptor. */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
 /* Return whether there are slots for the largest group. A slot is reused only
- * after the peer has read its CTS, so this uses freed, not tail. */
+ * after the peer has read its CTS, so this compares with `freed`, not with
+ * `tail`. */
 static inline bool mpib_receiver_room(const struct engine_conn *f)
 {
 	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
@@ -645,9 +662,9 @@ static inline void mpib_cts_due(struct engine_conn *f)
 }
 /* Post the pending CTS. Return their number. */
 int mpib_receiver_post_cts(struct engine_conn *f);
-/* Post an RDMA WRITE of len bytes from offset off of tables.out to the same
- * offset of the peer's tables.in. q must be the QP for CTS and have room. Most
- * of these WRITEs are unsignalled. */
+/* Post an RDMA WRITE of `len` bytes from offset `off` of tables.out to the same
+ * offset of the peer's tables.in. `q` must be the QP for CTS and have room.
+ * Most of these WRITEs are unsignalled. */
 void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,

@@ -2,10 +2,11 @@
 /* Flushes of a receiving connection, see conn.h. Shard thread. */
 #include "engine/conn/request.h"
 
-/* Time after the last arrival on a rail after which its data counts as settled
- * without a READ. A rail may fail between its last write and the READ, and then
- * no READ is possible until it is up. No write stays on PCIe for this long,
- * because the longest default completion timeout of devices is 50 ms. */
+/* When this time has passed since the last arrival on a rail, its data counts
+ * as settled without a READ. A rail may fail between its last write and the
+ * READ. No READ is then possible until the rail is up again. No write stays on
+ * PCIe for this long, because the longest default completion timeout of devices
+ * is 50 ms. */
 #define SETTLE_NS 100000000u
 #define PER_TURN 32 /* connections per turn, each with up to 32 flushes */
 
@@ -42,8 +43,8 @@ static void flush_tell(struct engine_conn *f)
 			      memory_order_release);
 }
 
-/* End the oldest flushes, as far as they were read back through all their
- * rails. */
+/* End the oldest flushes, up to the first one whose READs have not completed on
+ * all its rails. */
 static void flush_end(struct engine_conn *f)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
@@ -181,7 +182,7 @@ int mpib_flush_turn(struct mpib_shard *s)
 
 	for (unsigned i = 0; i < PER_TURN && f != last; i++) {
 		f = TAILQ_FIRST(&s->flushing);
-		/* flush_step() queues it again, after the others */
+		/* if needed, flush_step() queues it again, after the others */
 		flush_leave(f);
 		posted += flush_step(f);
 	}

@@ -12,12 +12,12 @@
 
 #include "engine/measure/count.h"
 
-/* Largest send that is held. It limits a chain's bytes, which are counted in 32
- * bits. */
+/* Size of the largest send that is held. The limit is needed because a chain's
+ * bytes are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
 
-/* Return the buffer of e's send, or else the first free buffer with its tag;
- * -1: none. */
+/* Return the buffer that the send of range e has. If it has none, return the
+ * first free buffer with its tag; -1: there is none. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -63,8 +63,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Return the first len bytes of the range, of which SUP carries sup, in the
- * form that the send op keeps for a replay. */
+/* Return the op_range of the first `len` bytes of range e, which go to buffer
+ * `i`. SUP carries `sup` of these bytes. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  uint32_t len, uint32_t sup)
 {
@@ -79,8 +79,8 @@ static struct op_range group_kept(const struct send_range *e, unsigned i,
 	};
 }
 
-/* Assign buffer i to the send of range e. all: e is the last range of the
- * send. */
+/* Assign buffer i to the send of range e. If `all` is true, e is the last range
+ * of the send. */
 static void group_take(struct mpib_group *g, unsigned i,
 		       const struct send_range *e, bool all)
 {
@@ -89,9 +89,9 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->req[i] = e->req;
 }
 
-/* Refuse the send of range e, which is larger than its buffer i. Both end with
- * -EMSGSIZE: the receive by the group's record, and the send with the send op
- * of that record. */
+/* Refuse the send of range e, which is larger than its buffer i. The group's
+ * record ends the receive with -EMSGSIZE. The send ends with the same error,
+ * together with the send op that carries this record. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
@@ -101,11 +101,12 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
 	mpib_sender_refused(f, e->req, g->cts[i].total);
-	/* The receive continues, because other ranges may still fit. */
+	/* Compare all queued ranges again, because some may fit other
+	 * buffers. */
 	f->tx.looked = f->tx.range_tail;
 }
 
-/* Drop the first len bytes of the oldest range, which are posted. */
+/* Drop the first `len` bytes of the oldest range, which are posted. */
 static void advance_by(struct engine_conn *f, uint32_t len)
 {
 	struct send_range *e = mpib_sender_oldest(f);
@@ -114,15 +115,16 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 		mpib_sender_advance(f);
 		return;
 	}
-	/* The send op owns the range's reference, so take another. */
+	/* The send op now owns the range's reference, so take another one. */
 	mpib_mr_ref(e->mr);
 	e->addr += len;
 	e->pos += len;
 	e->len -= len;
 }
 
-/* Post the oldest range as a send op without an IMM, up to the bytes that the
- * rails carry in one WR. If it does not fit, return 0 and change nothing. */
+/* Post the oldest range, or as many of its bytes as the rails carry in one WR,
+ * as a send op without an IMM. If there is no room, return 0 and change
+ * nothing. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -139,7 +141,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	};
 
 	s.stripes = mpib_rails_with_bytes(s.rail);
-	/* Require room for the whole group, or it might never be completed. */
+	/* Require room for the whole group. Otherwise the group might never be
+	 * completed. */
 	if (!mpib_step_may_post(f, g->n, &s))
 		return 0;
 	mpib_step_make(f, &s);
@@ -155,9 +158,9 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Make a range for each send that ends with the group: held ranges, split
- * between the rails, and empty ranges. sum[r] becomes the bytes for rail r,
- * without those posted before (g->rail[r]). */
+/* Make an op_range for each send of the group. That of a held send is split
+ * between the rails. The others are empty, because their bytes are posted
+ * (g->rail[]). sum[r] becomes the number of held bytes for rail r. */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;

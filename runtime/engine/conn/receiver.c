@@ -2,8 +2,8 @@
 /*
  * The receiving end of a connection: descriptors become slots, and IMMs end
  * them. The first IMM of a slot contains the mask of rails whose IMMs the
- * receiver must wait for. The IMM of a replay has mask 0, and then the slot's
- * record contains the mask. Shard thread.
+ * receiver must wait for. The IMM of a replay has mask 0; the slot's record
+ * then contains the mask. Shard thread.
  */
 #include <mpib/wire.h>
 #include <stdatomic.h>
@@ -125,7 +125,7 @@ static void receiver_release(struct mpib_slot *s)
 }
 
 /* Cancel the request's later slots, after the message ended in the slot at
- * tail. The sender skips their CTS, so data never arrives in them. */
+ * `tail`. The sender skips their CTS, so data never arrives in them. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -139,15 +139,15 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 }
 
 /* Copy the slot's record. False: the sender wrote none. An entry with another
- * seq belongs to an earlier slot at the same place. */
+ * seq belongs to an earlier slot that used the same entry. */
 static bool copy_record(const struct engine_conn *f, uint64_t number,
 			struct mpib_record *rec)
 {
 	const struct mpib_record *entry = f->tables.in;
 
 	entry += mpib_entry_of(f, number);
-	/* Relaxed: this only skips slots without a record. The seq of the copy
-	 * decides. */
+	/* Relaxed: this load only avoids a copy if there is no record. The seq
+	 * of the copy decides. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
@@ -165,7 +165,8 @@ static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 		mpib_report_rail(f, s->req, r, 0, 0, bytes);
 }
 
-/* Release s, the slot at tail, and the other slots of its group. */
+/* Release the slot s, which is the one at `tail`, and the other slots of its
+ * group. */
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
 	for (unsigned i = 0, n = s->n; i < n; i++) {
@@ -291,7 +292,7 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 	return end_part(f, s, recorded, &rec);
 }
 
-/* End slots that have arrived, in order from tail, so that the client's
+/* End slots that have arrived, in order from `tail`, so that the client's
  * progress word covers no gaps. */
 static void end_slots(struct engine_conn *f)
 {
@@ -314,7 +315,7 @@ static void end_slots(struct engine_conn *f)
 		}
 		rx->tail += n;
 		/* The sender answers slots in order, so it has read all CTS
-		 * before tail. */
+		 * before `tail`. */
 		rx->freed = rx->tail;
 		mpib_ack_need(f);
 	}
@@ -349,7 +350,8 @@ static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
 		return NULL;
 	s->expected = expected;
 	s->seen |= ends;
-	/* An earlier replay has set the sentinel, all ones: keep it. */
+	/* If an earlier replay has set the sentinel, which is all ones, keep
+	 * it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)
 		s->size_q = mpib_imm_v1_size_q(imm);
 	if (replayed)
@@ -406,8 +408,9 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
  * of its own table and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
 
-/* Return how many entries, from slot first up to end, one WRITE can carry: they
- * must be adjacent in the table and at most MPIB_MSG_LEAST bytes. */
+/* Return how many entries one WRITE can carry, from slot `first` and before
+ * slot `end`. They must be adjacent in the table and have at most
+ * MPIB_MSG_LEAST bytes. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first;
@@ -416,8 +419,9 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* Unsignalled WRs keep their places in the SQ. The limit leaves room for the
- * longest chain on one QP, a replay, when all signalled WRs have completed. */
+/* An unsignalled WR occupies the SQ until a later signalled WR completes. The
+ * limit leaves room for the longest chain on one QP, a replay, when all
+ * signalled WRs have completed. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
@@ -438,9 +442,9 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
 	w->wr.wr.rdma.rkey = f->remote.rkey[r];
 	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
-	/* The completion of a signalled WR frees the SQ places of unsignalled
-	 * WRs before it. So signal a WR before the SQ is full, and also if the
-	 * CQ's budget is short. */
+	/* The completion of a signalled WR also frees the SQ entries of the
+	 * unsignalled WRs before it. So signal a WR before the SQ is full, and
+	 * also if the CQ's budget is short. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
 	    mpib_budget_is_tight(&rail->budget)) {
@@ -453,8 +457,8 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	mpib_qp_add(q, w);
 }
 
-/* Post n entries from slot first on with one WRITE. The last entry carries the
- * end-to-end ack. */
+/* Post n entries with one WRITE, from slot `first` on. The last entry carries
+ * the end-to-end ack. */
 static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 		     uint64_t first, unsigned n)
 {
@@ -464,9 +468,9 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* The peer reads no CTS twice, and may have read a repeated CTS
-		 * before, from another rail. So with repeated CTS the ack is
-		 * written separately. */
+		/* The peer reads each CTS only once. It may already have read a
+		 * repeated CTS, which came on another rail. So after repeated
+		 * CTS the ack is written separately. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
@@ -476,7 +480,7 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 }
 
 /* Record the time of posting in the slots and their requests. Skip cancelled
- * slots, because their index may have a newer request. */
+ * slots, because a newer request may use the index of theirs. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;
@@ -498,8 +502,8 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	}
 }
 
-/* Post the CTS from *next up to end as far as they fit. Return the number
- * posted. */
+/* Post the CTS from *next up to `end`, while there is room. Return the number
+ * of CTS posted. */
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
 	/* The control thread owns the QPs of a rail that is not open. */
@@ -529,9 +533,10 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 	int posted = 0;
 
 	if (rx->cts_again != rx->cts_posted) {
-		/* Skip slots that have ended meanwhile: the peer has their CTS,
-		 * and their entries may already be those of newer slots, which
-		 * it must not see yet. */
+		/* Skip slots that have ended since the fence, because the peer
+		 * has read their CTS. Newer slots may already use their
+		 * entries, and the peer must not see the CTS of those slots
+		 * yet. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

@@ -11,24 +11,25 @@
 
 /* Per-rail reports, for requests submitted with MPIB_OP_REPORT. The shard
  * thread writes the bytes on each rail, and the times of post and completion,
- * into the request's completion. For other requests there is only a check. */
+ * into the request's completion. Requests without a report cost only a test of
+ * their flag. */
 
 /* Functions for a request with a report, in request.c. mpib_report_begin()
  * clears an earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
-/* Update the report of a rail. chains 1: a chain of req with these bytes was
- * posted to the rail, on QP qpn. chains -1: a chain has completed. chains 0:
- * the slot that ends has these bytes from the rail. qpn is 0 if it was reported
- * before; the QP of a receive is known when the receive completes. */
+/* Update the report of a rail. If `chains` is 1, a chain of the request with
+ * these bytes was posted to the rail, on the QP with number `qpn`. If it is -1,
+ * a chain has completed. If it is 0, a slot has ended that got these bytes on
+ * the rail. `qpn` is 0 if the number was reported before, or is not known. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
 /* Report that the request ends. */
 void mpib_report_over(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
- * the region. *mr is NULL for an empty part, and unchanged after an error.
- * -EFAULT: the bytes are not inside the region. -ECANCELED: the region does not
- * exist any more. */
+ * the region. *mr becomes NULL for an empty part, and does not change after an
+ * error. -EFAULT: the bytes are not inside the region. -ECANCELED: the region
+ * does not exist any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)
@@ -53,12 +54,12 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	return 0;
 }
 
-/* Add a later part to a request. -EINVAL: it does not follow the previous
- * part. */
+/* Add a later part to a request. -EINVAL: the part does not follow the previous
+ * one. */
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 
 /* Begin or continue the request of a descriptor. A new receive gets its number
- * from *msg. msg is NULL for sends. Returns the values of
+ * from *msg. `msg` is NULL for sends. Returns the values of
  * engine_conn_feed_more(). */
 static inline int engine_conn_feed(struct engine_conn *f,
 				   const struct mpib_desc *d, uint32_t *msg)
@@ -89,8 +90,8 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	return 0;
 }
 
-/* Write the request's completion word. sizes may be NULL if n is 0. No effect
- * if the request is not active. */
+/* Write the request's completion word. `sizes` may be NULL if `n` is 0. No
+ * effect if the request is not active. */
 __attribute__((always_inline)) static inline void
 engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 		   const uint32_t *sizes, unsigned n)

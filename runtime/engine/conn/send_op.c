@@ -2,7 +2,7 @@
 /* Send ops: the chain of WRs that one rail carries, its spreading over several
  * QPs, and the state in flight. A send op is in flight until the completions of
  * all its rails have arrived, and, on lanes with end-to-end acks, until the
- * receiver has acknowledged the slot. Also the writing of these acks at the
+ * receiver has acknowledged the slot. This file also writes these acks at the
  * receiver. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -75,8 +75,8 @@ static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 	return v;
 }
 
-/* Add the chain's IMM to the send, with the record, if there is one, as its
- * payload. */
+/* Add the chain's IMM to the send. The payload of the IMM is the record, if
+ * there is one. */
 static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 {
 	v->more = false;
@@ -160,9 +160,9 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* Return whether a group starves: it waits for sends, and some of them are
- * staged. Their posted bytes must leave the client's window to make room for
- * the rest. Releasing them never completes a send of the group. */
+/* Return whether the group, which waits for sends, has a staged send. The
+ * client can submit the rest of that send only after posted bytes have left its
+ * staging window. Releasing these bytes never completes a send of the group. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -281,8 +281,9 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 			  f->shard->now);
 }
 
-/* Add a sample of a send op for the decision about cuts. Its last stripe was
- * acknowledged ns after its post. Skip a replayed send op. */
+/* Add the time of a send op as a sample, to decide whether send ops are cut.
+ * The last stripe was acknowledged `ns` after its post. Skip a replayed send
+ * op. */
 __attribute__((noinline)) static void
 judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
@@ -336,8 +337,8 @@ int mpib_sender_retire(struct engine_conn *f)
 	return retire(f);
 }
 
-/* Return the largest ack that the peer wrote, separately or in a CTS since the
- * last call. */
+/* Return the largest ack that the peer wrote, either separately or in a CTS
+ * that was not read yet. */
 static inline uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
@@ -349,15 +350,15 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	/* Each rail has its own word; the word of a missing rail stays 0. */
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		/* Acquire: the peer writes it by RDMA. No other load depends on
-		 * it. */
+		/* Acquire: the peer writes the word by RDMA. No other load
+		 * depends on it. */
 		uint64_t word = __atomic_load_n(&d->ended[r], __ATOMIC_ACQUIRE);
 
 		if (word > acked)
 			acked = word;
 	}
 	if (tx->cts_seen < tx->cts_next)
-		/* mpib_sender_cts() has applied the acks of the CTS before */
+		/* mpib_sender_cts() has applied the acks of earlier CTS */
 		tx->cts_seen = tx->cts_next;
 	for (; mpib_cts_copy(f, tx->cts_seen, &cts); tx->cts_seen++) {
 		if (cts.ended > acked)
@@ -392,7 +393,8 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 	return ended;
 }
 
-/* Handle ranges whose stripes were not sent: do not count them as progress. */
+/* Set the length of ranges whose stripes failed to 0, so that they do not count
+ * as progress. */
 __attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
 						    const struct send_op *p)
 {
@@ -443,8 +445,9 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	completed(f, op, stripes, ok);
 }
 
-/* Almost every completion calls this function. It is separate so that the
- * compiler can remove all code that this case does not need. */
+/* Almost every completion calls one of the next two functions. They are
+ * separate so that the compiler can remove all code that their case does not
+ * need. */
 void mpib_sender_sout_acked(struct engine_conn *f, unsigned op)
 {
 	completed(f, op, mpib_rail_bit(MPIB_RAIL_SOUT), true);
@@ -480,8 +483,8 @@ void mpib_sender_forget(struct engine_conn *f)
 /*
  * End-to-end acks. A receiver tells its sender below which slot all slots have
  * ended. A CTS carries the ack at no cost. If no CTS is posted in time, the ack
- * is written separately, preferably in a turn that rings that QP's doorbell
- * anyway.
+ * is written separately, preferably in a turn that rings the doorbell of the
+ * same QP anyway.
  *
  * A completion of the sender's WR shows only that the peer's device has
  * accepted the bytes. The end-to-end ack shows that the receiver's shard has

@@ -45,7 +45,8 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* A range that fits but had no room to be posted is at the front. */
+	/* If a range that fits could not be posted for lack of room, it is at
+	 * the front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->range_head &&
@@ -150,9 +151,9 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 #define MORE 8 /* the extra part of the window is 1/MORE */
 
 /* Return whether the lane is parked: none of its bytes in flight were
- * acknowledged during LOOKS successive checks and four round trips. Checks are
- * counted as well as time, so that a suspension of this process parks no
- * lane. */
+ * acknowledged during LOOKS successive checks, or during as many checks as fill
+ * four round trips, whichever is longer. The time is counted in checks, so that
+ * no lane counts as parked after this process was suspended. */
 static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_tracker *t = &lane->track[r];
@@ -233,9 +234,9 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	return mpib_qp_fits(q, r, wrs);
 }
 
-/* Return whether the connection may use the room. False: an earlier connection
- * in the order of the DRR classes has reserved the rail's window or the lane's
- * room. That counts as a stall. */
+/* Return whether the connection may use the free room. False: an earlier
+ * connection in the order of the DRR classes has reserved the rail's window or
+ * the lane's room. This counts as a stall. */
 __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 						 unsigned r, uint32_t bytes)
 {
@@ -254,8 +255,8 @@ __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 	return false;
 }
 
-/* Return whether the lane's window on the rail has room for these bytes, or
- * nothing is in flight in it. */
+/* Return whether the lane's window on the rail has room for these bytes, or the
+ * lane has nothing in flight on the rail. */
 __attribute__((always_inline)) static inline bool
 window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 {
@@ -267,8 +268,8 @@ window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 				       __ATOMIC_RELAXED);
 }
 
-/* Reserve the next room of a full lane for this connection, which keeps its
- * turn. Return false. */
+/* The lane is full. Let the connection keep its turn, so that it gets the room
+ * that becomes free next. Return false. */
 __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 						enum mpib_stall why)
 {
@@ -336,9 +337,9 @@ post_range(struct engine_conn *f, const struct op_range *s)
 
 	if (!r->posted) {
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
-		/* Relaxed: the client reads it only after this process has
-		 * ended, and the call that posts the WRs orders it before
-		 * them. */
+		/* Relaxed: the client reads the answer only after this process
+		 * has ended, and the call that posts the WRs orders this store
+		 * before the WRs. */
 		atomic_store_explicit(
 			&f->answer[s->req],
 			mpib_answer(r->gen, r->refused, f->tx.msg),
@@ -377,7 +378,7 @@ make_op(struct engine_conn *f, const struct mpib_step *s)
 	return p;
 }
 
-/* Build the chain on one rail. record: the record in the table if this rail
+/* Build the chain on one rail. `record` is the record in the table if this rail
  * carries it, else NULL. */
 __attribute__((always_inline)) static inline void
 make_chain(struct engine_conn *f, const struct mpib_step *s,
@@ -457,7 +458,7 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
  * are the overlap of the next CTS and the oldest range that fits, but no more
  * than the rails carry in one WR. */
 
-/* Value of sup if the step's bytes are not split between the rails yet. */
+/* Value of `sup` if the step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
 
 /* Get the CTS for the current message. Skip CTS of messages that ended before
@@ -483,9 +484,9 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 	return false;
 }
 
-/* Tell the receiver that its receive is too small, by a record with -EMSGSIZE
- * and the message's size and an IMM on the home rail. No byte of the message is
- * sent. The send ends together with this send op. */
+/* Tell the receiver that its receive is too small. A record contains -EMSGSIZE
+ * and the message's size, and an IMM on the home rail ends the slot. No byte of
+ * the message is sent. The send ends together with this send op. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
@@ -514,10 +515,10 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	return true;
 }
 
-/* Return whether the IMMs of the step need a record. Without one the receiver
- * has only byte_len to compute the size. That is enough if each rail's bytes
- * are the payload of its IMM, and if the last part cannot be mistaken for a
- * full slot that more parts follow. */
+/* Return whether the IMMs of the step need a record. Without a record the
+ * receiver computes the size from byte_len. That is enough if each rail's bytes
+ * are the payload of its IMM, and if the last part does not fill a slot after
+ * which the receiver would expect more parts. */
 static bool needs_record(const struct engine_conn *f,
 			 const struct mpib_cts *cts, const struct mpib_step *s,
 			 bool ends_message)
@@ -562,8 +563,8 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 	}
 }
 
-/* Post the next bytes of range e into the buffer of the CTS. sup: SUP's bytes
- * if already known, else NOT_SPLIT. */
+/* Post the next bytes of range e into the buffer of the CTS. `sup`: SUP's bytes
+ * if they are already known, else NOT_SPLIT. */
 static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 			  const struct mpib_cts *cts, uint32_t sup)
 {
@@ -579,7 +580,7 @@ static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
 	if (len > f->lane->msg_most)
 		len = f->lane->msg_most;
 	ends_message = tx->pos + len == total;
-	/* The peer may have changed the CTS since sup was computed. */
+	/* The peer may have changed the CTS since `sup` was computed. */
 	if (sup > len)
 		sup = mpib_split(f, total, tx->pos, len, NULL);
 	range = (struct op_range){
@@ -623,7 +624,7 @@ static inline bool sender_fits(const struct engine_conn *f,
 	return e->tag == tag && e->pos == 0;
 }
 
-/* Make a step of any kind. sup: as for part_step(). */
+/* Make a step of any kind. `sup` is as for part_step(). */
 __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 						   uint32_t sup)
 {
@@ -636,8 +637,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts.tag) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
-		/* If pos is not 0, the receive already has a send, but the next
-		 * part of that send has not come yet. */
+		/* If `pos` is not 0, the receive already has a send, but the
+		 * next part of that send has not come yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
 				       1);
@@ -653,9 +654,9 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 	return part_step(f, e, &cts, sup);
 }
 
-/* Return whether the oldest range is a plain send: its bytes go into one buffer
- * that fits, as the payload of the IMMs. This is the usual case, and needs no
- * matching of parts. */
+/* Return whether the oldest range is a plain send: a whole message for one
+ * buffer that is large enough, with all bytes in the payload of the IMMs. This
+ * is the usual case, and needs no matching of parts. */
 static inline bool step_is_plain(const struct engine_conn *f,
 				 const struct send_range *e,
 				 const struct mpib_cts *cts)
@@ -720,8 +721,8 @@ static inline uint64_t sender_step(struct engine_conn *f)
 	const struct send_range *e;
 	struct mpib_cts cts;
 
-	/* Do this even without a queued range, because the group may only lack
-	 * room. */
+	/* Do this even if no range is queued: the group may have all its sends
+	 * and wait only for room. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))
@@ -743,7 +744,7 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	f->stopped_by = MPIB_DRR_NONE;
 	/* Check for lost stripes and for the connection's state only once per
 	 * run: a step neither loses stripes nor stops the connection, and a
-	 * step that breaks it is the last one. */
+	 * step that breaks the connection is the last one. */
 	while (n && f->tx.lost) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))

@@ -19,8 +19,8 @@ static uint32_t hint_slot(const struct engine_conn *f)
 	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
 }
 
-/* Return the agent's entry for this connection. NULL: no agent, no slot, or a
- * slot out of range. Then SUP carries nothing. */
+/* Return the agent's entry for this connection. NULL: no agent, no hint, or a
+ * hint number out of range. */
 static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
@@ -31,8 +31,9 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 	return mpib_hint_at(shm, slot);
 }
 
-/* Read the hint. In adaptive mode MPIB_HINT_OWN and a missing hint both leave
- * the split to the lane's measurements. */
+/* Read the hint. In adaptive mode, MPIB_HINT_OWN and a missing hint both leave
+ * the split to the lane's measurements. In advanced mode, SUP carries nothing
+ * if the hint is missing. */
 static uint32_t read_hint(struct engine_conn *f)
 {
 	const struct mpib_hint_entry *entry = hint_of(f);
@@ -54,7 +55,7 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
-/* Return the bandwidth-delay product of the path over SOUT: the rate while it
+/* Return the bandwidth-delay product of the path over SOUT: the rate while SOUT
  * is busy, times the round trip while it is idle. A shorter message would end
  * before a second rail could carry a part of it. */
 static uint32_t bdp_of(const struct engine_conn *f)
@@ -99,9 +100,9 @@ static uint64_t policy_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Fill in the split of adaptive mode: by a hint, which does not cut small
- * messages, or by the lane's measurements. Return the time since which it
- * applies. */
+/* Fill in the split of adaptive mode. It comes from a hint, which does not cut
+ * small messages, or from the lane's measurements. Return the time since which
+ * the split applies. */
 static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 				struct mpib_split_why *why)
 {
@@ -118,9 +119,9 @@ static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 	return policy_later(adapt->since, f->hint_since);
 }
 
-/* Fill in the current split for a send op at pos of its message. All send ops
- * of a message use the hint that was read at its start. Return the time since
- * which the split applies; 0: always. */
+/* Fill in the current split for a send op that starts at byte `pos` of its
+ * message. All send ops of a message use the hint that was read at its start.
+ * Return the time since which the split applies; 0: always. */
 static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 			  struct mpib_split_why *why)
 {
@@ -155,7 +156,8 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 		break;
 	}
 	why->source = MPIB_SPLIT_STATIC;
-	/* Relaxed: mpib_engine_tune() may change it between two send ops. */
+	/* Relaxed: mpib_engine_tune() may change the value between two send
+	 * ops. */
 	why->sup_bw = __atomic_load_n(&e->cfg.sup_bw, __ATOMIC_RELAXED);
 	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
