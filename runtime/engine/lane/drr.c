@@ -16,8 +16,8 @@
  * visits take about 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket. False: it is still empty. t->wake_ns then becomes the time
- * when it has tokens again. */
+/* Fill the bucket. False: the bucket is still empty. If it has tokens again
+ * before t->wake_ns, set t->wake_ns to that time. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -52,7 +52,7 @@ static void drr_grant(struct mpib_drr_class *n)
 }
 
 /* Renew the credit of n, which has no active sibling and used up its credit for
- * ops send ops: grant the quanta that it used, at most one per send op. */
+ * `ops` send ops. Grant the quanta that it used, at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
 	int64_t quantum = mpib_drr_quantum_of(n),
@@ -62,8 +62,8 @@ static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 	drr_grant(n);
 }
 
-/* Charge the leaf and all its ancestors for ops send ops. Return the lowest of
- * them that has no credit left; NULL: all have credit. */
+/* Charge the leaf and all its ancestors for `ops` send ops. Return the lowest
+ * of these classes that has no credit left; NULL: all have credit. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 					 int64_t bytes, unsigned ops)
 {
@@ -103,7 +103,7 @@ static int64_t credit_of(const struct mpib_drr_class *leaf)
 
 enum drr_outcome {
 	OVER, /* the class's turn has ended */
-	KEEP, /* the class keeps its turn for the next room */
+	KEEP, /* the class keeps its turn until there is room */
 	STOP, /* stop visiting: an ancestor's or the shard's turn has ended */
 };
 
@@ -120,7 +120,8 @@ static bool all_can_pay(const struct mpib_drr_class *n)
 	return !n->parent;
 }
 
-/* Handle a leaf that posted nothing. why is an MPIB_DRR_* value. */
+/* Handle the end of a leaf's run. `why` is an MPIB_DRR_* value other than
+ * MPIB_DRR_RAN. */
 static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 				     struct mpib_drr_turn *t, int why)
 {
@@ -132,8 +133,8 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 }
 
 /* Let the leaf post for this much credit, and charge the leaf and its
- * ancestors. Return an MPIB_DRR_* value. *broke becomes the lowest class
- * without credit. */
+ * ancestors. Return an MPIB_DRR_* value. Set *broke to the lowest class without
+ * credit; NULL: all have credit. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
 			   int64_t credit, const struct mpib_drr_class **broke)
 {
@@ -188,8 +189,8 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* The class had more credit than its leaves, and the leaves had
-		 * more to post. */
+		/* A leaf used up its own credit and had more to post, so allow
+		 * as many visits as in a new turn. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
 	} while (o == OVER && !n->alone && n->on &&
@@ -246,7 +247,7 @@ static void drr_to_end(struct mpib_drr_class *n)
 
 /* End the turn of n, which has siblings. If n posted nothing although it had
  * credit, it keeps its place in the list, and keeps its credit until its
- * siblings had a round. */
+ * siblings have had a round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
 {
 	struct mpib_drr_class *p = n->parent;
@@ -305,8 +306,8 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 }
 
 /* Count a visit to n. Return false if the turn has visited enough leaves that
- * posted nothing. A leaf that had nothing to send does not count: it is not
- * visited again, and when it becomes active again it may be first. */
+ * posted nothing. A leaf that had nothing to send does not count, because it
+ * has left the list of active leaves. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
@@ -317,9 +318,9 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 }
 
 /* Set where the next turn starts, after n used the last visit of this turn.
- * looks is the number of visits that were left when n's visit began. The next
- * turn starts after n. If n got less than half of all visits, the next turn
- * starts at n again. Leaves are visited in order. */
+ * `looks` is the number of visits that were left when n's visit began. The next
+ * turn starts after n, or at n again if n got less than half of all visits. For
+ * a leaf there is nothing to set, because leaves are visited in order. */
 static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
 	struct mpib_drr_class *first, *next;
@@ -364,9 +365,9 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	return kept ? KEEP : OVER;
 }
 
-/* If neither the leaf nor an ancestor has an active sibling, grant each a
- * quantum, as round_of() would, and return the leaf. NULL: there are several
- * leaves, or a limit. */
+/* If only one leaf is active, return it. Before that, grant a quantum to the
+ * leaf and to its ancestors, as round_of() would. NULL: several leaves are
+ * active, or a class has a limit. */
 static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
 	struct mpib_drr_class *n = TAILQ_FIRST(&root->active), *below;

@@ -16,8 +16,8 @@
  *
  * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
  * have very many such leaves. So a turn visits a limited number of them, and
- * the next turns visit the others. A round in which a leaf used up its credit,
- * while its tenant still has credit, counts as a turn.
+ * the next turns visit the others. If a leaf used up its credit in a round,
+ * while its tenant still has credit, the limit starts again.
  *
  * A leaf returns MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL if it lacks room that
  * other leaves need, too. It keeps its place in the order and its credit, so it
@@ -52,9 +52,11 @@ struct mpib_drr_class {
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
 	uint32_t children; /* number of active children */
-	/* number of children with entered leaves, active or not */
+	/* number of children, active or not, that are or contain a leaf added
+	 * by mpib_drr_enter() */
 	uint32_t members;
-	uint32_t leaves; /* root: number of leaves that entered */
+	/* root: number of leaves added by mpib_drr_enter() and not removed */
+	uint32_t leaves;
 	/* Root: number of the current sweep over all active leaves. Tenant:
 	 * number of its last sweep. */
 	uint32_t sweep;
@@ -64,8 +66,8 @@ struct mpib_drr_class {
 	/* root: some weight differs from MPIB_DRR_WEIGHT */
 	_Atomic bool weighted;
 	uint32_t grants; /* number of quanta granted to children */
-	/* Value of the parent's grants at the class's last turn, or when it
-	 * became idle. */
+	/* Value of the parent's `grants` at the class's last turn, or when the
+	 * class became idle. */
 	uint32_t left_at;
 	int64_t credit; /* bytes; below 0: debt */
 	bool on; /* on the parent's list of active children */
@@ -80,7 +82,7 @@ struct mpib_drr_class {
 
 /* Reasons why a run of a leaf ended. */
 #define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn has ended */
-#define MPIB_DRR_RAN 1 /* its send ops or its credit are used up */
+#define MPIB_DRR_RAN 1 /* the run's send ops or credit are used up */
 /* The leaf's lane is full; the leaf keeps its turn. */
 #define MPIB_DRR_BLOCKED (-1)
 /* The rail is full for all leaves: this leaf keeps its turn, and no class
@@ -95,22 +97,23 @@ struct mpib_drr_run {
 	int64_t credit;
 };
 
-/* Charge the run for a send op. False: the run has ended with MPIB_DRR_RAN. */
+/* Charge the run for a send op. False: the run must end with MPIB_DRR_RAN. */
 static inline bool mpib_drr_pay(struct mpib_drr_run *run, uint64_t bytes)
 {
 	run->credit -= (int64_t)bytes + MPIB_DRR_OP;
 	return --run->left > 0 && run->credit > 0;
 }
 
-/* Post send ops of the leaf. run allows at least one. Return an MPIB_DRR_*
+/* Post send ops of the leaf. `run` allows at least one. Return an MPIB_DRR_*
  * value. */
 typedef int mpib_drr_run_fn(struct mpib_drr_class *leaf,
 			    struct mpib_drr_run *run);
 
-/* Control thread, before the shard sees n. parent is NULL for a root. */
+/* Control thread, before the shard sees the class. `parent` is NULL for a
+ * root. */
 void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
-/* Any thread, any time. weight 0: MPIB_DRR_WEIGHT; rate in bytes per second, 0:
- * no limit. */
+/* Any thread, any time. `weight` 0 means MPIB_DRR_WEIGHT. `rate` is in bytes
+ * per second; 0: no limit. */
 void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate);
 
 /* Return the limit in bytes per second; 0: none. Relaxed: mpib_drr_set()
@@ -120,8 +123,8 @@ static inline uint64_t mpib_drr_rate(const struct mpib_drr_class *n)
 	return atomic_load_explicit(&n->rate, memory_order_relaxed);
 }
 
-/* Shard thread. Return the quantum of n. Relaxed: mpib_drr_set() publishes
- * nothing else. */
+/* Shard thread. Return the quantum of the class. Relaxed: mpib_drr_set()
+ * publishes nothing else. */
 static inline int64_t mpib_drr_quantum_of(const struct mpib_drr_class *n)
 {
 	return (int64_t)atomic_load_explicit(&n->weight, memory_order_relaxed) *
@@ -159,12 +162,13 @@ struct mpib_drr_turn {
 	mpib_drr_run_fn *run;
 };
 
-/* Make one round over the active children of root. It posts at most t->left
- * send ops and counts them in t->posted. If all children are in debt, make more
+/* Make one round over the active children of `root`. Post at most t->left send
+ * ops, and count them in t->posted. If all children are in debt, make more
  * rounds, up to a limit, until one of them posts. */
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t);
 
-/* Return whether n or one of its ancestors waits for tokens of its limit. */
+/* Return whether the class or one of its ancestors waits for tokens of its
+ * limit. */
 bool mpib_drr_is_held(const struct mpib_drr_class *n);
 
 #endif

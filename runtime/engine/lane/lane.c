@@ -72,9 +72,10 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
-/* Exclude from an unconnected lane the rails that this shard has lost
- * (rail/rail.h) and those that the peer has lost (theirs). If no other rail is
- * left, or the lane has no failover, return -ENETDOWN and set a last error. */
+/* Exclude rails from a lane that is not connected yet: the rails that this
+ * shard has lost (rail/rail.h) and those that the peer has lost (`theirs`). If
+ * no other rail is left, or the lane has no failover, return -ENETDOWN and set
+ * a last error. */
 static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 {
 	struct mpib_engine *e = lane->shard->engine;
@@ -97,14 +98,14 @@ static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 	if (!lane->failover)
 		return mpib_last_error_set(
 			e, -ENETDOWN,
-			"both ends cannot go without a rail, and the device "
-			"failed or was removed: %s (failover.enable)",
+			"a device failed or was removed: %s (to connect "
+			"without it, set failover.enable at both ends)",
 			rails);
 	return 0;
 }
 
 /* Create the QPs of a rail. A rail that is away gets its QPs later, but their
- * number is fixed now. */
+ * number is fixed here. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {

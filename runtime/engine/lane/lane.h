@@ -21,12 +21,12 @@ struct mpib_mr {
 	uint64_t len;
 	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see rail.h */
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
-	bool dead; /* control thread: it is being deleted */
+	bool dead; /* control thread: the region is being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
 	bool device; /* a dma-buf: may be flushed */
 	/* Shard: references by send ranges, send ops and slots. */
 	uint32_t refs;
-	struct mpib_call *del; /* completes when refs is 0 */
+	struct mpib_call *del; /* completes when `refs` is 0 */
 };
 
 /* Control thread. Call only after the shard was joined, or if the shard never
@@ -81,13 +81,14 @@ struct mpib_lane_qp {
 	uint32_t qpn; /* key of the hash table */
 	uint8_t rail;
 	uint32_t psn;
-	/* counts of WRs; a wr_id contains posted modulo 2^24 */
+	/* numbers of WRs posted and done; a wr_id contains `posted` modulo
+	 * 2^24 */
 	uint32_t posted, retired;
-	uint32_t asked; /* posted at the last signalled WR */
+	uint32_t asked; /* value of `posted` after the last signalled WR */
 	/* -errno of ibv_post_send(); mpib_lanes_refused() handles it */
 	int refused;
 	bool no_ece; /* no ECE was set, so the answer contains none */
-	/* places in the CQ's budget were promised; control thread */
+	/* the CQ's budget has reserved entries for the QP; control thread */
 	bool promised;
 	bool last; /* the last WR was posted, see mpib_rail_post_last() */
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
@@ -120,17 +121,19 @@ struct mpib_lane {
 	uint32_t frag; /* bytes; longer stripes may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	/* how many QPs, from the first, carry slots */
+	/* slots use this many QPs in turn, from the first QP on */
 	uint32_t round[MPIB_RAILS];
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
-	/* Bytes that the rail's ports at both ends accept as one WR. Belongs to
-	 * the control thread, except while the shard holds the rail's QPs. */
+	/* Largest WR, in bytes, that the rail's ports at both ends accept. The
+	 * field belongs to the control thread, except while the shard holds the
+	 * rail's QPs. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
-	union ibv_gid peer_gid[MPIB_RAILS]; /* at the first connect */
-	bool connected; /* control thread: the shard has the lane */
+	/* the peer's GIDs at the first connect */
+	union ibv_gid peer_gid[MPIB_RAILS];
+	bool connected; /* control thread: the lane was passed to the shard */
 	/* Rails that were excluded when the lane was created. Control thread;
 	 * the shard reads it once, in on_connect(). */
 	uint8_t away;
@@ -140,16 +143,18 @@ struct mpib_lane {
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
-	/* Maximum of bytes of a send op on a rail: the smallest rail_msg of all
-	 * rails used so far. */
+	/* Maximum size of a send op on a rail, in bytes: the smallest rail_msg
+	 * of all rails used so far. */
 	uint32_t msg_most;
-	/* Maximum size of a plain message: msg_most or shard->ar_above. */
+	/* Maximum size of a plain message: the lesser of msg_most and
+	 * shard->ar_above. */
 	uint32_t plain_most;
 	uint8_t all; /* bit mask of the rails */
-	/* mask of LIVE rails, which may be posted to; 0 if broken */
+	/* mask of LIVE rails, which may be posted to; 0 if the lane is
+	 * broken */
 	uint8_t open;
 	uint8_t use; /* mask of open rails that new traffic uses */
-	uint64_t use_since; /* time when use got this value */
+	uint64_t use_since; /* time when `use` got this value */
 	uint8_t drain; /* mask of rails that an operator drains */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_lane_rail rail[MPIB_RAILS];
@@ -160,13 +165,15 @@ struct mpib_lane {
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* for sender.c: checks since acked changed */
+		/* for sender.c: `times` counts checks since `acked` changed */
+	} looked[MPIB_RAILS];
 	TAILQ_ENTRY(mpib_lane) link;
-	/* The lane is on shard->watched: it was posted to since it last had
-	 * nothing outstanding. */
+	/* The lane is on shard->watched: WRs were posted on it, and the
+	 * watchdog has not seen all of them complete. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
-	/* Counts that no connection has, and counts of past connections. */
+	/* Counts of events that belong to no connection, and totals of past
+	 * connections. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;
@@ -185,8 +192,10 @@ enum mpib_wr_kind {
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
 	MPIB_WR_REPLAY, /* last WR of a replay: send op number, stripes << 8 */
 	MPIB_WR_PROBE, /* empty write that checks whether the QP works */
-	MPIB_WR_FLUSH, /* a READ of a loop-back QP; the op field is the flush */
-	/* fragment or notice; the op field is the virtual QP's port */
+	/* a READ of a loop-back QP; the op field has the flush's number */
+	MPIB_WR_FLUSH,
+	/* a fragment, or the notice with the IMM; the op field has the virtual
+	 * QP's port */
 	MPIB_WR_SPREAD,
 };
 
@@ -215,7 +224,7 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 }
 
 /* Return how many WRs fit into the QP's SQ, without regard to the CQ. For a
- * probe and the last WR, which have reserved places in the CQ. */
+ * probe and the last WR, which have reserved entries in the CQ. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);
@@ -236,8 +245,8 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
-/* Return whether mpib_qp_room() is at least wrs, for a QP of rail. wrs is at
- * least 1. This is cheaper than mpib_qp_room(), because rail is an argument. */
+/* Return whether mpib_qp_room() is at least `wrs`, which must not be 0. This is
+ * cheaper than mpib_qp_room(), because the QP's rail is an argument. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
@@ -262,12 +271,12 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 }
 
 /*
- * Append the WRs of c, at least one, to the chain of a QP of rail. The chain is
- * posted with one doorbell at the end of the turn. The caller has checked for
- * room. Only the last WR is signalled, unless its kind is UNSIGNALED. It gets
- * wr_id last (mpib_wr_tag()). The wr_ids of the others contain the connection
- * conn. This function adds the posted count. After the doorbell, q->refused has
- * an error of ibv_post_send().
+ * Append the WRs of c, at least one, to the chain of a QP on `rail`. The chain
+ * is posted with one doorbell at the end of the turn. The caller has checked
+ * for room. Only the last WR is signalled, unless its kind is UNSIGNALED. Its
+ * wr_id is `last`, made by mpib_wr_tag(). The wr_ids of the others contain the
+ * connection's id, `conn`. This function adds q->posted to each wr_id. If
+ * ibv_post_send() fails at the doorbell, q->refused holds the error.
  */
 static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 				const struct mpib_wr_chain *c, uint32_t conn,
@@ -318,8 +327,8 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 void mpib_lanes_refused(struct mpib_shard *s);
 /* Post a probe, an empty signalled write. Its completion shows that the QP
  * works and that the unsignalled WRs before it have completed. If no other
- * signalled WR is in flight on the QP, the probe uses its reserved place in the
- * CQ, so a full budget does not prevent it. False: no room now. */
+ * signalled WR is in flight on the QP, the probe uses its reserved entry in the
+ * CQ, so a full budget does not prevent the probe. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
 /* Count a WR that completed on the rail, and the unsignalled WRs before it, as
@@ -338,7 +347,7 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 }
 
 /* qps.c: fill in the address vector from the rail's port to the peer's, for
- * RTR. port is the current local port. Control thread. */
+ * RTR. `port` is the current state of the local port. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
 		     const struct mpib_lane_rail_info *remote,
@@ -348,10 +357,10 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
  * lane->kill when all WRs are flushed. */
 void mpib_lane_stop(struct mpib_lane *lane);
 void mpib_lane_check_stopped(struct mpib_lane *lane);
-/* Shard, after the rail's QPs went to ERR: post a last WR to each QP. It
- * completes after all other WRs. False: a QP refused it. Then the QP's queue is
- * full until completions are polled, or the device is gone and no last WR will
- * complete. */
+/* Shard, after the rail's QPs went to ERR: post a last WR to each QP, which
+ * completes after all other WRs of the QP. False: a QP refused its last WR.
+ * Either the QP's send queue is full until completions are polled, or the
+ * device is gone and no last WR will complete. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
@@ -368,8 +377,8 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
  * removed. */
 void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_lane_rail_state state);
-/* Shard: compute open and use, after broken, drain or a rail's state has
- * changed. */
+/* Shard: compute `open` and `use`, after `broken`, `drain` or a rail's state
+ * has changed. */
 void mpib_lane_reckon(struct mpib_lane *lane);
 /* Shard: return whether a rail is being fenced, so that old writes may still
  * arrive. */

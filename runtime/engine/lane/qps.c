@@ -118,8 +118,8 @@ static void ece_offer(const struct mpib_lane *lane, unsigned rail,
 	}
 }
 
-/* Set on q, before RTR, the ECE that the peer sent for its QP with the same
- * index. */
+/* Before RTR, set the ECE of q to the one that the peer sent for its QP with
+ * the same index. */
 static void ece_take(struct mpib_lane_qp *q,
 		     const struct mpib_lane_rail_info *remote, unsigned i)
 {
@@ -135,8 +135,8 @@ static void ece_take(struct mpib_lane_qp *q,
 	q->no_ece = rc < 0;
 	/* The options may be another vendor's, so continue without ECE. */
 	if (rc < 0)
-		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
-			   q->qpn, strerror(-rc));
+		mpib_debug("rail %u: QP 0x%x uses no ECE: %s", q->rail, q->qpn,
+			   strerror(-rc));
 }
 
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
@@ -184,8 +184,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
-/* Lower the limit for this rail. It is never raised again, because WRs in
- * flight may be replayed on the rail. */
+/* Lower msg_most to the limit of this rail. It is never raised again, because
+ * WRs in flight may be replayed on the rail. */
 static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 {
 	uint32_t ar_above = lane->shard->ar_above;
@@ -222,7 +222,7 @@ static void drop_rail(struct mpib_lane *lane, unsigned r)
 			&rail->recent[q->qpn % MPIB_RECENT_QPS];
 
 		mpib_qp_ring(q);
-		/* A lost device makes no completions, so count its WRs as
+		/* A lost device produces no completions, so count its WRs as
 		 * done. */
 		mpib_budget_sent(&rail->budget, mpib_qp_outstanding(q));
 		q->retired = q->posted;
@@ -305,11 +305,11 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 		struct ibv_qp *qp = lane->qp[r][i].qp;
 
 		/* Skip a QP in RESET, after a failed start: it carries nothing,
-		 * and verbs do not allow a step from RESET to ERR. */
+		 * and verbs do not allow a transition from RESET to ERR. */
 		if (!qp || qp->state == IBV_QPS_RESET)
 			continue;
-		/* If this fails, data may still arrive through the QP, so give
-		 * the rail up. */
+		/* If the call fails, data may still arrive through the QP, so
+		 * treat the rail as lost. */
 		if (verbs->modify_qp(qp, &err, IBV_QP_STATE) < 0)
 			mpib_rail_give_up(lane->shard, r,
 					  "its QPs cannot be put into ERR");
@@ -381,7 +381,8 @@ void mpib_lane_stop(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
-		/* Poll, because that may free places in the queue. */
+		/* Poll, because completions may free entries of the send
+		 * queues. */
 		mpib_cq_poll_all(lane->shard);
 	mpib_lane_check_stopped(lane);
 }
@@ -407,9 +408,9 @@ void mpib_lane_check_stopped(struct mpib_lane *lane)
  * level, traffic class and GRH of the address vector. Control thread.
  */
 
-/* Return the configured service level. If none is configured, return the
+/* Return the configured service level. If none is configured, use the
  * communicator's traffic class on InfiniBand, if it is one of the 16 service
- * levels. */
+ * levels; else 0. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -489,13 +490,13 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 }
 
 /* Posting. All WRs of a turn for a QP, from any connection, form one chain of
- * pooled WRs. It is posted with one doorbell at the end of the turn. The bytes
- * of inline WRs are read only then. They are in the connections' tables and
- * must not change before. Shard thread. */
+ * pooled WRs. The chain is posted with one doorbell at the end of the turn. The
+ * bytes of inline WRs, which are in the connections' tables, are read only
+ * then, so they must not change before the doorbell. Shard thread. */
 
 /* Record that ibv_post_send() accepted the WRs before bad and refused the rest.
- * mpib_lanes_refused() in recovery/stop.c handles it after all doorbells of the
- * turn, because that may break connections. */
+ * mpib_lanes_refused() in recovery/stop.c handles the error after all doorbells
+ * of the turn, because it may break connections. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #define CAP 32u /* maximum of fragments in flight on a QP */
-#define GAIN 8u /* auto: the cheaper way must win by more than 1/GAIN */
-/* limit of sends in flight and of waiting IMMs; same at both ends */
+#define GAIN 8u /* auto: a way counts as cheaper only by more than 1/GAIN */
+/* limit of sends in flight and of waiting IMMs; the same at both ends */
 #define DEPTH 256u
 
 /* Return the QP of a port. Ports of QPs that carry fragments come first, then

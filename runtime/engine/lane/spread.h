@@ -3,12 +3,14 @@
  * Spreading of a stripe (one rail's part of a send op) over the lane's QPs of
  * the rail. Shard thread unless noted.
  *
- *   split one QP carries the stripe, and its IMM comes last. Nothing in this
- *   file is used spray fragments go over all QPs. The IMM follows on the slot's
- *   own QP after all fragments have completed dqplb numbered fragments go over
- *   all QPs but the first. The IMM follows at once on the first QP, and waits
- *   at the receiver for the fragments auto split or spray, by the lane's
- *   measurements for the size (split/adapt.h)
+ * - split: one QP carries the stripe, and its IMM comes last. Nothing in this
+ *   file is used.
+ * - spray: fragments go over all QPs. After all of them have completed, the IMM
+ *   is posted on the QP of the slot.
+ * - dqplb: numbered fragments go over all QPs but the first. The IMM is posted
+ *   at once, on the first QP, and waits at the receiver for the fragments.
+ * - auto: split or spray, by the lane's measurements for the stripe's size
+ *   (split/adapt.h).
  *
  * A stripe of at most one fragment is sent as in split, and so is every stripe
  * on a rail with one QP. For other stripes the lane has a virtual QP per rail
@@ -22,7 +24,7 @@
  * payload of its IMM would otherwise have such a length, see chain_is_bare().
  *
  * A fence covers all QPs of the rail, so a spread stripe is lost or seen as a
- * whole. recovery/replay.c posts a lost one on one QP of the other rail. The
+ * whole. recovery/replay.c posts a lost stripe on one QP of the other rail. The
  * virtual QP starts again with the rail's next QPs.
  */
 #ifndef MPIB_ENGINE_SPREAD_H
@@ -40,9 +42,10 @@ void mpib_spread_free(struct mpib_lane *lane);
 /* Drop all fragments and IMMs of the rail, because it is fenced or the lane is
  * broken. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Return the mask of rails whose stripe of bytes[rail] must be spread. imm:
- * rails on which the slot ends with this send op. before: rails on which
- * earlier stripes of the slot were spread. */
+/* Return the mask of rails on which the stripe of a send op must be spread. The
+ * stripe on rail r has bytes[r] bytes. `imm` is the mask of rails on which this
+ * send op ends the slot. `before` is the mask of rails on which earlier stripes
+ * of the slot were spread. */
 uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 			  const uint32_t *bytes, uint8_t imm);
 /* Return the length above which stripes on the rail are spread; UINT32_MAX:
@@ -60,9 +63,9 @@ static inline bool mpib_spread_waits(uint32_t bytes)
 /* Sender: handle the completion of a fragment, or of the notice with the
  * IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* Receiver, dqplb lane: handle an IMM. 1: it was a fragment's number, or it
- * waits. 0: the caller must handle it now. -EPROTO: a correct peer sends no such
- * number, or lets fewer IMMs wait. */
+/* Receiver, dqplb lane: handle an IMM. 1: the IMM was the number of a fragment,
+ * or it waits for fragments. 0: the caller must handle the IMM now. -EPROTO:
+ * the number is invalid, or more IMMs wait than a correct peer would send. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* Receiver: return the next waiting IMM whose fragments have all arrived.
  * False: none. */

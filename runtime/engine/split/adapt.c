@@ -8,9 +8,10 @@
 
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
-#define SHORT 2000u /* ns; shorter times are too short to measure a rail */
+/* ns, added to measured times, because very short ones are inexact */
+#define SHORT 2000u
 #define STRIDE (int32_t)(ONE / 8)
-#define MEAN 4 /* mean and noise are smoothed over about this many rounds */
+#define MEAN 4 /* `off` and `noise` are smoothed over about this many rounds */
 #define SURE 64 /* parts of ONE; less noise counts as no noise */
 /* if there is only noise, a round moves the weight back to the middle by
  * 1/HOME */
@@ -79,8 +80,8 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* Adjust the weight after a round. e is the error of the weight by the round's
- * measurement. The rule is explained in docs/split.md. */
+/* Adjust the weight after a round. `e` is the error of the weight that the
+ * round has measured. The rule is explained in docs/split.md. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -170,8 +171,8 @@ adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	return sup ? len : 0;
 }
 
-/* Divide a send op of len bytes so that both rails would end at the same time,
- * including their bytes in flight. Return SUP's bytes. */
+/* Divide a send op of `len` bytes so that both rails would end at the same
+ * time, including their bytes in flight. Return SUP's bytes. */
 static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 			    uint64_t in_sup, uint32_t len)
 {
@@ -182,14 +183,14 @@ static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 }
 
 /* Return whether a rail has so few bytes in flight that it could become idle
- * before a whole send op of len bytes ends on the other rail. Then a cut may
+ * before a whole send op of `len` bytes ends on the other rail. Then a cut may
  * help. */
 static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 {
 	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* Give a small part of a send op of len bytes to rail r, which was idle for
+/* Assign a small part of a send op of `len` bytes to rail r, which was idle for
  * long. Return SUP's bytes. */
 __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 						    uint32_t len, unsigned r)
@@ -203,8 +204,9 @@ __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* Return SUP's bytes of a send op if a cut ends it sooner, by the measurements.
- * No other send op may wait to be posted. 0: do not cut it. */
+/* If a cut would end the send op sooner, by the measurements, return SUP's
+ * bytes; else return 0. Call this only if no other send op waits to be
+ * posted. */
 static uint32_t adapt_cut(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t in_sout,
 			  uint64_t in_sup, uint32_t len)
@@ -225,9 +227,9 @@ static uint32_t adapt_cut(struct mpib_adapt *a,
 			      len);
 }
 
-/* Return the rail that would end a whole send op of len bytes first, with the
- * given bytes in flight. If both are about equal, return the rail that has
- * carried less than its weight. */
+/* Return the rail that would be the first to end a whole send op of `len`
+ * bytes, with the given bytes in flight. If both are about equal, return the
+ * rail that has carried less than its weight. */
 static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 				  uint64_t in_sup, uint32_t len)
 {
@@ -301,7 +303,8 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 	return by_queue(a, track, in_sout, in_sup, len, now);
 }
 
-/* Update lead, after SUP got sup of len bytes. */
+/* Update `lead` after the post of a send op of `len` bytes, of which SUP
+ * carries `sup`. */
 static void adapt_lead(struct mpib_adapt *a, uint32_t len, uint32_t sup)
 {
 	int64_t lead = a->lead + sup - (int64_t)((uint64_t)len * a->sure / ONE);
@@ -355,9 +358,9 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* Return how often the less usual way is tried: once per this many parts. If
- * that way costs more, it is tried so rarely that the tries take at most 1/COST
- * of the time. */
+/* Return n, so that every n-th part is sent in the way that is usually not
+ * used. If that way costs more, n is so large that these parts add at most
+ * 1/COST to the time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];

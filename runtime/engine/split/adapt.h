@@ -14,17 +14,17 @@
  * rail, the bytes of stripes that ended and the time that they took. From them
  * it computes the weights with which both rails would have ended together. If
  * the differences from the current weights have the same sign in several
- * rounds, the weights move there. Differences of changing sign are noise: the
- * more noise, the more the weights return to the middle. So a rail with little
- * traffic does not count as slow, and equal rails remain equal if CPU cores are
- * the limit.
+ * rounds, the weights move towards the computed ones. Differences of changing
+ * sign are noise: the more noise, the more the weights return to the middle. So
+ * a rail with little traffic does not count as slow, and equal rails remain
+ * equal if CPU cores are the limit.
  *
  * A small message goes to the rail with the lower latency for small messages,
  * unless much is in flight on that rail.
  *
- * Shard thread. The code uses integers only, and the caller passes the time. A
- * query does not count as a try, because a send op that finds no room asks
- * again.
+ * Shard thread. The code uses integers only, and the caller passes the time.
+ * Only a post counts as a try of a rail, because a send op without room queries
+ * the split again.
  */
 #ifndef MPIB_ENGINE_SPLIT_ADAPT_H
 #define MPIB_ENGINE_SPLIT_ADAPT_H
@@ -50,8 +50,8 @@
  * each way. The first parts of a class use both ways in turn. Later a part
  * occasionally uses the more expensive way, so that both costs remain known.
  * The crossover is the smallest class such that spreading is cheaper in it and
- * in all larger classes with known costs. Without a crossover only those first
- * parts are spread.
+ * in all larger classes with known costs. If there is no crossover, only the
+ * first parts and occasional later parts are spread.
  *
  * Shard thread. The code uses integers only, and the caller passes times.
  */
@@ -69,7 +69,8 @@ struct mpib_choice {
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* index: spread; ns per MiB; 0: not known */
 		uint32_t parts; /* number of parts posted, in both ways */
-		/* Value of parts when the more expensive way was last used. */
+		/* Value of `parts` when the more expensive way was last
+		 * used. */
 		uint32_t tried;
 		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
@@ -84,8 +85,8 @@ bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
 /* Note that a part of this size was posted. mpib_choice_note() must follow
  * unless the part is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* Note that a part was acknowledged ns after its post. others: bytes of other
- * parts that were acknowledged in that time. */
+/* Note that a part was acknowledged `ns` after its post. `others` is the number
+ * of bytes of other parts that were acknowledged in that time. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
@@ -106,7 +107,8 @@ struct mpib_stripe {
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing else was in flight when it was posted */
-	uint64_t before; /* the rail's acknowledged bytes at its post */
+	/* the rail's acknowledged bytes when the stripe was posted */
+	uint64_t before;
 };
 
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
@@ -128,7 +130,7 @@ struct mpib_track_sum {
 	unsigned large; /* number of long stripes in flight */
 };
 
-/* A round, with the sum's bytes and ns at its start. */
+/* A round, with the values of the sum's `bytes` and `ns` at its start. */
 struct mpib_track_ends {
 	uint64_t since;
 	uint64_t bytes, ns;
@@ -149,14 +151,15 @@ struct mpib_tracker {
 	uint64_t last_ack;
 	/* Round trips; 0: none measured. */
 	uint64_t srtt; /* smoothed as in RFC 6298: 1/8 */
-	/* of small stripes on an idle rail; smoothed by 1/4 down, by 1/16 up */
+	/* of small stripes on an idle rail, smoothed: a shorter sample has
+	 * weight 1/4, a longer one 1/16 */
 	uint64_t latency;
 	uint64_t latency_at;
 	/* the current round; adapt.c starts rounds */
 	struct mpib_track_ends ends;
 };
 
-/* Initialise. t must not move in memory after this. */
+/* Initialise. The tracker must not move in memory after this. */
 void mpib_tracker_init(struct mpib_tracker *t, struct mpib_track_sum *sum);
 /* Return the oldest unacknowledged stripe; NULL: none. */
 static inline const struct mpib_stripe *
@@ -168,7 +171,7 @@ mpib_tracker_oldest(const struct mpib_tracker *t)
  * unacknowledged. */
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now);
 
-/* Add a stripe that was posted. now must not be 0. */
+/* Add a stripe that was posted. `now` must not be 0. */
 static inline void mpib_tracker_post(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint32_t bytes,
 				     uint64_t now)
@@ -210,7 +213,7 @@ static inline void tracker_take_out(struct mpib_tracker *t,
 }
 
 /* Update the smoothed latency. A slow answer counts less than a fast one,
- * because this process may not have run meanwhile. */
+ * because this process may have been suspended when the answer arrived. */
 static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 {
 	uint64_t most = 4 * t->latency;
@@ -227,8 +230,9 @@ static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 static inline void tracker_end(struct mpib_tracker *t,
 			       const struct mpib_stripe *c, uint64_t now)
 {
-	/* So a stripe that stays in flight, for example on a lane whose peer
-	 * stands still, does not affect the times of later stripes. */
+	/* Measure from the end of the previous stripe, not from the oldest
+	 * post. So a stripe that stays in flight, for example on a lane whose
+	 * peer stands still, does not affect the times of later stripes. */
 	t->sum->ns +=
 		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
@@ -240,7 +244,7 @@ static inline void tracker_end(struct mpib_tracker *t,
 __attribute__((always_inline)) static inline void
 mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 {
-	/* An ack in the same turn took at least 1 ns, because 0 means no
+	/* Count an ack in the turn of the post as 1 ns, because 0 means no
 	 * sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
@@ -271,15 +275,16 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 #define MPIB_ADAPT_ONE 65536u /* sum of both rails' weights */
 #define MPIB_ADAPT_ALL 1024u /* unit of shares: this share is all bytes */
 #define MPIB_ADAPT_ROUND 8000000u /* ns: minimum length of a round */
-/* ns: a rail without a post for this long is tried with at most MPIB_ADAPT_TRY
- * bytes. */
+/* ns: if a rail had no post for this long, it is tried with about
+ * MPIB_ADAPT_TRY bytes. */
 #define MPIB_ADAPT_STALE 100000000u
 #define MPIB_ADAPT_TRY (64u << 10)
 /* Bytes in flight on a rail above which small messages may use another rail. */
 #define MPIB_ADAPT_BUSY (UINT64_C(4) * MPIB_ADAPT_SMALL)
 #define MPIB_ADAPT_LEAD (8ll << 20)
-/* Parts of MPIB_ADAPT_ONE. Ends that differ by less than MPIB_ADAPT_NEAR count
- * as equal. MPIB_ADAPT_IDLE is added while both rails are idle. */
+/* Parts of MPIB_ADAPT_ONE. End times that differ by less than MPIB_ADAPT_NEAR
+ * count as equal. While both rails are idle, MPIB_ADAPT_IDLE is added to this
+ * limit. */
 #define MPIB_ADAPT_NEAR (MPIB_ADAPT_ONE / 16)
 #define MPIB_ADAPT_IDLE (MPIB_ADAPT_ONE / 2 - MPIB_ADAPT_NEAR)
 
@@ -287,28 +292,31 @@ enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
 	MPIB_ADAPT_BY_LATENCY,
 	MPIB_ADAPT_BY_QUEUE,
-	MPIB_ADAPT_BY_CUT, /* by the choice about cuts: cut or whole */
+	MPIB_ADAPT_BY_CUT, /* by the costs of cut and of whole send ops */
 };
 
 struct mpib_adapt {
 	uint32_t weight; /* SUP's weight, in parts of MPIB_ADAPT_ONE */
-	/* errors of the weight in rounds: mean, and mean of their absolute
-	 * values */
+	/* Error of the weight in a round, in parts of MPIB_ADAPT_ONE: smoothed
+	 * mean (`off`), and smoothed mean of the absolute values (`noise`). */
 	int32_t off, noise;
-	/* For whole send ops. sure: SUP's weight, or one half if the noise
-	 * exceeds the difference between the rails. unsure: two end times count
-	 * as equal if they differ by less than this part of MPIB_ADAPT_ONE. */
+	/* For whole send ops. `sure` is SUP's weight, or one half if the noise
+	 * exceeds the difference between the rails. `unsure`: two end times
+	 * count as equal if they differ by less than this, in parts of
+	 * MPIB_ADAPT_ONE. */
 	uint32_t sure, unsure;
 	uint64_t round; /* start of the current round */
 	uint32_t share; /* published weight, in parts of 1024 */
-	uint64_t since; /* ns: when share last changed */
+	uint64_t since; /* ns: when `share` last changed */
 	int64_t lead; /* bytes that SUP carried in excess of its weight */
-	/* the choice about cuts: cut (spread) or whole */
+	/* whether send ops are cut: here "spread" means cut */
 	struct mpib_choice cut;
-	uint32_t cut_weight; /* the weight for which the samples in cut hold */
-	/* Bytes that both rails had carried at the last choice about a cut. */
+	/* the weight under which the samples in `cut` were made */
+	uint32_t cut_weight;
+	/* Sum of the bytes acknowledged on both rails, at the last decision
+	 * whether to cut a send op. */
 	uint64_t before;
-	/* enum mpib_adapt_answer: of the last query, until the post */
+	/* enum mpib_adapt_answer of the last query; NONE after its post */
 	uint8_t answer;
 	uint8_t fast; /* the current rail for small messages */
 	uint32_t run; /* successive small messages on that rail */
@@ -316,7 +324,7 @@ struct mpib_adapt {
 
 /* Kinds of a send op that is about to be posted. */
 enum mpib_adapt_op {
-	MPIB_ADAPT_SHORT, /* of a message of at most MPIB_ADAPT_SMALL bytes */
+	MPIB_ADAPT_SHORT, /* its message has at most MPIB_ADAPT_SMALL bytes */
 	MPIB_ADAPT_ALONE, /* no other send op waits to be posted */
 	MPIB_ADAPT_FOLLOWED,
 };
@@ -329,22 +337,23 @@ struct mpib_adapt_end {
 	uint64_t before; /* result of mpib_adapt_posted() */
 };
 
-/* Initialise. track: as for mpib_adapt_split(). */
+/* Initialise. `track` is as for mpib_adapt_split(). */
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
-/* Set the weight, and compute sure and unsure from it and the current noise. */
+/* Set the weight, and compute `sure` and `unsure` from it and the current
+ * noise. */
 void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
-/* Return SUP's bytes of a send op of len bytes. track has one entry per rail.
- * If the current round is complete, end it. planned: bytes that each rail's
- * chain already carries, or NULL. */
+/* Return how many of a send op's `len` bytes SUP carries. `track` has one entry
+ * per rail. If the current round is complete, end it. `planned` is NULL, or the
+ * bytes that each rail's chain already carries. */
 uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* Note that a send op was posted, with these bytes by rail. It is the send op
- * of the last query, if there was a query since the last post. If the result is
- * at least 0, pass it to mpib_adapt_ended() when the send op ends. */
+/* Note that a send op was posted, with these bytes on each rail. If there was a
+ * query since the last post, it was about this send op. If the result is at
+ * least 0, pass it to mpib_adapt_ended() when the send op ends. */
 int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
 /* Note that all stripes of a send op are acknowledged. Do not call this for a
  * replayed send op. */

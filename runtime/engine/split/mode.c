@@ -47,7 +47,7 @@ static uint32_t mask_of(unsigned bits)
 	return bits ? UINT32_MAX << (32 - bits) : 0;
 }
 
-/* Parse one network, "10.1.0.0/16", of len characters. */
+/* Parse one network, such as "10.1.0.0/16". The text has `len` characters. */
 static int island_parse_net(const char *text, size_t len,
 			    struct mpib_island_net *net)
 {
@@ -82,7 +82,7 @@ static int parse_nets(struct mpib_islands *is, const char *text, char *why,
 
 		if (island_parse_net(at, len, &net) < 0) {
 			snprintf(why, why_len,
-				 "\"%.*s\" is no network (give a.b.c.d/bits "
+				 "\"%.*s\" is not a network (give a.b.c.d/bits "
 				 "with zeros after the bits)",
 				 (int)(len < 64 ? len : 64), at);
 			return -EINVAL;

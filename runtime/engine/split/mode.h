@@ -47,9 +47,9 @@ struct mpib_split_why {
 	uint32_t small;
 };
 
-/* Return SUP's bytes of size, rounded down to a multiple of 128. SOUT carries
- * the rest, so below 128 bytes SOUT carries all. Exception: if sup_bw is
- * MPIB_SUP_BW_ALL, SUP carries all bytes, whatever the size. */
+/* Return how many of `size` bytes SUP carries, rounded down to a multiple of
+ * 128. SOUT carries the rest, so below 128 bytes SOUT carries all. Exception:
+ * if sup_bw is MPIB_SUP_BW_ALL, SUP carries all bytes, whatever the size. */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {
 	if (sup_bw >= MPIB_SUP_BW_ALL)
@@ -72,7 +72,8 @@ enum mpib_path {
 };
 
 struct mpib_islands {
-	/* bits; 0: islands are given by net[], or there are none */
+	/* number of address bits that determine the island; 0: islands are
+	 * given by net[], or there are none */
 	uint8_t prefix;
 	unsigned n;
 	struct mpib_island_net {
@@ -85,7 +86,7 @@ struct mpib_islands {
  * Parse the configuration of islands: a prefix of 1..32, or 0 and a text. In
  * the text commas separate islands, and plus signs join the networks of an
  * island: "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". With prefix 0 and an empty
- * text there are no islands. -EINVAL: why holds the fault and the remedy, as
+ * text there are no islands. -EINVAL: `why` holds the fault and the remedy, as
  * part of a sentence.
  */
 int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
@@ -96,9 +97,9 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 	return is->prefix || is->n;
 }
 
-/* Return whether both addresses are in one island. The longest network that
- * contains an address decides. An address in no network is a separate island.
- * So is address 0, which means unknown. */
+/* Return whether both addresses are in one island. If several networks contain
+ * an address, the one with the longest prefix determines its island. An address
+ * in no network is a separate island. So is address 0, which means unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
