@@ -97,8 +97,8 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 }
 
 /* Add the WRITE_WITH_IMM that ends the slot on this rail. Its payload is the
- * span. A record is then written by a WRITE before it. If the span is empty,
- * the payload is the record. */
+ * span. If there is also a record, a WRITE before it writes the record. If the
+ * span is empty, the payload is the record. */
 __attribute__((always_inline)) static inline void
 mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		const struct mpib_span *span, uint32_t imm,
@@ -129,9 +129,9 @@ mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 }
 /* Return the WRs of an unposted chain to the pool. */
 void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
-/* On a lane that spreads stripes, post the chain of a stripe of send op p over
- * several QPs of its rail. False: the chain is not spread, and the caller must
- * post it. */
+/* On a lane that spreads stripes, post the chain of a stripe of send op `p`
+ * over several QPs of its rail. False: the chain is not spread, and the caller
+ * must post it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
 /* Report that all chains of a send op with a report are posted. */

@@ -31,7 +31,7 @@ static void on_start(struct mpib_msg *msg)
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
 	else
-		/* refill the SRQ before the peer knows any slot */
+		/* refill the SRQ before the peer knows a slot */
 		s->srq_short = true;
 	if (f->lane->broken)
 		engine_conn_break(f, mpib_conn_lost_error(s->engine),
@@ -114,7 +114,8 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
-	/* Publish a ring index that differs from the client's current one. */
+	/* Publish a ring index that differs from the client's, so that the
+	 * client ignores the tags of the previous connection. */
 	mpib_want_tell(&f->reply->want, f->ring.next - 1, NULL, 0);
 }
 

@@ -73,7 +73,7 @@ struct op_range {
 	uint64_t from;
 	uint32_t at; /* offset from the address in the CTS */
 	uint32_t len;
-	uint32_t sup; /* SUP carries the first sup bytes, SOUT the rest */
+	uint32_t sup; /* SUP carries the first `sup` bytes, SOUT the rest */
 	uint8_t req;
 	uint8_t buf; /* index of the buffer in its group */
 };
@@ -146,16 +146,19 @@ struct mpib_sender {
 #define MPIB_FLUSHES 32u /* maximum of concurrent flushes of a connection */
 
 struct mpib_flush {
-	struct mpib_mr *mr; /* held until all READs have completed */
+	/* a reference, held until all READs have completed */
+	struct mpib_mr *mr;
 	uint64_t addr;
-	uint64_t arrived[MPIB_RAILS]; /* mpib_flushes.arrived at its start */
+	/* mpib_flushes.arrived when the flush started */
+	uint64_t arrived[MPIB_RAILS];
 	uint8_t unread; /* rails on which a READ must be posted */
 	uint8_t reading; /* rails whose READ is in flight */
 };
 
 struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
-	uint32_t taken, ended; /* free-running; the client reads `ended` */
+	/* numbers of flushes, free-running; the client reads `ended` */
+	uint32_t taken, ended;
 	/* Time of the last data that arrived on the rail. A fence also sets it,
 	 * because writes without an IMM may have arrived before the fence. 0:
 	 * neither happened. */
@@ -211,9 +214,10 @@ struct mpib_receiver {
 	struct mpib_slot slot[]; /* engine_conn.slots */
 };
 
-/* The states of a connection on the shard thread. Only conn.c changes them. */
+/* The states of a connection on the shard thread. Only conn.c changes the
+ * state. */
 enum engine_conn_state {
-	ENGINE_CONN_NEW, /* the shard does not know it yet */
+	ENGINE_CONN_NEW, /* the shard does not know the connection yet */
 	ENGINE_CONN_OPEN,
 	ENGINE_CONN_BROKEN, /* accepts no new work */
 	/* accepts no new work; engine_conn_stop() waits for WRs */
@@ -266,7 +270,7 @@ struct engine_conn {
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
 	int32_t rank; /* the sending rank, from tags; -1: unknown */
 	struct mpib_rail_counts n[MPIB_RAILS];
-	struct mpib_times times; /* the control thread reads them, too */
+	struct mpib_times times; /* the control thread reads the times, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
 	/* The union is last, because only the member that `is_sender` selects
 	 * is allocated. */
@@ -293,7 +297,8 @@ static inline int mpib_conn_lost_error(const struct mpib_engine *e)
  * thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Shard. Return the index of the slot's entry in either table. */
+/* Shard. Return the index of the slot's entry in the CTS table and in the
+ * record table. */
 static inline uint32_t mpib_entry_of(const struct engine_conn *f, uint64_t slot)
 {
 	return (uint32_t)slot & (f->slots - 1);
@@ -486,7 +491,7 @@ typedef bool mpib_fits_fn(const struct engine_conn *f,
 /* Move the first range that fits to the front of the queue. False: none fits
  * yet. */
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
-/* Return whether mpib_match() has just found that no queued range fits. */
+/* Return whether the last mpib_match() found that no queued range fits. */
 bool mpib_match_none(const struct engine_conn *f);
 /* Drop all send ranges that are not posted yet. */
 void mpib_sender_drop(struct engine_conn *f);
@@ -572,7 +577,7 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 		       ? 0
 		       : mpib_split_both(conn, total, pos, len, planned);
 }
-/* Return the rail of a lane's CTS and empty messages. Any thread. */
+/* Return the preferred rail for a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the current split and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
@@ -599,7 +604,7 @@ static inline size_t mpib_ack_at(const struct engine_conn *f)
 	return f->slots * sizeof(struct mpib_cts);
 }
 /* send_op.c, sender: read the peer's end-to-end ack. Return the number of send
- * ops that it ended. */
+ * ops that the ack ended. */
 int mpib_ack_read(struct engine_conn *f);
 /* Receiver: write the end-to-end ack now. False: no room, or no open rail. */
 bool mpib_ack_write(struct engine_conn *f);
@@ -617,10 +622,10 @@ static inline bool mpib_flush_room(const struct mpib_flushes *fl)
 {
 	return fl->taken - fl->ended < MPIB_FLUSHES;
 }
-/* Accept the next flush in the ring ahead of receives that have no slot yet: a
- * slot may become free only by something that the client does after the flush.
- * Return 0 if there is no flush or no room. Otherwise return the result of
- * mpib_flush_take(), and set *d to the flush's descriptor. */
+/* Accept the next flush in the ring ahead of receives that wait for a slot.
+ * Their slot may become free only after the client has seen the end of the
+ * flush. Return 0 if there is no flush or no room. Otherwise return the result
+ * of mpib_flush_take(), and set *d to the flush's descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
 /* Post the READs that are due. Return their number. */
 int mpib_flush_turn(struct mpib_shard *s);

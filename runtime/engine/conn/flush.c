@@ -182,11 +182,12 @@ int mpib_flush_turn(struct mpib_shard *s)
 
 	for (unsigned i = 0; i < PER_TURN && f != last; i++) {
 		f = TAILQ_FIRST(&s->flushing);
-		/* if needed, flush_step() queues it again, after the others */
+		/* if needed, flush_step() appends the connection again */
 		flush_leave(f);
 		posted += flush_step(f);
 	}
-	return posted + (f != last); /* count as work until all were served */
+	/* so that the shard does not sleep before all were served */
+	return posted + (f != last);
 }
 
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,

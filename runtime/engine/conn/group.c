@@ -3,9 +3,9 @@
  * How the sending end answers a grouped receive. Each send gets the first free
  * buffer with its tag, see sender.c. A send whose bytes are in one range is
  * held until every buffer has its send, so that the whole group is one chain
- * per rail. A send in parts is posted part by part, because only posting
- * empties its client's staging window. A large send is posted immediately, too.
- * Shard thread.
+ * per rail. A send in parts is posted part by part, because its client's
+ * staging window becomes free only by posting. A large send is posted
+ * immediately, too. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -158,9 +158,10 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Make an op_range for each send of the group. That of a held send is split
- * between the rails. The others are empty, because their bytes are posted
- * (g->rail[]). sum[r] becomes the number of held bytes for rail r. */
+/* Make an op_range for each send of the group. The op_range of a held send is
+ * split between the rails. The others are empty, because the bytes of those
+ * sends are posted (g->rail[]). Set sum[r] to the number of held bytes for rail
+ * r. */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -246,9 +247,9 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	/* Wait for a usable rail. Without one the split would select SOUT, and
-	 * a region that was registered while SOUT was absent has no key for
-	 * it. */
+	/* Wait for a usable rail. Without a usable rail the split would select
+	 * SOUT. A region that was registered while SOUT was absent has no key
+	 * for SOUT. */
 	if (!f->lane->use)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {

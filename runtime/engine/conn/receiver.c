@@ -138,8 +138,8 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 	}
 }
 
-/* Copy the slot's record. False: the sender wrote none. An entry with another
- * seq belongs to an earlier slot that used the same entry. */
+/* Copy the slot's record. False: the sender wrote no record. An entry with
+ * another seq belongs to an earlier slot that used the same entry. */
 static bool copy_record(const struct engine_conn *f, uint64_t number,
 			struct mpib_record *rec)
 {
@@ -147,7 +147,7 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 
 	entry += mpib_entry_of(f, number);
 	/* Relaxed: this load only avoids a copy if there is no record. The seq
-	 * of the copy decides. */
+	 * of the copy is what counts. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
@@ -194,8 +194,8 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 	return 0;
 }
 
-/* Return the size of a slot without a record: the sum of the IMMs' byte_len. In
- * v1 check it against the rounded size in the IMM. */
+/* Return the size of a slot without a record: the sum of the IMMs' byte_len. On
+ * a lane with IMM v1, check the size against the rounded size in the IMM. */
 static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 		       uint32_t *bytes)
 {
@@ -408,9 +408,9 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
  * of its own table and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
 
-/* Return how many entries one WRITE can carry, from slot `first` and before
- * slot `end`. They must be adjacent in the table and have at most
- * MPIB_MSG_LEAST bytes. */
+/* Return how many CTS one WRITE can carry, of those from slot `first` to before
+ * slot `end`. Their entries must be adjacent in the table and have at most
+ * MPIB_MSG_LEAST bytes in total. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first;
@@ -420,8 +420,8 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 }
 
 /* An unsignalled WR occupies the SQ until a later signalled WR completes. The
- * limit leaves room for the longest chain on one QP, a replay, when all
- * signalled WRs have completed. */
+ * limit leaves room for a replay, which is the longest chain on one QP, when
+ * all signalled WRs have completed. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
@@ -468,9 +468,9 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* The peer reads each CTS only once. It may already have read a
-		 * repeated CTS, which came on another rail. So after repeated
-		 * CTS the ack is written separately. */
+		/* The peer reads each CTS only once. It may have read a
+		 * repeated CTS when that CTS came first, on another rail. So
+		 * after repeated CTS the ack is written separately. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
@@ -480,7 +480,7 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 }
 
 /* Record the time of posting in the slots and their requests. Skip cancelled
- * slots, because a newer request may use the index of theirs. */
+ * slots: their request has ended, and a newer one may use its index. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;
@@ -534,9 +534,8 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 
 	if (rx->cts_again != rx->cts_posted) {
 		/* Skip slots that have ended since the fence, because the peer
-		 * has read their CTS. Newer slots may already use their
-		 * entries, and the peer must not see the CTS of those slots
-		 * yet. */
+		 * has read their CTS. The entries may already hold the CTS of
+		 * newer slots, which the peer must not see yet. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's requests, from the descriptor that opens one to its completion
- * word in the reply segment. Shard thread.
+ * A connection's requests, from the descriptor that begins a request to its
+ * completion word in the reply segment. Shard thread.
  */
 #include "engine/conn/request.h"
 

@@ -2,8 +2,8 @@
 /* Send ops: the chain of WRs that one rail carries, its spreading over several
  * QPs, and the state in flight. A send op is in flight until the completions of
  * all its rails have arrived, and, on lanes with end-to-end acks, until the
- * receiver has acknowledged the slot. This file also writes these acks at the
- * receiver. Shard thread. */
+ * receiver has acknowledged the slot. The receiver's end-to-end acks are
+ * written here, too. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
@@ -176,9 +176,10 @@ static bool group_starves(const struct engine_conn *f)
 /*
  * Return whether the oldest send op must end before its slot does, because
  * waiting for the slot's end-to-end ack would be a deadlock. There are two
- * cases. No other send op is free, and the rest of the slot needs this one. Or
- * the client's staging window is smaller than the peer's buffer or the group,
- * so the client submits no more until it may reuse some of the slot's bytes.
+ * cases. Either no other send op is free, and the rest of the slot needs this
+ * one; or the client's staging window is smaller than the peer's buffer or the
+ * group, so that the client submits no more until it may reuse some of the
+ * slot's bytes.
  */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
@@ -207,9 +208,9 @@ static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-/* Add the bytes of a range of a completed send op to its request. The request
- * ends only with the send op that ends the receive, although other send ops may
- * end earlier. */
+/* Add the bytes of a range of a completed send op to its request. A request
+ * ends only with the send op that ends the receive; its other send ops may end
+ * earlier. */
 __attribute__((always_inline)) static inline void
 range_count(struct engine_conn *f, const struct send_op *p,
 	    const struct op_range *s)
@@ -491,9 +492,9 @@ void mpib_sender_forget(struct engine_conn *f)
  * seen them, so no fence can lose them any more.
  */
 
-/* How long an ack waits for a CTS that can carry it. A client that answers a
- * message must have time to post its next receive. With 3 us instead of 20 us,
- * a ping-pong of 8 bytes took a quarter more time. */
+/* Maximum time that an ack waits for a CTS that can carry it. A client that
+ * answers a message must have time to post its next receive. With 3 us instead
+ * of 20 us, a ping-pong of 8 bytes took a quarter more time. */
 #define TELL_NS 20000u
 
 static struct engine_conn_list *list_of(const struct engine_conn *f)

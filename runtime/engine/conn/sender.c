@@ -11,10 +11,10 @@
 
 /*
  * How the sender matches sends with receives. Receives are answered in the
- * order posted, and each buffer gets the oldest queued send with its tag. So
- * the n-th send of a tag goes to the n-th buffer of that tag, independent of
- * the order of tags. Sends with other tags stay queued, and later sends may
- * overtake them.
+ * order in which they were posted, and each buffer gets the oldest queued send
+ * with its tag. So the n-th send of a tag goes to the n-th buffer of that tag,
+ * independent of the order of tags. Sends with other tags stay queued, and
+ * later sends may overtake them.
  */
 
 /* Move range i to the front. The ranges before it keep their order. */
@@ -77,7 +77,7 @@ static void sender_pop(struct engine_conn *f)
 	mpib_sender_advance(f);
 }
 
-/* An mpib_fits_fn: return whether the range belongs to request req. */
+/* An mpib_fits_fn: return whether the range belongs to request `req`. */
 static bool is_of(const struct engine_conn *f, const struct send_range *e,
 		  int32_t req)
 {
@@ -198,8 +198,8 @@ static bool window_full(struct mpib_shard *s, unsigned r)
 	return rail->bytes.inflight >= rail->parked + window;
 }
 
-/* Return whether a small number of bytes may be posted although the window is
- * full, because its lane has nothing in flight. */
+/* Return whether these bytes may be posted although the window is full, because
+ * they are few and their lane has nothing in flight on the rail. */
 static bool window_passes(const struct mpib_lane *lane, unsigned r,
 			  uint32_t bytes)
 {
@@ -213,7 +213,7 @@ static bool window_passes(const struct mpib_lane *lane, unsigned r,
 
 /* Checking the room for a send op, and posting it. */
 
-/* Return whether rail r has room on QP q for a chain of wrs WRs. On a dqplb
+/* Return whether rail r has room on QP q for a chain of `wrs` WRs. On a dqplb
  * lane a chain that is not spread now may have to be spread when it is posted
  * (mpib_sender_spread()), so check both the virtual QP and the single QP. */
 __attribute__((always_inline)) static inline bool

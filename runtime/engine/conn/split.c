@@ -41,7 +41,8 @@ static uint32_t read_hint(struct engine_conn *f)
 	uint32_t sup_bw = adaptive ? MPIB_HINT_OWN : 0;
 
 	if (entry) {
-		/* If the agent has shortened its file, this reads zeros. */
+		/* If the agent has shortened its file, the read returns
+		 * zeros. */
 		mpib_bus_begin(entry, entry, sizeof(*entry));
 		sup_bw = mpib_hint_read(entry, f->hint);
 		mpib_bus_end();
