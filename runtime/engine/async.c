@@ -63,7 +63,7 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 /* Query the port again: a port that comes up may have another speed. If the
  * port's address has changed, QPs that were connected through the old address
  * are lost, although the port never went down. So report down and up to the
- * lanes. A port that is down comes up only by PORT_ACTIVE. */
+ * lanes. A port that is down comes up only by the event PORT_ACTIVE. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];

@@ -18,8 +18,8 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client *behind;
 
 	/* Keep the list sorted by id, because a turn starts after the client at
-	 * which the last turn stopped (see submit.c). Ids do not arrive in
-	 * order. */
+	 * which the last turn stopped (see submit.c). Clients are not added in
+	 * the order of their ids. */
 	TAILQ_FOREACH(behind, list, link)
 	{
 		if (behind->id > a->id)

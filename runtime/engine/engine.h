@@ -5,14 +5,13 @@
  * work for a call, mpib_engine_dispatch() runs the callback on the control
  * thread. Objects are freed by their last callback, never earlier.
  *
- * - engine: the shard threads; each opens the rails of its device
- * - device: one or two rails with their own shards; a client attaches to one
- * - tenant: one uid on one shard, with a PD and an SRQ per rail
- * - client: one attached process on its shard
- * - mr: one registered region of a client
- * - lane: all QPs between a tenant on this node and the same tenant on a peer's
- *   shard
- * - connection: the sending or the receiving end of a connection on a lane
+ * An engine consists of shard threads, each of which opens the rails of its
+ * device. A device has one or two rails and its own shards; a client attaches
+ * to one device. A tenant is one uid on one shard, with a PD and an SRQ per
+ * rail. A client is one attached process on its shard. An mr is one registered
+ * region of a client. A lane consists of all QPs between a tenant on this node
+ * and the same tenant on a peer's shard. An engine_conn is the sending or the
+ * receiving end of a connection, on a lane.
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -93,7 +92,7 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	/* advanced mode: inter-island messages up to this size stay on SOUT */
 	uint32_t bdp;
-	/* use a measured value instead of bdp, see conn/split.c */
+	/* use a measured value instead of `bdp`, see conn/split.c */
 	bool bdp_path;
 	/* limits of the receives posted per rail and tenant */
 	uint32_t srq_low, srq_high;
@@ -128,9 +127,9 @@ struct mpib_engine_config {
 	 * MPIB_BROKEN_LOST. */
 	bool resume;
 	/* Choose CPUs for a shard whose SOUT is on this NUMA node, among the
-	 * CPUs that the process may use. If it returns false or is NULL, the
-	 * shard runs on any CPU. Called on the control thread while the engine
-	 * is opened. */
+	 * CPUs that the process may use. If the function returns false or is
+	 * NULL, the shard runs on any CPU. Called on the control thread while
+	 * the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
@@ -141,7 +140,7 @@ uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 /* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);
 
-/* Runs on the control thread. status is 0 or -errno. */
+/* Runs on the control thread. `status` is 0 or -errno. */
 typedef void mpib_done_fn(void *arg, int status);
 
 struct mpib_rail_msg; /* engine/recovery/failover.h */
@@ -149,7 +148,7 @@ struct mpib_rail_msg; /* engine/recovery/failover.h */
 /* Callbacks of the engine, on the control thread. `why` is one sentence. */
 struct mpib_engine_events {
 	/* The connection broke: it accepts no new work, and its client's
-	 * requests fail with error. The owner must still stop and destroy the
+	 * requests fail with `error`. The owner must still stop and destroy the
 	 * connection. */
 	void (*conn_broken)(void *ctx, struct engine_conn *conn, int error,
 			    const char *why);
@@ -157,8 +156,8 @@ struct mpib_engine_events {
 	 * broken. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
-	/* Send msg over the peer link, in order. The peer's proxy must pass it
-	 * to mpib_lane_receive() of the same lane. */
+	/* Send `msg` over the peer link, in order. The peer's proxy must pass
+	 * it to mpib_lane_receive() of the same lane. */
 	void (*lane_send)(void *ctx, struct mpib_lane *lane,
 			  const struct mpib_rail_msg *msg);
 };
@@ -220,7 +219,7 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
-/* Copy from cfg the settings that may change while the engine runs: sup_bw,
+/* Copy from `cfg` the settings that may change while the engine runs: sup_bw,
  * lane_window, share_window, times and cq_whole. */
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
@@ -233,9 +232,9 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 const char *mpib_rail_name(unsigned rail);
 
 /* Set the share of a tenant on its shard, of a client in its tenant, or of a
- * connection in its client; see lane/drr.h. weight is 1 to 100; 0: the default,
- * 10. rate is in bytes per second; 0: no limit. Any thread, at any time while
- * the object exists. */
+ * connection in its client; see lane/drr.h. `weight` is 1 to 100; 0: the
+ * default, 10. `rate` is in bytes per second; 0: no limit. Any thread, at any
+ * time while the object exists. */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
 void engine_client_qos(struct engine_client *client, uint32_t weight,
@@ -320,7 +319,8 @@ struct mpib_lane_info {
 		uint16_t lid;
 		uint8_t mtu; /* enum ibv_mtu */
 		uint8_t link_layer, qps;
-		uint32_t max_msg_sz; /* of the port; at least MPIB_MSG_LEAST */
+		/* maximum message size of the port; at least MPIB_MSG_LEAST */
+		uint32_t max_msg_sz;
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
 		/* whether the next two fields are valid, see struct ibv_ece */
@@ -355,9 +355,9 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 /* Return the mode of this engine. Any thread. */
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
-/* Set the traffic class of the lane's packets (RoCE: traffic class; InfiniBand:
- * also service level); 0: the configured one. Both ends must set the same class
- * before mpib_lane_connect(). */
+/* Set the traffic class of the lane's packets; 0: the configured one. On
+ * InfiniBand it may also determine the service level. Both ends must set the
+ * same class before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Move the QPs to RTR and RTS with the peer's info, and pass the lane to the
  * shard. On failure, return -errno and write the device, the call and the cause
@@ -369,8 +369,8 @@ int mpib_lane_connect(struct mpib_lane *lane,
  * When `done` runs, this end has no WR of the lane in flight, and the peer
  * cannot write through the lane. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
-/* Destroy a lane without connections that was never connected, or that was
- * killed. */
+/* Destroy a lane that has no connections. The lane must have been killed,
+ * unless it was never connected. */
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 
 /* Description of this end of a connection, as sent to the peer. */

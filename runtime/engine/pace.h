@@ -43,9 +43,9 @@ struct mpib_pace {
 	uint64_t idle_since; /* 0: not idle */
 	uint32_t looks; /* turns that found nothing */
 	uint32_t alone; /* yields in a row that ran no other thread */
-	/* the tenant served last; NULL: none, or it is gone */
+	/* the tenant served last; NULL: none, or the tenant is gone */
 	const void *served;
-	uint64_t shared_ns; /* time when served last changed; 0: never */
+	uint64_t shared_ns; /* time when `served` last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
 	/* Until this time an idle shard sleeps instead of yielding. */

@@ -13,7 +13,7 @@ enum mpib_fault_kind {
 	MPIB_FAULT_DELAY, /* delays each message by `value` ns */
 	MPIB_FAULT_BLACK_HOLE, /* the link is up, but no packet passes */
 	MPIB_FAULT_LINK_DOWN,
-	/* the QPs go to ERR once; to repeat it, start it again */
+	/* the QPs go to ERR once; to repeat this, start the fault again */
 	MPIB_FAULT_QP_KILL,
 	MPIB_FAULT_GONE, /* the device is lost, and cannot be opened */
 };
@@ -24,7 +24,7 @@ struct mpib_fault {
 	/* The fault affects only lanes to this peer. The name may include the
 	 * port. "": all lanes of the rail. RATE, LINK_DOWN and GONE affect a
 	 * port, so they need "". */
-	char peer[64]; /* as long as the name in a lane */
+	char peer[64]; /* same size as mpib_lane.peer */
 	uint64_t value;
 };
 
@@ -32,8 +32,8 @@ struct mpib_fault {
  * holds the full name. -EOPNOTSUPP: the rail is not one of the software HCA.
  * -ENOENT: the rail has no lane to that peer. */
 int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault);
-/* End the fault. Objects that it broke recover as after any failure. A lost
- * device can be used again only by a new process. */
+/* End the fault. Objects that the fault broke recover as after any failure. A
+ * lost device can be used again only by a new process. */
 void mpib_engine_end_play(struct mpib_engine *engine,
 			  const struct mpib_fault *fault);
 

@@ -120,7 +120,8 @@ enum {
 	WAKES = WAKE_RAIL + MPIB_RAILS,
 };
 
-/* Maximum of events of one epoll_wait(). Further events end the next sleep. */
+/* Maximum of events of one epoll_wait(). Events beyond this number end the next
+ * sleep. */
 #define EVENTS 32
 
 /* After a sleep, read the CQ's event if one came (`spoke`). Otherwise disarm

@@ -54,12 +54,12 @@ struct mpib_rail {
 	/* Bytes in flight on lanes that make no progress, and the time when
 	 * sender.c last computed them. */
 	uint64_t parked, parked_ns;
-	bool up; /* the port's state by its events; control thread */
+	bool up; /* the port's state after its last event; control thread */
 	/* how often the port went down; not in `n`, because the control thread
 	 * counts it */
 	uint32_t downs;
 	struct mpib_lane_qp *qps; /* by QP number */
-	/* Cache of qps: the QPs of recent completions, by the low bits of the
+	/* Cache of `qps`: the QPs of recent completions, by the low bits of the
 	 * QP number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
 	/* n.n: events that belong to no lane, and the totals of past lanes */
@@ -149,14 +149,15 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
-	int last_error_rc; /* 0: none, or already reported; control thread */
+	/* error of last_error; 0: none, or already reported; control thread */
+	int last_error_rc;
 	char last_error[256];
 	bool rail_up[MPIB_RAILS_MAX]; /* by number */
 	bool closing; /* mpib_engine_close() is running; control thread */
-	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
+	const struct mpib_hint_shm *hints; /* an agent's hints, or NULL */
 	/* Time of sup_bw's last change, ns; 0: never. */
 	_Atomic uint64_t sup_bw_since;
-	/* one bit per rail of all devices, see engine.c */
+	/* drained rails: one bit per rail of all devices, see engine.c */
 	_Atomic uint32_t drained;
 	struct mpib_tenant *tenants; /* control thread */
 	/* Control thread: connected lanes, and lanes not connected yet. */

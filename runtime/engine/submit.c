@@ -16,7 +16,7 @@
 
 #define PER_RING 32
 /* Maximum of descriptors read, and of rings checked, per tenant and turn. A
- * turn posts far fewer. */
+ * turn posts far fewer send ops. */
 #define PER_TENANT 256
 
 void mpib_submit_remember(struct engine_conn *f)

@@ -7,7 +7,7 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-/* a longer time would exceed 63 bits at the highest rate */
+/* at the highest rate, the tokens of a longer time would exceed 63 bits */
 #define FILL_NS (5 * NS)
 /* bytes/s; lower rates would need a finer unit of tokens */
 #define RATE_MIN 10000
@@ -84,7 +84,7 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 	return broke;
 }
 
-/* Return how much the leaf may post before it or an ancestor has no credit
+/* Return how much credit the leaf may use before it or an ancestor has none
  * left. */
 static int64_t credit_of(const struct mpib_drr_class *leaf)
 {

@@ -11,8 +11,9 @@
  * skipped, even if it has credit.
  *
  * If no leaf of a class can post, because no clear-to-send has arrived, the
- * class keeps its place and its credit, and gets its next quantum after the
- * others got theirs. When the clear-to-send arrives, the class is served first.
+ * class keeps its place and its credit, and gets its next quantum after its
+ * siblings got theirs. When the clear-to-send arrives, the class is served
+ * first.
  *
  * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
  * have very many such leaves. So a turn visits a limited number of them, and

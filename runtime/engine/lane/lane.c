@@ -320,7 +320,7 @@ static void lane_on_destroy(struct mpib_msg *msg)
 			mpib_rail_enter(lane, r, MPIB_RAIL_DOWN);
 			mpib_rail_counts_add(&s->rail[r].n.n, &lane->n[r]);
 		}
-		/* it is on shard->watched */
+		/* the lane is on shard->watched */
 		if (lane->watched)
 			LIST_REMOVE(lane, watch_link);
 	}

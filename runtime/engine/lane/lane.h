@@ -23,7 +23,7 @@ struct mpib_mr {
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
 	bool dead; /* control thread: the region is being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
-	bool device; /* a dma-buf: may be flushed */
+	bool device; /* a dma-buf, which may be flushed */
 	/* Shard: references by send ranges, send ops and slots. */
 	uint32_t refs;
 	struct mpib_call *del; /* completes when `refs` is 0 */
@@ -62,7 +62,7 @@ struct engine_client {
 	/* Total time that past connections were stalled. */
 	uint64_t closed_stall_ns;
 	/* Control thread. */
-	/* filled in when the client is removed; or NULL */
+	/* NULL, or filled in when the client is removed */
 	struct engine_client_moved *moved;
 	TAILQ_HEAD(, engine_conn) timed;
 	/* Durations of past connections' requests, by is_sender. */
@@ -190,7 +190,9 @@ enum mpib_wr_kind {
 	MPIB_WR_CTS, /* a signalled CTS or end-to-end ack */
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
-	MPIB_WR_REPLAY, /* last WR of a replay: send op number, stripes << 8 */
+	/* last WR of a replay; the op field has the send op's number and,
+	 * shifted by 8, the stripes */
+	MPIB_WR_REPLAY,
 	MPIB_WR_PROBE, /* empty write that checks whether the QP works */
 	/* a READ of a loop-back QP; the op field has the flush's number */
 	MPIB_WR_FLUSH,

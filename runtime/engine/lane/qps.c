@@ -98,7 +98,7 @@ static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
 	return s->engine->cfg.ece || s->rail[rail].verbs->ece_proves;
 }
 
-/* Write the ECE of this end's QPs of a rail to info. */
+/* Write the ECE of this end's QPs of a rail to `info`. */
 static void ece_offer(const struct mpib_lane *lane, unsigned rail,
 		      struct mpib_lane_rail_info *info)
 {
@@ -494,9 +494,9 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
  * bytes of inline WRs, which are in the connections' tables, are read only
  * then, so they must not change before the doorbell. Shard thread. */
 
-/* Record that ibv_post_send() accepted the WRs before bad and refused the rest.
- * mpib_lanes_refused() in recovery/stop.c handles the error after all doorbells
- * of the turn, because it may break connections. */
+/* Record that ibv_post_send() accepted the WRs before `bad` and refused the
+ * rest. mpib_lanes_refused() in recovery/stop.c handles the error after all
+ * doorbells of the turn, because it may break connections. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {

@@ -103,7 +103,8 @@ void mpib_spread_reset(struct mpib_lane *lane, unsigned rail)
 {
 	if (!lane->via[rail].vqp)
 		return;
-	/* The QPs' chains of this turn may still contain WRs of the vqp. */
+	/* The QPs' chains of this turn may still contain WRs of the virtual
+	 * QP. */
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		mpib_qp_ring(&lane->qp[rail][i]);
 	mpib_vqp_reset(lane->via[rail].vqp);

@@ -3,14 +3,17 @@
  * Spreading of a stripe (one rail's part of a send op) over the lane's QPs of
  * the rail. Shard thread unless noted.
  *
- * - split: one QP carries the stripe, and its IMM comes last. Nothing in this
- *   file is used.
- * - spray: fragments go over all QPs. After all of them have completed, the IMM
- *   is posted on the QP of the slot.
- * - dqplb: numbered fragments go over all QPs but the first. The IMM is posted
- *   at once, on the first QP, and waits at the receiver for the fragments.
- * - auto: split or spray, by the lane's measurements for the stripe's size
- *   (split/adapt.h).
+ * Mode split: one QP carries the stripe, and its IMM comes last. Nothing in
+ * this file is used.
+ *
+ * Mode spray: fragments go over all QPs. After all of them have completed, the
+ * IMM is posted on the QP of the slot.
+ *
+ * Mode dqplb: numbered fragments go over all QPs but the first. The IMM is
+ * posted at once, on the first QP, and waits at the receiver for the fragments.
+ *
+ * Mode auto: split or spray, by the lane's measurements for the stripe's size
+ * (split/adapt.h).
  *
  * A stripe of at most one fragment is sent as in split, and so is every stripe
  * on a rail with one QP. For other stripes the lane has a virtual QP per rail

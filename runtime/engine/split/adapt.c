@@ -12,9 +12,9 @@
 #define SHORT 2000u
 #define STRIDE (int32_t)(ONE / 8)
 #define MEAN 4 /* `off` and `noise` are smoothed over about this many rounds */
-#define SURE 64 /* parts of ONE; less noise counts as no noise */
-/* if there is only noise, a round moves the weight back to the middle by
- * 1/HOME */
+#define SURE 64 /* parts of ONE; noise below this counts as none */
+/* if there is only noise, a round moves the weight towards the middle by 1/HOME
+ * of the distance */
 #define HOME 16
 #define EDGE (ONE / 512) /* smallest weight */
 #define NEARLY 24u /* parts of ALL; a smaller change is not reported */

@@ -116,11 +116,11 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 /*
  * Sums over all lanes of a rail, shared by these lanes.
  *
- * bytes / ns is the rail's speed: the acknowledged bytes of stripes longer than
- * MPIB_TRACK_SMALL, and the time that they took. A stripe's time starts at its
- * post or at the end of the previous stripe, whichever is later. This is right
- * for any order in which a rail serves its QPs: if two parallel stripes end
- * together, the first one gets the whole time.
+ * `bytes` / `ns` is the rail's speed: the acknowledged bytes of stripes longer
+ * than MPIB_TRACK_SMALL, and the time that they took. A stripe's time starts at
+ * its post or at the end of the previous stripe, whichever is later. This is
+ * right for any order in which a rail serves its QPs: if two parallel stripes
+ * end together, the first one gets the whole time.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */

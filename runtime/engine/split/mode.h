@@ -99,7 +99,8 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 
 /* Return whether both addresses are in one island. If several networks contain
  * an address, the one with the longest prefix determines its island. An address
- * in no network is a separate island. So is address 0, which means unknown. */
+ * in no network is a separate island, and so is address 0, which means
+ * unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
