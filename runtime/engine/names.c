@@ -28,8 +28,8 @@ static const struct {
 				 "other sends of its group are missing" },
 	[MPIB_LAST_UNACKED] = { "unacked", "posted, but not acknowledged" },
 	[MPIB_LAST_UNDELIVERED] = { "undelivered",
-				    "acknowledged by devices, not by the peer's "
-				    "proxy" },
+				    "acknowledged by devices, but not by "
+				    "the peer's proxy" },
 	[MPIB_LAST_NO_DATA] = { "no_data",
 				"its process has submitted only a part of it" },
 	[MPIB_LAST_CTS_UNSENT] = { "cts_unsent",
