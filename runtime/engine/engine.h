@@ -252,8 +252,8 @@ void mpib_tenant_put(struct mpib_tenant *tenant);
 
 /* Add a client. `submit` and `reply` must remain mapped, and `bell` open, until
  * engine_client_close() calls back. `bell` is an eventfd that no other client
- * uses. Each write to it wakes a sleeping shard. If it is -1, the caller makes
- * the shard's turns. `id` is the client's number in the output of tools.
+ * uses. Each write to it wakes a sleeping shard. If `bell` is -1, the caller
+ * makes the shard's turns. `id` is the client's number in the output of tools.
  * Returns 0 or -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,

@@ -213,7 +213,7 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 	return taken;
 }
 
-/* Return whether to serve the client in this turn. If its tenant reached its
+/* Return whether to serve the client in this turn. If the tenant reached its
  * limit in the last turn, clients that were not served in that turn come
  * first. */
 static bool submit_may(const struct engine_client *a)

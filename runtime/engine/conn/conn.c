@@ -280,7 +280,7 @@ static void conn_leave_requests(struct engine_conn *f)
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
 	/* Do this before `broken` is set, because the client reads the
-	 * requests' words after it has seen `broken`. */
+	 * completion words after it has seen `broken`. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release pairs with the acquire in the client's mpib_test() and

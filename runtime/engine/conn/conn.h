@@ -260,7 +260,8 @@ struct engine_conn {
 	struct engine_request req[MPIB_REQUESTS];
 	uint32_t outstanding; /* number of active requests */
 	uint8_t stop_posted; /* rails with an MPIB_WR_STOP in flight */
-	uint8_t wrote; /* rails with unsignalled writes since the last stop */
+	/* rails with unsignalled writes since the last MPIB_WR_STOP */
+	uint8_t wrote;
 	struct mpib_call *stop; /* completes when the state is STOPPED */
 	TAILQ_ENTRY(engine_conn) lane_link, submit_link, cts_link, ack_link;
 	struct mpib_msg msg;
@@ -280,8 +281,8 @@ struct engine_conn {
 	};
 };
 
-/* Return the bytes of memory that one end uses, without its tables and its
- * client's ring. */
+/* Return how many bytes of memory one end of a connection uses, without its
+ * tables and its client's ring. */
 size_t engine_conn_bytes(bool sender, uint32_t slots);
 /* Shard. If the request is active and multipart, set its progress word to
  * `bytes`. */

@@ -280,7 +280,8 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		return 0;
 	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		/* Without a record, each rail carried the bytes of its IMM. */
+		/* Without a record, each rail carried the bytes that its IMM
+		 * counted. */
 		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
 
 		if (bytes)
@@ -480,7 +481,7 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 }
 
 /* Record the time of posting in the slots and their requests. Skip cancelled
- * slots: their request has ended, and a newer one may use its index. */
+ * slots: their request has ended, and a newer request may use its index. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;

@@ -18,9 +18,10 @@
  * clears an earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
 /* Update the report of a rail. If `chains` is 1, a chain of the request with
- * these bytes was posted to the rail, on the QP with number `qpn`. If it is -1,
- * a chain has completed. If it is 0, a slot has ended that got these bytes on
- * the rail. `qpn` is 0 if the number was reported before, or is not known. */
+ * these bytes was posted to the rail, on the QP with number `qpn`. If `chains`
+ * is -1, a chain has completed. If `chains` is 0, a slot has ended that got
+ * these bytes on the rail. `qpn` is 0 if the number was reported before, or is
+ * not known. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
 /* Report that the request ends. */

@@ -274,8 +274,8 @@ stripe_acked(struct engine_conn *f, struct send_op *p, unsigned k)
 	mpib_tracker_ack(mpib_kept(&f->lane->track[rail]), c, now);
 }
 
-/* Forget stripe k, which is no longer in flight. It is unknown whether it
- * arrived. */
+/* Forget stripe k, which is no longer in flight. The sender does not know
+ * whether the stripe arrived. */
 static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 {
 	mpib_tracker_drop(&f->lane->track[p->c.carrier[k]], &p->stripe[k],

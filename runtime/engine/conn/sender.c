@@ -322,7 +322,7 @@ step_imm(const struct engine_conn *f, unsigned r, const struct mpib_step *s)
 
 static inline void note_end(struct engine_conn *f, uint8_t imm)
 {
-	/* At first stripe k is carried by rail k. */
+	/* At first, rail k carries stripe k. */
 	*mpib_ended_at(f, f->tx.cts_next) =
 		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
 		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
@@ -714,8 +714,8 @@ static inline uint64_t whole_step(struct engine_conn *f,
 	return plain_step(f, e, cts, MPIB_RAIL_SUP);
 }
 
-/* Post at most one send op. Return its bytes + 1, or 0 if nothing can be posted
- * now. */
+/* Post at most one send op. Return the number of its bytes plus 1; 0: nothing
+ * can be posted now. */
 static inline uint64_t sender_step(struct engine_conn *f)
 {
 	const struct send_range *e;

@@ -74,8 +74,8 @@ static uint32_t bdp_of(const struct engine_conn *f)
 	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
-/* Return whether other send ops wait for the rails: of this connection, its
- * group, or another connection of the shard. */
+/* Return whether other send ops of this connection, of its group, or of another
+ * connection of the shard wait for the rails. */
 static inline bool has_company(const struct engine_conn *f)
 {
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
@@ -225,8 +225,8 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 	else
 		why->source = mode == MPIB_MODE_VANILLA ? MPIB_SPLIT_ISOLATION
 							: MPIB_SPLIT_ONE_RAIL;
-	/* The return of a rail is also a change. The split is not older than
-	 * the connection. */
+	/* A change of the rails in use also changes the split. The split is not
+	 * older than the connection. */
 	since = policy_later(policy_later(since, lane->use_since), conn->since);
 	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
 }

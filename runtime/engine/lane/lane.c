@@ -30,8 +30,8 @@ void mpib_lane_free(struct mpib_lane *lane)
 	free(lane);
 }
 
-/* Return the rails of a lane. In vanilla mode (isolation) a lane to another
- * island has no SUP. */
+/* Return the number of rails of a lane. In vanilla mode (isolation) a lane to
+ * another island has no SUP. */
 static uint8_t rails_of(const struct mpib_engine_config *cfg,
 			enum mpib_path path)
 {

@@ -225,8 +225,8 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 	return (q->posted - q->retired) & 0xffffff;
 }
 
-/* Return how many WRs fit into the QP's SQ, without regard to the CQ. For a
- * probe and the last WR, which have reserved entries in the CQ. */
+/* Return how many WRs fit into the QP's SQ, without regard to the CQ. Call this
+ * for a probe and for the last WR, which have reserved entries in the CQ. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);

@@ -15,12 +15,12 @@
  * Mode auto: split or spray, by the lane's measurements for the stripe's size
  * (split/adapt.h).
  *
- * A stripe of at most one fragment is sent as in split, and so is every stripe
- * on a rail with one QP. For other stripes the lane has a virtual QP per rail
- * (mpib/vqp.h), which posts to the lane's own QPs. So CTS, small stripes and
- * fragments share the room and the doorbells of these QPs, and stop together.
- * The IMM is the same in every mode. If the stripe was spread, the IMM has a
- * record.
+ * A stripe of at most one fragment is sent as in mode split, and so is every
+ * stripe on a rail with one QP. For other stripes the lane has a virtual QP per
+ * rail (mpib/vqp.h), which posts to the lane's own QPs. So CTS, small stripes
+ * and fragments share the room and the doorbells of these QPs, and stop
+ * together. The IMM is the same in every mode. If the stripe was spread, the
+ * IMM has a record.
  *
  * On a dqplb lane the receiver recognises an IMM that must wait by the length
  * of its payload: 0 or the size of a record. So a stripe is also spread if the
@@ -42,8 +42,8 @@
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
 
-/* Drop all fragments and IMMs of the rail, because it is fenced or the lane is
- * broken. */
+/* Drop all fragments and IMMs of the rail, because the rail is fenced or the
+ * lane is broken. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
 /* Return the mask of rails on which the stripe of a send op must be spread. The
  * stripe on rail r has bytes[r] bytes. `imm` is the mask of rails on which this

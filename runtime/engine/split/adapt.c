@@ -80,8 +80,8 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* Adjust the weight after a round. `e` is the error of the weight that the
- * round has measured. The rule is explained in docs/split.md. */
+/* Adjust the weight after a round. `e` is the error of the weight, as measured
+ * in the round. The rule is explained in docs/split.md. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -157,8 +157,8 @@ adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
 	bool sup = a->fast == MPIB_RAIL_SUP;
 
 	a->answer = MPIB_ADAPT_BY_LATENCY;
-	/* Change only for a gain of more than an eighth: measured latencies are
-	 * never exactly equal. */
+	/* Change the rail only for a gain of more than an eighth, because
+	 * measured latencies are never exactly equal. */
 	if (other->latency && other->latency < here - here / 8) {
 		a->fast = !a->fast;
 		a->run = 0;

@@ -11,13 +11,13 @@
  * cut. The cut is made so that both parts end together.
  *
  * The weights follow the measured speeds of the rails. A round measures, per
- * rail, the bytes of stripes that ended and the time that they took. From them
- * it computes the weights with which both rails would have ended together. If
- * the differences from the current weights have the same sign in several
- * rounds, the weights move towards the computed ones. Differences of changing
- * sign are noise: the more noise, the more the weights return to the middle. So
- * a rail with little traffic does not count as slow, and equal rails remain
- * equal if CPU cores are the limit.
+ * rail, the bytes of stripes that ended and the time that they took. From these
+ * values it computes the weights with which both rails would have ended
+ * together. If the differences from the current weights have the same sign in
+ * several rounds, the weights move towards the computed ones. Differences of
+ * changing sign are noise: the more noise, the more the weights return to the
+ * middle. So a rail with little traffic does not count as slow, and equal rails
+ * remain equal if CPU cores are the limit.
  *
  * A small message goes to the rail with the lower latency for small messages,
  * unless much is in flight on that rail.
@@ -67,7 +67,8 @@ struct mpib_choice {
 	uint32_t above; /* parts longer than this are spread */
 	uint32_t margin;
 	struct mpib_choice_class {
-		uint64_t cost[2]; /* index: spread; ns per MiB; 0: not known */
+		/* of whole and of spread parts, in ns per MiB; 0: not known */
+		uint64_t cost[2];
 		uint32_t parts; /* number of parts posted, in both ways */
 		/* Value of `parts` when the more expensive way was last
 		 * used. */
@@ -101,7 +102,7 @@ void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 #define MPIB_TRACK_SMALL 16384u
 
 /* One rail's part of a send op, in one chain of WRs. It must not move in memory
- * between post and ack or drop. */
+ * between its post and its ack or drop. */
 struct mpib_stripe {
 	TAILQ_ENTRY(mpib_stripe) link;
 	uint64_t posted; /* 0: not in a tracker */
@@ -292,7 +293,8 @@ enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
 	MPIB_ADAPT_BY_LATENCY,
 	MPIB_ADAPT_BY_QUEUE,
-	MPIB_ADAPT_BY_CUT, /* by the costs of cut and of whole send ops */
+	/* by the measured costs of cutting and of not cutting */
+	MPIB_ADAPT_BY_CUT,
 };
 
 struct mpib_adapt {
