@@ -76,10 +76,10 @@ enum mpib_completion_at {
 #define MPIB_FRAG_MAX (64u << 20)
 
 /*
- * All devices have the same number of rails and of shards. Rail r of device d
- * has the number d * rails + r among the rails of all devices, and shard i of
- * device d has the number d * shards + i among the shards of all devices. So a
- * shard's number also identifies its device, on this node and on a peer.
+ * All devices have the same number of rails and of shards. Among the rails of
+ * all devices, rail r of device d has the number d * rails + r. Among the
+ * shards of all devices, shard i of device d has the number d * shards + i. So
+ * a shard's number also identifies its device, on this node and on a peer.
  */
 struct mpib_engine_config {
 	unsigned devices; /* 1..MPIB_DEVICES_MAX */

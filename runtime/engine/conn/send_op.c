@@ -176,9 +176,9 @@ static bool group_starves(const struct engine_conn *f)
 /*
  * Return whether the oldest send op must end before its slot does, because
  * waiting for the slot's end-to-end ack would be a deadlock. There are two
- * cases. Either no other send op is free, and the rest of the slot needs this
- * one; or the client's staging window is smaller than the peer's buffer or the
- * group, so that the client submits no more until it may reuse some of the
+ * cases. First, no other send op is free, and the rest of the slot needs this
+ * one. Second, the client's staging window is smaller than the peer's buffer or
+ * the group. The client then submits no more until it may reuse some of the
  * slot's bytes.
  */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,

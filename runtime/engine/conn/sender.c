@@ -743,8 +743,8 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 
 	f->stopped_by = MPIB_DRR_NONE;
 	/* Check for lost stripes and for the connection's state only once per
-	 * run: a step neither loses stripes nor stops the connection, and a
-	 * step that breaks the connection is the last one. */
+	 * run. A step neither loses stripes nor stops the connection. A step
+	 * that breaks the connection is the last one of the run. */
 	while (n && f->tx.lost) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))
