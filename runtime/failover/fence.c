@@ -62,7 +62,8 @@ unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
 	f->healthy = healthy;
 	if (!healthy)
 		return mpib_fence_fault(f);
-	/* The port must be up for the whole hold-down, so begin it again. */
+	/* The port must be up for the whole hold-down, so restart the
+	 * hold-down. */
 	return f->state == MPIB_FENCE_DOWN ? MPIB_FENCE_HOLD : 0;
 }
 

@@ -4,7 +4,7 @@
  * a fence. The functions do no I/O and read no clock.
  *
  * A send op is split over the rails: stripe k is the part that was first posted
- * on rail k. One IMM per stripe ends a receiver's slot. An IMM covers all
+ * on rail k. A receiver's slot ends with one IMM per stripe. An IMM covers all
  * earlier writes on its QP. The receive bitmap tells which IMMs of a slot the
  * receiver has seen. A stripe's carrier is the rail on which the stripe was
  * posted last.
@@ -18,11 +18,12 @@
 
 struct mpib_stripes {
 	uint8_t all; /* stripes that the send op has */
-	uint8_t pending; /* of all: not known to have arrived at the receiver */
-	uint8_t lost; /* of pending: to be posted again */
+	/* stripes of `all` that may not have arrived at the receiver */
+	uint8_t pending;
+	uint8_t lost; /* stripes of `pending` that must be posted again */
 	uint8_t imm; /* stripes whose slot-ending IMM is in this send op */
 	uint8_t spread; /* stripes that use several QPs of their rail */
-	uint8_t carrier[MPIB_RAILS]; /* of each stripe */
+	uint8_t carrier[MPIB_RAILS]; /* the rail that carries each stripe */
 	uint8_t cover[MPIB_RAILS]; /* the stripe whose IMM covers each stripe */
 };
 
@@ -37,11 +38,12 @@ static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
 }
 
 /*
- * Update the record after both ends of rail have stopped. done: the receiver
- * has the whole slot; else it has the stripes in seen. Return the stripes that
- * rail carries and the receiver has. The other stripes of rail become lost.
- * held: stripes that the rail has acknowledged may become lost, too. They can
- * be replayed, because the client may not reuse their buffer yet.
+ * Update the record after both ends of `rail` have stopped. If `done`, the
+ * receiver has the whole slot; else it has the stripes in `seen`. Return the
+ * stripes that `rail` carries and the receiver has. The other stripes of `rail`
+ * become lost. If `held`, stripes that the rail has acknowledged may become
+ * lost, too. They can be replayed, because the client may not reuse their
+ * buffer yet.
  */
 static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 					     unsigned rail, bool done,
@@ -63,10 +65,10 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 	return placed;
 }
 
-/* Return whether an earlier send op of the same slot allows IMMs on rail that
- * end the stripes in ends. An IMM may not cover a stripe that could arrive
- * after it: a stripe of the earlier send op that is lost, that is in flight on
- * another rail, or that uses several QPs. */
+/* Return whether IMMs for the stripes in the mask `ends` may be posted on
+ * `rail`, given an earlier send op of the same slot. An IMM must not cover a
+ * stripe that could arrive after the IMM: a stripe of the earlier send op that
+ * is lost, that is in flight on another rail, or that uses several QPs. */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
 {
@@ -81,12 +83,13 @@ static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 }
 
 /*
- * Prepare the earlier send op for IMMs on rail, on lanes with end-to-end acks.
- * On such a lane a send op is kept after the rails acknowledged it, and an IMM
- * may cover only stripes on its own rail. So stripes that another rail has
- * acknowledged become lost here, and are posted again before the IMM on rail.
- * Otherwise a later fence of the other rail could mark these stripes as lost,
- * although an IMM in flight on this rail ends them. Returns these stripes.
+ * Prepare the earlier send op for IMMs on `rail`, on lanes with end-to-end
+ * acks. On such a lane a send op is kept after the rails acknowledged it, and
+ * an IMM may cover only stripes on its own rail. So stripes that another rail
+ * has acknowledged become lost here, and are posted again before the IMM on
+ * `rail`. Otherwise a later fence of the other rail could mark these stripes as
+ * lost, although an IMM in flight on this rail ends them. Return the stripes
+ * that become lost.
  */
 static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 					   uint8_t ends, unsigned rail)
@@ -104,9 +107,9 @@ static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 	return again;
 }
 
-/* Post the lost stripes on rail. open: the slot's IMMs are not posted yet, so
- * the IMM on the same QP of rail will cover these stripes. Returns the
- * stripes. */
+/* Mark the lost stripes as posted on `rail`, and return them. If `open`, the
+ * slot's IMMs are not posted yet, so the IMM on the same QP of `rail` will
+ * cover these stripes. */
 static inline uint8_t mpib_stripes_repost(struct mpib_stripes *c, unsigned rail,
 					  bool open)
 {

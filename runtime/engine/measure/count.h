@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: count each event for its connection; a snapshot adds up the
- * connections of a lane, and the lanes of a rail. Shard thread; plain adds,
- * because only the shard thread reads the counters. */
+/* Engine-internal: count each event for its connection. A snapshot adds up the
+ * connections of a lane, and the lanes of a rail. Shard thread. The counters
+ * are not atomic, because only the shard thread reads them. */
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
@@ -29,13 +29,13 @@ mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
 static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 			       uint64_t ns)
 {
-	/* Relaxed: mpib_engine_tune() may change it at any time. */
+	/* Relaxed: mpib_engine_tune() may change `times` at any time. */
 	if (__atomic_load_n(&f->shard->times, __ATOMIC_RELAXED))
 		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
-/* Add the time that f waited, because it continues or starts to wait for
- * something else. */
+/* If f was waiting, add the time of that wait. Called when f continues, or
+ * starts to wait for something else. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
 	if (f->stall != MPIB_STALL_NONE) {
@@ -44,7 +44,8 @@ static inline void mpib_unstall(struct engine_conn *f)
 	}
 }
 
-/* f must wait. Counted once per wait, when the cause changes. */
+/* Note that f must wait for this cause. Do nothing if f already waits for it,
+ * so that each wait is counted once. */
 static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of every counter. The structs of a snapshot, their sums, the JSON of
- * the stats socket and the metrics are generated from these lists.
+ * Lists of all counters. The structs of a snapshot, their sums, the JSON of the
+ * stats socket and the metrics are generated from these lists.
  *
  * M(field, key, metric, help): a counter that is also a metric.
- * X(field, key, what): any other counter. key is its name in JSON.
+ * X(field, key, what): any other counter. `key` is the counter's name in
+ * JSON.
  */
 #ifndef MPIB_ENGINE_COUNTERS_H
 #define MPIB_ENGINE_COUNTERS_H
 
-/* Payload and work on one rail, for a connection, a lane, a client or the whole
- * rail. A rail's own JSON uses the name of the field instead of key. WRs of a
- * spread part count when they are passed to the virtual QP. */
+/* Payload and WRs on one rail, counted for a connection, a lane, a client or
+ * the whole rail. The JSON of a rail uses the field's name instead of `key`.
+ * The WRs of a stripe that is spread over several QPs are counted when they are
+ * passed to the virtual QP. */
 #define MPIB_MOVED_COUNTERS(M, X)                                              \
 	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "Payload sent.")              \
 	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "Payload received.")          \
 	M(tx_wrs, "wrs", "rail_work_requests",                                 \
-	  "Send work requests posted, those of control writes too.")           \
+	  "Send work requests posted, including control writes.")              \
 	M(rx_imms, "imms", "rail_messages",                                    \
-	  "Messages, or parts of them, that arrived.")                         \
+	  "Messages, or parts of messages, that arrived.")                     \
 	M(cts, "cts", "rail_clear_to_sends", "Clear-to-send writes posted.")   \
 	X(posts, "posts", "chains posted")                                     \
-	X(tx_imms, "tx_imms", "WRITE_WITH_IMM posted: ends of slots")          \
+	X(tx_imms, "tx_imms", "WRITE_WITH_IMM posted; each ends a slot")       \
 	X(tx_cqes, "tx_cqes", "send completions")                              \
 	X(replays, "replays", "stripes posted again by replay")                \
 	M(replayed_bytes, "replayed_bytes", "replayed_bytes",                  \
@@ -32,7 +34,7 @@
 	M(cqes, "cqes", "rail_completions",                                    \
 	  "Completions taken from the rail's queues.")                         \
 	M(cqe_errors, "cqe_errors", "rail_completion_errors",                  \
-	  "Completions that bore an error.")                                   \
+	  "Completions with an error.")                                        \
 	M(posts, "posts", "rail_posts",                                        \
 	  "Calls of ibv_post_send(), each with a list of work requests.")      \
 	M(srq_refills, "srq_refills", "rail_srq_refills",                      \
@@ -40,21 +42,23 @@
 	M(srq_limits, "srq_limits", "rail_srq_limits",                         \
 	  "Times the device found a shared receive queue nearly empty.")       \
 	M(stale_imms, "stale_imms", "stale_chunks",                            \
-	  "Arrivals of before a fence, which were dropped.")                   \
-	X(bad_imms, "bad_imms", "arrivals that name nothing that is there")    \
+	  "Arrivals dropped because they were sent before a fence.")           \
+	X(bad_imms, "bad_imms",                                                \
+	  "IMMs that match no QP, connection or receive")                      \
 	M(downs, "downs", "rail_downs", "Times the rail's port went down.")    \
-	X(failovers, "failovers", "fences of the rail, of all lanes")
+	X(failovers, "failovers", "fences of the rail, summed over its lanes")
 
-/* Stripes lost when a rail was fenced at both ends, summed over its lanes. The
- * sender's tx_bytes - lost_bytes of a rail equals the receiver's rx_bytes. */
+/* Stripes lost when a rail was fenced at both ends, summed over its lanes. For
+ * each rail, tx_bytes - lost_bytes of the sender equals rx_bytes of the
+ * receiver. */
 #define MPIB_FAILOVER_COUNTERS(X)                                              \
-	X(failbacks, "failbacks", "traffic uses the rail again")               \
-	X(lost_bytes, "lost_bytes", "lost by this rail")                       \
-	X(lost_stripes, "lost_stripes", "lost by this rail")                   \
+	X(failbacks, "failbacks", "times that traffic returned to the rail")   \
+	X(lost_bytes, "lost_bytes", "payload of the lost stripes")             \
+	X(lost_stripes, "lost_stripes", "stripes lost by this rail")           \
 	X(acked_stripes, "acked_stripes",                                      \
-	  "of lost_stripes: acknowledged, but not seen by the receiver")
+	  "lost stripes that the rail had acknowledged")
 
-/* Counters of a shard, which metrics call a thread. */
+/* Counters of a shard. The metrics call a shard a thread. */
 #define MPIB_SHARD_COUNTERS(M)                                                 \
 	M(turns, "turns", "poll_turns", "Turns of a progress thread.")         \
 	M(busy_turns, "busy_turns", "poll_busy_turns",                         \
@@ -64,11 +68,12 @@
 
 /* Times of a shard. */
 #define MPIB_SHARD_TIMES(X)                                                    \
-	X(busy_ns, "turns that found work")                                    \
-	X(idle_ns, "turns that found none, and sleep")                         \
-	X(slept_ns, "of that: sleep")
+	X(busy_ns, "time in turns that found work")                            \
+	X(idle_ns, "time in turns that found no work, and asleep")             \
+	X(slept_ns, "part of idle_ns: time asleep")
 
-/* For the fields of a struct, and for their sums. */
+/* Arguments of the lists: declare the fields of a struct, add them, subtract
+ * them. */
 #define MPIB_COUNTER_FIELD(field, ...) uint64_t field;
 #define MPIB_COUNTER_ADD(field, ...) sum->field += n->field;
 #define MPIB_COUNTER_SUB(field, ...) sum->field -= n->field;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking a snapshot: see snapshot.h. The message goes from the control thread
- * to each shard in turn, and back; each shard thread adds its counters. */
+/* Taking a snapshot: see snapshot.h. A mailbox message visits the shards one
+ * after the other and returns to the control thread before each of them. Each
+ * shard thread adds its counters. */
 #include "engine/measure/snapshot.h"
 
 #include <errno.h>
@@ -10,14 +11,15 @@
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 
-/* A snapshot being taken. Only the thread that handles msg touches it. */
+/* A snapshot being taken. Only the thread that handles `msg` accesses this
+ * struct. */
 struct taking {
 	struct mpib_msg msg;
 	struct mpib_engine *engine;
 	unsigned shard; /* the next shard to ask */
 	struct mpib_snapshot *snap;
 	uint32_t lanes_max, conns_max, clients_max;
-	uint64_t older_ns; /* for requests, if snap->request is set */
+	uint64_t older_ns; /* minimum age of listed requests */
 	mpib_snapshot_fn *fn;
 	void *arg;
 };
@@ -181,8 +183,8 @@ static void add_client(struct taking *t, const struct engine_client *a)
 }
 
 /* Fill in what the control thread knows of the rail: the state of its port, as
- * the first shard of its device sees it, and how often the shards saw it go
- * down. */
+ * the first shard of its device sees it, and how often the shards saw the port
+ * go down. */
 static void snapshot_state(struct mpib_engine *e, unsigned r,
 			   struct mpib_snap_rail *out)
 {
@@ -203,8 +205,8 @@ static void snapshot_state(struct mpib_engine *e, unsigned r,
 
 static void on_shard(struct mpib_msg *msg);
 
-/* Make room for n entries of size bytes in list, which has room for *max. If
- * memory is short, the list does not change. */
+/* Make room for n entries of `size` bytes each in `list`, which has room for
+ * *max entries. If memory is short, the list does not change. */
 static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 {
 	void *more = n > *max ? realloc(list, n * size) : NULL;
@@ -216,8 +218,8 @@ static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 }
 
 /* Make room for the shard's entries after the present ones. The control thread
- * creates lanes, connections and clients, so its counts cover everything that
- * the shard has when it handles this message. */
+ * creates lanes, connections and clients, so its counts include every object
+ * that the shard has when it handles this message. */
 static void snapshot_room(struct taking *t, const struct mpib_shard *s)
 {
 	struct mpib_snapshot *snap = t->snap;

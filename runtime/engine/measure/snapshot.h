@@ -66,7 +66,7 @@ enum mpib_stall {
 	MPIB_STALL_CTS, /* no clear-to-send */
 	MPIB_STALL_SLOT, /* send: too many send ops; receive: no free slot */
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
-	MPIB_STALL_WINDOW, /* enough bytes are in flight on the lane */
+	MPIB_STALL_WINDOW, /* the lane's window is full */
 	MPIB_STALL_SHARE, /* another DRR class has its turn on the rail */
 	MPIB_STALLS,
 };
@@ -84,10 +84,11 @@ struct mpib_snap_lane {
 	uint8_t spread; /* enum mpib_spread */
 	uint8_t traffic_class; /* requested; 0: the configured one */
 	uint32_t spread_above[MPIB_RAILS]; /* bytes, UINT32_MAX: never */
-	uint64_t late; /* numbered fragments dropped: too late or twice */
+	/* fragments dropped, because they arrived late or twice */
+	uint64_t late;
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
-	/* Ports of the peer when the lane was connected; zeros: none. */
+	/* GIDs of the peer's ports when the lane was connected; zeros: none. */
 	union ibv_gid peer_gid[MPIB_RAILS];
 	uint32_t qps[MPIB_RAILS], conns;
 	/* Messages of the lane's connections, including closed ones. */
@@ -141,12 +142,13 @@ enum mpib_last {
 	MPIB_LAST_CTS_UNSENT, /* receive: no room to post its CTS */
 	MPIB_LAST_NO_SENDER, /* receive: CTS posted, nothing arrived */
 	MPIB_LAST_NO_IMM, /* receive: a rail's IMM is missing */
-	MPIB_LAST_ARRIVED, /* receive: complete, but an earlier one is not */
+	/* receive: complete, but an earlier receive is not */
+	MPIB_LAST_ARRIVED,
 	MPIB_LASTS,
 };
 
-/* Return a key that never changes its meaning (word), or a text for humans
- * (text). */
+/* Return a key whose meaning never changes (mpib_last_word()), or a text for
+ * humans (mpib_last_text()). */
 const char *mpib_last_word(enum mpib_last last);
 const char *mpib_last_text(enum mpib_last last);
 
@@ -155,24 +157,26 @@ const char *mpib_last_text(enum mpib_last last);
 struct mpib_snap_request {
 	uint32_t conn; /* index into mpib_snapshot.conn */
 	enum mpib_last last;
-	uint8_t rails; /* bit per rail that it waits for, if known */
+	/* one bit per rail that the request waits for, if known */
+	uint8_t rails;
 	uint64_t age_ns;
-	uint32_t bytes, done; /* bytes of the whole request, and completed */
+	uint32_t bytes, done; /* size of the request, and bytes completed */
 };
 
 struct mpib_snapshot {
-	/* Rails of all devices, by number, each summed over its device's
-	 * shards. */
+	/* Rails of all devices, by rail number. Each entry is the sum over the
+	 * shards of the rail's device. */
 	struct mpib_snap_rail rail[MPIB_RAILS_MAX];
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
-	uint32_t rails; /* of a device */
+	uint32_t rails; /* rails per device */
 	/* Totals of all devices. */
 	uint32_t devices, shards, lanes, conns, clients;
 	struct mpib_snap_lane *lane;
 	struct mpib_snap_conn *conn;
 	struct mpib_snap_client *client;
-	/* Only from mpib_engine_snapshot_requests(): at most
-	 * MPIB_SNAP_REQUESTS, and the number of further ones. */
+	/* Set only by mpib_engine_snapshot_requests(). requests: number of
+	 * entries in `request`, at most MPIB_SNAP_REQUESTS. more_requests:
+	 * number of requests that did not fit. */
 	uint32_t requests, more_requests;
 	struct mpib_snap_request *request;
 };
@@ -190,13 +194,15 @@ static inline unsigned mpib_snap_device(const struct mpib_snapshot *snap,
 	return shard / (snap->shards / snap->devices);
 }
 
-/* Take a snapshot. Control thread; -ENOMEM if memory is short. fn runs on the
- * control thread later and owns the snapshot (mpib_snapshot_free()). Shards are
- * not stopped: each copies its counters between two turns. */
+/* Take a snapshot. Control thread. Return -ENOMEM if memory is short. fn() runs
+ * later on the control thread and must free the snapshot
+ * (mpib_snapshot_free()). Shards are not stopped: each copies its counters
+ * between two turns. */
 typedef void mpib_snapshot_fn(void *arg, struct mpib_snapshot *snap);
 int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 			 void *arg);
-/* Like mpib_engine_snapshot(), with all requests at least older_ns old. */
+/* Like mpib_engine_snapshot(). The snapshot also lists requests that are at
+ * least older_ns old. */
 int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 				  mpib_snapshot_fn *fn, void *arg);
 void mpib_snapshot_free(struct mpib_snapshot *snap);

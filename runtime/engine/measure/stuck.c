@@ -22,7 +22,7 @@ static enum mpib_last stuck_stalled(const struct engine_conn *f)
 }
 
 /* Return one bit per rail that carries a pending stripe of the send op. After a
- * fence it may be another rail than the stripe's first one. */
+ * fence, this may not be the rail on which the stripe was first posted. */
 static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
@@ -93,8 +93,9 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 	return !g->n && f->tx.pos && f->tx.req == e->req;
 }
 
-/* Return the oldest known receive with a free buffer for the tag, as a distance
- * from the current receive, which is 0; UINT32_MAX: none. */
+/* Find the oldest known receive with a free buffer for the tag. Return its
+ * distance from the current receive (0: it is the current receive), or
+ * UINT32_MAX if there is none. */
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -115,7 +116,7 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 	return UINT32_MAX;
 }
 
-/* Return the reason why a send with a queued send range e waits. */
+/* Return the reason why the send of the queued range e waits. */
 static enum mpib_last stuck_queued(const struct engine_conn *f,
 				   const struct send_range *e)
 {
@@ -141,7 +142,7 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 		out->last = MPIB_LAST_UNACKED;
 	else if (e)
 		out->last = stuck_queued(f, e);
-	else if (posted) /* held until its slot is delivered */
+	else if (posted) /* acknowledged, but its slot is not delivered */
 		out->last = MPIB_LAST_UNDELIVERED;
 	else if (f->tx.group.n && f->req[req].fed == f->req[req].total)
 		out->last = MPIB_LAST_NO_GROUP;
@@ -173,7 +174,8 @@ static void look_at_receive(const struct engine_conn *f, unsigned req,
 	}
 }
 
-/* Return the connection's next request in snap; NULL: it is full. */
+/* Return the next free request entry in `snap`, for the connection that was
+ * just added. NULL: no entry is free. */
 static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 {
 	struct mpib_snap_request *out;
@@ -183,7 +185,7 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 		return NULL;
 	}
 	out = &snap->request[snap->requests++];
-	/* The connection was just added by add_conn(). */
+	/* add_conn() has just added the connection. */
 	*out = (struct mpib_snap_request){ .conn = snap->conns - 1 };
 	return out;
 }
@@ -194,7 +196,7 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 static void add_refused(const struct engine_conn *f, uint64_t older_ns,
 			struct mpib_snapshot *snap)
 {
-	/* Relaxed: the value is complete by itself. */
+	/* Relaxed: no other data depends on this value. */
 	uint64_t since = atomic_load_explicit(
 		&f->client->submit->refused[f->index], memory_order_relaxed);
 	struct mpib_snap_request *out;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prevents overruns of a rail's CQ: every WR gets a place in the CQ before it
- * is posted.
+ * Prevents overruns of a rail's CQ: every WR reserves room for its completion,
+ * a place in the CQ, before it is posted.
  *
  * The control thread promises places when it creates objects that need them:
- * places for a tenant's receives, and two places per QP, for its last WR and
- * for a probe. All sends share the rest. So even while sends wait for room,
- * receives can be refilled, lanes can be stopped and probes can be posted.
- * Receives and QPs together may reserve up to three quarters of the CQ, and one
- * tenant's lanes up to a quarter of that (mpib_tenant_may_have()). Requests for
- * more are refused with a reason. The last places are reserved for root.
+ * one per receive of a tenant, and two per QP, for its last WR and for a probe.
+ * All sends share the rest. So even while sends wait for room, receives can be
+ * refilled, lanes can be stopped and probes can be posted. Receives and QPs
+ * together may reserve up to three quarters of the CQ, and one tenant's lanes
+ * up to a quarter of that (mpib_tenant_may_have()). Requests for more are
+ * refused with a reason. The last places are reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -25,7 +25,7 @@
 #define MPIB_BUDGET_PER_QP 2u
 
 struct mpib_budget {
-	uint32_t size; /* completions that the CQ holds */
+	uint32_t size; /* capacity of the CQ in completions */
 	/* Number of promised places. The control thread writes it, and the
 	 * shard reads it. Relaxed: a mailbox message tells the shard about the
 	 * tenant or QP that has these places, and that message orders the
@@ -102,7 +102,8 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* Use a place for n receives. False: no room until a send completes. */
+/* Use n places, one for each receive. Return false if there is no room until a
+ * send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
 	if (n > b->size - b->sends - b->receives)

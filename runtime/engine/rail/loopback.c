@@ -100,7 +100,7 @@ static int loopback_renew(struct mpib_tenant *t, unsigned r)
 	return rc;
 }
 
-/* Register the page that receives all answers. Its contents are not used. */
+/* Register the destination of all READs. Its contents are not used. */
 static int loopback_register(struct mpib_tenant *t, unsigned r)
 {
 	int rc;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tenant's loop-back QPs: one per rail, connected to itself. It reads back
- * data that the rail's device wrote into device memory. On PCIe a read never
- * overtakes earlier writes, so when the answer arrives, the writes are in
- * place. The control thread creates the QPs with the tenant's first dma-buf
- * region, and replaces a QP that the shard reports as broken.
+ * A tenant's loop-back QPs, one per rail. Such a QP is connected to itself. It
+ * reads back data that the rail's HCA wrote into a dma-buf region, such as GPU
+ * memory. On PCIe a read never overtakes earlier writes, so when a READ has
+ * completed, the earlier writes are in memory. The control thread creates the
+ * QPs when the tenant registers its first dma-buf region, and replaces a QP
+ * that the shard reports as broken.
  */
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
@@ -19,10 +20,10 @@ struct mpib_tenant;
 #define MPIB_LOOPBACK_DEPTH 32u
 
 struct mpib_loopback {
-	/* Belongs to the shard while usable is set, else to the control
+	/* Belongs to the shard while `usable` is set, else to the control
 	 * thread. */
 	struct ibv_qp *qp;
-	/* region that receives the answers; control thread */
+	/* destination of the READs; control thread */
 	struct ibv_mr *mr;
 	/* Shard. */
 	bool usable;
@@ -36,8 +37,9 @@ struct mpib_loopback {
 int mpib_loopback_make(struct mpib_tenant *t);
 void mpib_loopback_free(struct mpib_tenant *t);
 
-/* This and all below: shard thread. Read a byte at addr. False: no room now, or
- * no working QP. In the latter case a new QP is requested. */
+/* This and all functions below: shard thread. Post a READ of one byte at
+ * `addr`. Return false if the QP or the CQ is full, or if there is no working
+ * QP. In the latter case a new QP is requested. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);
 /* Handle the completion of a READ. After a failure all READs in flight fail,

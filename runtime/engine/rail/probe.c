@@ -33,7 +33,7 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 	return -EINVAL;
 }
 
-/* Return the CQ places that a user's first lane needs. */
+/* Return the number of CQ places that a user's first lane needs. */
 static uint32_t first_places(const struct mpib_engine_config *cfg, unsigned r)
 {
 	return cfg->srq_high + cfg->qps[r] * MPIB_BUDGET_PER_QP;

@@ -109,12 +109,12 @@ void mpib_rail_close(struct mpib_rail *rail)
 
 /* A tenant's shared receive queues. If a queue is empty, the device answers
  * RNR, and the peer pauses. So a queue must hold more receives than messages
- * arrive between two turns, and it grows with the number of receiving
+ * can arrive between two turns, and it grows with the number of receiving
  * connections. The control thread sets the target, and the shard thread fills
  * the queue. */
 
-/* The queue grows with the number of connections up to this, which is the
- * maximum of a client. */
+/* The queue grows with the number of connections, up to this number: the
+ * maximum of one client. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -123,13 +123,13 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	uint32_t most = (uint32_t)s->rail[rail].port.dev.max_srq_wr;
 	uint32_t size = high + GROWS_FOR * MPIB_SRQ_PER_CONN;
 
-	/* most is at least srq.high: the probe has checked that. */
+	/* `most` is at least srq.high: the probe has checked that. */
 	return size < most ? size : most;
 }
 
-/* Return whether the queue may grow. Half of the CQ must stay free for other
- * users' first receives and QPs, and half of a user's part for that user's
- * QPs. */
+/* Return whether the queue may grow. Half of the CQ must stay free for the
+ * QPs and the initial receives (srq.high) of other users, and half of a user's
+ * places for that user's QPs. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -194,7 +194,7 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 		for (uint32_t i = 0; i + 1 < n; i++)
 			wr[i].next = &wr[i + 1];
 		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
-			/* The device accepted the WRs before bad. */
+			/* The device accepted the WRs before `bad`. */
 			uint32_t taken = (uint32_t)(bad - wr);
 
 			mpib_budget_received(budget, n - taken);
@@ -249,10 +249,10 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 /*
  * Ports at the start of the engine. If a port is down, its rail is away, as if
  * its device had failed (rail.h). The next proxy that starts while the port is
- * up uses the rail again. So a node that has just booted does not count as a
- * node with fewer rails. A device that does not answer is treated in the same
- * way, and the shard may have no context of it. Control thread, before the
- * shards run.
+ * up uses the rail again. So a node whose ports are not up yet after booting
+ * does not count as a node with fewer rails. A device that does not answer is
+ * treated in the same way; the shard may then have no context for it. Control
+ * thread, before the shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -306,7 +306,7 @@ static void down_tell(const struct mpib_shard *s, unsigned r)
 	struct mpib_event_about about = { .rails = 1u
 						   << mpib_rail_number(s, r) };
 
-	/* Report once per device: all its shards have the same port. */
+	/* Report once per device: all shards of a device have the same port. */
 	if (s->index % s->engine->cfg.shards)
 		return;
 	if (s->rail[r].port.state == IBV_PORT_NOP)
@@ -334,8 +334,8 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
 	if (rail->up)
 		return;
-	/* Stop watching the descriptor, because events of a failing device
-	 * would never be read from it. */
+	/* Stop polling the channel: the shard never reads the events of a rail
+	 * that is away. */
 	if (rail->ctx)
 		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	down_tell(s, r);
@@ -367,8 +367,8 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/* Queries for the rails that the shard or the peer has lost, also as text.
- * Control thread. */
+/* The rails that the shard or the peer has lost, as a mask or as text. Control
+ * thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)
 {

@@ -8,10 +8,10 @@
 
 #include "engine/shard.h"
 
-/* rail.c: mark the rail as away if its device did not answer at the start of
- * the engine. False: rc has another cause, or the rail may not be away. */
+/* rail.c: if the error `rc` at the start of the engine means that the device
+ * does not answer (-EIO), mark the rail as away and return true. */
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc);
-/* Open the shard's rails. Return 0, or -errno with a reason in why. */
+/* Open the shard's rails. Return 0, or -errno with a reason in `why`. */
 int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len);
 /* Return one bit per rail that the shard has lost. */
 uint8_t mpib_shard_absent(const struct mpib_shard *s);
@@ -25,8 +25,8 @@ int mpib_shard_some_rail(const struct mpib_shard *s);
  * no rail is left. */
 int mpib_rail_made(struct mpib_shard *s, unsigned rail, const char *call,
 		   int rc);
-/* Write a text such as "SOUT (mlx5_0) and SUP at the other end". ours and
- * theirs are masks of the rails that this end and the peer have lost. Return
+/* Write a text such as "SOUT (mlx5_0) and SUP at the other end". `ours` and
+ * `theirs` are masks of the rails that this end and the peer have lost. Return
  * buf. */
 const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 			    uint8_t theirs, char *buf, size_t len);

@@ -11,8 +11,7 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* Number of places that any user may have besides its first receives, even with
- * a small CQ. */
+/* CQ places that every user may have besides srq.high, even with a small CQ. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
@@ -74,8 +73,8 @@ static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
 	}
 }
 
-/* Register the pair as a separate region. The peer gets its key, and with the
- * key of a larger region it could write into tables of other peers'
+/* Register the pair as a separate region. The peer gets the region's key. With
+ * the key of a larger region the peer could write into tables of other peers'
  * connections. */
 static int tables_register(struct mpib_tenant *t, unsigned rails,
 			   struct mpib_tables *tables, size_t bytes)
@@ -86,8 +85,8 @@ static int tables_register(struct mpib_tenant *t, unsigned rails,
 
 		if (t->shard->rail[r].dead)
 			continue;
-		/* Do not use relaxed ordering: the seq of a CTS must arrive
-		 * after the rest of the CTS. */
+		/* Do not use relaxed ordering: the sequence number of a CTS
+		 * must arrive after the rest of the CTS. */
 		rc = t->shard->rail[r].verbs->reg_mr(
 			t->pd[r], tables->in, bytes,
 			(uint64_t)(uintptr_t)tables->in,
@@ -266,7 +265,8 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	return 0;
 }
 
-/* Return places, but at least the number that one lane needs. */
+/* Return the larger of `places` and the number of places that one lane
+ * needs. */
 static uint32_t places_at_least(const struct mpib_shard *s, uint32_t places)
 {
 	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
@@ -293,7 +293,7 @@ int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 	return mpib_last_error_set(
 		s->engine, -EDQUOT,
 		"uid %u has %u of the %u completions of rail %s of shard %u "
-		"that a user may have (close connections, or give quota.lanes)",
+		"that a user may have (close connections, or set quota.lanes)",
 		(unsigned)t->uid, has, most, mpib_rail_label(s, rail),
 		s->index);
 }
@@ -309,7 +309,7 @@ void mpib_tenant_hold(struct mpib_tenant *t)
 	t->refs++;
 }
 
-/* Shard thread. Remove the tenant. Its QPs are destroyed, so none of its
+/* Shard thread. Remove the tenant. Its QPs have been destroyed, so none of its
  * receives will complete. */
 static void on_leave(struct mpib_msg *msg)
 {
@@ -332,9 +332,9 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* Remove a tenant without references from the list immediately. So if
- * mpib_tenant_get() is called for the same uid before on_leave() is done, it
- * creates a new tenant. */
+/* If this was the last reference, remove the tenant from the list immediately.
+ * So if mpib_tenant_get() is called for the same uid before on_leave() is done,
+ * it creates a new tenant. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

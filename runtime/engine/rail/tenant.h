@@ -36,25 +36,29 @@ struct mpib_tenant {
 	/* NULL: the device is away, see rail.h */
 	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
-	/* Control thread: CQ places promised for its receives, and the number
-	 * of its QPs, which have CQ places, too (budget.h). */
+	/* Control thread: CQ places promised for the tenant's receives, and the
+	 * number of its QPs, each of which has promised places, too
+	 * (budget.h). */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;
-	/* srq.low, plus an addition for receivers. A full SRQ has srq.high plus
-	 * the same addition. Written by the control thread. */
+	/* The SRQ is refilled when it has fewer receives than this: srq.low
+	 * plus an addition for each receiving connection. A full SRQ has
+	 * srq.high plus the same addition. Written by the control thread. */
 	_Atomic uint32_t srq_low[MPIB_RAILS];
-	uint32_t srq_posted[MPIB_RAILS]; /* shard */
+	uint32_t srq_posted[MPIB_RAILS]; /* shard: receives in the SRQ */
 	struct mpib_loopback loop[MPIB_RAILS];
 	/* Destination of the loop-back QPs' READs; NULL: none yet. */
 	void *answers;
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
-	/* Shard, for submit.c: rings that may not be empty, and the number of
-	 * descriptors read in turn named_turn from rings in summaries. */
+	/* Shard, for submit.c: connections whose rings may have
+	 * descriptors. */
 	struct engine_conn_list submitting;
-	/* In the shard's list of tenants with such rings. */
+	/* in the shard's list of tenants with such connections */
 	TAILQ_ENTRY(mpib_tenant) submit_link;
+	/* In turn named_turn: rings that a summary named, plus descriptors read
+	 * from them. */
 	uint64_t named_turn;
 	unsigned named;
 	/* id of the client that is first in the next turn */
@@ -87,10 +91,10 @@ static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 	mpib_budget_received(&s->rail[rail].budget, 1);
 }
 /* All functions below: control thread. */
-/* Check whether the CQ has places for qps more QPs of the tenant. Any two
- * tenants together may have at most half. The last quarter of a tenant's places
- * is for lanes that the tenant opens, not for lanes that a peer opens. Return
- * 0, or return -EDQUOT and set a last error. */
+/* Check whether the tenant may have `qps` more QPs. Any two tenants together
+ * may have at most half of the places that can be promised. The last quarter of
+ * a tenant's places is for lanes that the tenant opens, not for lanes that a
+ * peer opens. Return 0, or return -EDQUOT and set a last error. */
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 			 uint32_t qps, bool by_peer);
 /* Return how many places of the rail's CQ one tenant may have. */
@@ -102,8 +106,8 @@ void mpib_srq_joined(struct mpib_tenant *t);
 void mpib_srq_left(struct mpib_tenant *t);
 /* Add a reference for a caller that already has one. */
 void mpib_tenant_hold(struct mpib_tenant *t);
-/* Make the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
- * receives are left. Then the shard did not refill in time. */
+/* Make the device raise SRQ_LIMIT_REACHED when fewer than srq.low / 2 receives
+ * are left. That event means that the shard did not refill the SRQ in time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
 /* Get tables for a connection on a lane with this many rails. */
 int mpib_tables_get(struct mpib_tenant *t, unsigned rails,
