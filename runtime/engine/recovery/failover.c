@@ -4,8 +4,9 @@
  * of the peer's proxy are events for the rail's struct mpib_fence, and this
  * file carries out the actions that the fence returns. A rail comes back after
  * the hold-down: both ends create new QPs with new PSNs and the port's current
- * GID, then connect and probe them before traffic uses them. Also draining of a
- * rail by the operator, and the timer for all time limits.
+ * GID, then connect and probe them before traffic uses them. This file also
+ * handles the draining of rails by the operator, and the timer for all time
+ * limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,25 +27,25 @@
  * no free core. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
-/* Number of lanes that may retry at this rate. Each attempt creates QPs, which
- * takes the control thread some ms. If more lanes retry, each pauses longer. */
+/* Number of lanes that may retry with this pause. Each attempt creates QPs,
+ * which takes the control thread some ms. If more lanes retry, each pauses
+ * longer. */
 #define AGAIN_LANES 64
 /* Each failure soon after a rail came back makes the hold-down four times as
- * long, up to this many times. */
+ * long, up to this number of times. */
 #define HOLD_GROWS 3
-/* Time limits of a stop, in ticks of this control thread, so that a pause of
- * the whole process does not count. A device flushes its QPs within
- * milliseconds. The peer's shard has the same limit, and exceeds it only if it
- * hangs. */
+/* Time limits of a stop, in ticks of the control thread, so that a pause of the
+ * whole process does not count. A device flushes its QPs within milliseconds.
+ * The peer's shard has the same limit, and exceeds it only if it hangs. */
 #define STOP_TICK_NS 1000000000ull
 #define FLUSH_TICKS 30
 #define PEER_STOP_TICKS 120
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
 /* Maximum of bitmaps of one fence: both directions of every connection of a
- * shard. It is also limited by the number of connections that the lane ever
- * had, because the peer starts no connection that this end has not created
- * before. */
+ * shard. The number of bitmaps is also limited by the number of connections
+ * that the lane ever had, because the peer starts no connection that this end
+ * has not created before. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
 static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
@@ -79,7 +80,8 @@ void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 					  .tv_nsec = (long)(at % 1000000000u),
 				  } };
 
-	/* Do not set the timer again, because that would clear its expiry. */
+	/* Do not set the timer again, because that would clear an expiry that
+	 * has not been read. */
 	if (engine->armed && engine->armed <= at)
 		return;
 	engine->armed = at;
@@ -119,8 +121,8 @@ static void on_job_done(void *arg, int status)
 	mpib_rail_job_free(job);
 }
 
-/* Run fn on the shard, and afterwards then() on the control thread, unless the
- * lane is being killed. */
+/* Run fn() on the shard, and afterwards then() on the control thread, unless
+ * the lane is being killed. */
 static void rail_job_run(struct mpib_rail_job *job, mpib_msg_fn *fn,
 			 mpib_rail_then_fn *then)
 {
@@ -148,8 +150,8 @@ static void rail_due(struct mpib_lane *lane, unsigned rail, uint64_t at)
 	mpib_rail_arm(lane->shard->engine, at);
 }
 
-/* Send FENCED with this end's bitmaps of the epoch. There is at least one
- * message, even without bitmaps. The last one has more == 0. */
+/* Send FENCED with this end's bitmaps of the epoch. Send at least one message,
+ * even without bitmaps. In the last message, `more` is false. */
 static void rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			     uint32_t epoch)
 {
@@ -269,7 +271,8 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	 * reset its count of failures. */
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	/* Do not count a failed attempt, because it disturbed no traffic. */
+	/* Do not count a failed attempt to reconnect, because it disturbed no
+	 * traffic. */
 	ctl->failures += ctl->cause != MPIB_CAUSE_PROBE;
 	ctl->stopped_ns = now;
 	ctl->stop_ticks = 0;
@@ -297,10 +300,11 @@ static void failover_replay(struct mpib_lane *lane, unsigned rail)
 /*
  * Checks before a rail is judged as failed. A rail may be silent only because
  * the peer's proxy, or this one, gets no CPU time. So this end asks the peer's
- * shard to check the rail (LOOK). After the answer (LOOKED) this end's shard
- * checks it, and only then the rail is judged. If the peer link loses a
- * question, it is repeated on the next link (mpib_lane_retell()). So each
- * question is answered, or the rail stops, or the lane ends by peer.silence.
+ * shard to check the rail (LOOK). After the peer's answer (LOOKED), this end's
+ * shard checks the rail, too. Only then is the rail judged. If the peer link
+ * breaks before the answer, the question is repeated on the next link
+ * (mpib_lane_retell()). So each question is answered, or the rail stops, or the
+ * lane ends after peer.silence.
  */
 static void rail_ask(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_ask what)
@@ -446,7 +450,7 @@ void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 {
 	const struct mpib_fence *fence = &lane->ctl.rail[rail].fence;
 
-	/* In other states the rail is stopping anyway. */
+	/* In other states the rail has already failed. */
 	if (!lane->ctl.over && fence->state == MPIB_FENCE_LIVE &&
 	    fence->epoch == epoch)
 		rail_ask(lane, rail, MPIB_ASK_STUCK);
@@ -465,9 +469,9 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	rail_act(lane, rail, actions);
 }
 
-/* Report changes of the ports to the lane's fences. Report also a port that
- * went down and is up again, because the QPs may use an address that is
- * gone. */
+/* Report changes of the ports to the lane's fences. Also report a port that
+ * went down and is up again, because its QPs may use an address that no longer
+ * exists. */
 static void rail_look(struct mpib_lane *lane)
 {
 	for (unsigned r = 0; r < lane->rails; r++) {
@@ -491,9 +495,10 @@ void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up)
 	mpib_rail_arm(s->engine, mpib_now_ns());
 }
 
-/* Count a tick of the rail's stop, and enforce the limits. Without them,
- * messages with a stripe on the rail could wait for ever: the peer link answers
- * PING, and the grace period does not begin while the other rail is live. */
+/* Count a tick of the rail's stop, and enforce the limits. Without these
+ * limits, messages with a stripe on the rail could wait for ever: the peer
+ * still answers PING on the peer link, and the grace period does not begin
+ * while the other rail is live. */
 static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -507,7 +512,7 @@ static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 		rail_job_run(rail_job_new(lane, r), mpib_rail_on_late, NULL);
 }
 
-/* Act on the passed time limit of the rail's state. */
+/* Handle the expiry of the time limit of the rail's state. */
 static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -726,8 +731,8 @@ static void on_looked(struct mpib_rail_job *job, int status)
 	uint8_t what = ctl->asks;
 
 	(void)status;
-	/* Ignore an answer if the rail has stopped meanwhile, which drops its
-	 * questions. It may belong to an earlier question. */
+	/* Ignore the answer if the rail has stopped since the question, because
+	 * a stop cancels the question. A later question may be pending. */
 	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
 	    job->look.stuck != (what == MPIB_ASK_STUCK))
 		return;
@@ -848,7 +853,7 @@ static void retell_fence(struct mpib_lane *lane, unsigned rail)
 	uint32_t epoch = ctl->fence.epoch;
 	enum mpib_fence_state state = ctl->fence.state;
 
-	/* Repeat also the previous FENCED, because the peer may not have
+	/* Also repeat the previous FENCED, because the peer may not have
 	 * completed that fence. */
 	if (ctl->ours[(epoch - 1) & 1].kept)
 		rail_tell_fenced(lane, rail, epoch - 1);

@@ -8,7 +8,7 @@
  *
  * Stripe k of a send op is the part first posted to rail k. A stripe that was
  * lost at a fence is posted again with an IMM whose mask is 0. The completion
- * record that comes with that IMM contains the stripes that it ends.
+ * record that is written with that IMM tells which stripes the IMM ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -17,12 +17,12 @@
 #include "failover/fence.h"
 #include "verbs/verbs.h"
 
-#define MPIB_RECV_BITMAPS 16 /* bitmaps in one FENCED message, at most */
+#define MPIB_RECV_BITMAPS 16 /* maximum of bitmaps in a FENCED message */
 
 struct mpib_call;
 struct mpib_shard;
 
-/* The state of one end of a connection when its end of the rail stopped. A
+/* The state of one end of a connection when the rail stopped at that end. A
  * receiver reports which slots have ended, and which stripes of the other slots
  * have arrived. A sender reports up to which slot it has CTS. */
 struct mpib_recv_bitmap {
@@ -31,21 +31,23 @@ struct mpib_recv_bitmap {
 	/* receiver: oldest slot that has not ended; sender: first slot without
 	 * a CTS */
 	uint64_t first;
-	/* Receiver: number of slots in seen, from first on. */
+	/* Receiver: number of slots in `seen`, the first of which is
+	 * `first`. */
 	uint16_t slots;
 	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
 
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
-	/* this end has stopped; with receive bitmaps, in several messages, of
-	 * which the last has more == 0 */
+	/* This end has stopped. The message contains receive bitmaps. If
+	 * several messages are needed, all but the last have `more` set. */
 	MPIB_RAIL_FENCED,
 	MPIB_RAIL_RECONNECT, /* the new QPs of this end */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
-	/* Post nothing new on the rail (on), or use it again. */
+	/* If `on` is set, post nothing new on the rail; else use it again. */
 	MPIB_RAIL_DRAIN,
-	/* asks whether the rail makes progress at the peer -> LOOKED */
+	/* asks whether the rail makes progress at the peer; answered by
+	 * LOOKED */
 	MPIB_RAIL_LOOK,
 	MPIB_RAIL_LOOKED, /* answer: the shard has checked the rail (watch.c) */
 };
@@ -68,18 +70,19 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
-	/* The end that made them has lost its device, perhaps with writes that
-	 * the device had acknowledged. */
+	/* The end that made the bitmaps has lost its device, perhaps with
+	 * writes that the device had acknowledged. */
 	bool lost;
 	/* In mpib_rail_control.ours: the bitmaps are valid, even if their
 	 * number is 0. */
 	bool kept;
 };
 
-/* The reason for asking the peer's shard to check (failover.c). */
+/* The reason why the peer's shard is asked to check the rail (failover.c). */
 enum mpib_rail_ask {
 	MPIB_ASK_NOTHING,
-	/* whether its QPs are connected, so that probes may be sent */
+	/* to learn whether the peer's QPs are connected, so that probes may be
+	 * sent */
 	MPIB_ASK_CONNECTED,
 	MPIB_ASK_PROBES, /* the probes of this end were not answered in time */
 	MPIB_ASK_STUCK, /* the watchdog suspects the rail */
@@ -89,9 +92,11 @@ enum mpib_rail_ask {
 struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
-	struct mpib_recv_bitmaps theirs; /* the peer's, for the current fence */
-	/* This end's bitmaps of an epoch, by the epoch's lowest bit. They are
-	 * kept until the peer sends a message of the next epoch. */
+	/* the peer's bitmaps, for the current fence */
+	struct mpib_recv_bitmaps theirs;
+	/* This end's bitmaps of two epochs, indexed by the epoch's lowest bit.
+	 * The bitmaps of an epoch are kept until the peer sends a message of
+	 * the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
 	/* Deadline of the fence's state, 0: none. STOPPING and STOPPED: the
 	 * next tick; DOWN: the end of the hold-down; PROBING: the end of the
@@ -101,14 +106,16 @@ struct mpib_rail_control {
 	uint64_t stopped_ns, resumed_ns;
 	/* successive failures, each soon after the rail came back */
 	uint32_t failures;
-	uint32_t downs; /* downs of the port that were reported to the fence */
-	uint8_t cause; /* enum mpib_rail_cause, of the last stop */
+	/* times that the port went down, as reported to the fence */
+	uint32_t downs;
+	uint8_t cause; /* cause of the last stop, enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	uint8_t asks; /* enum mpib_rail_ask, until the rail is judged */
 	/* the peer has answered, and this end's shard is checking */
 	bool answered;
-	/* looking: this end's shard is checking for the peer, which asked in
-	 * look_epoch. look_again: the peer has asked again meanwhile. */
+	/* looking: this end's shard is checking the rail, because the peer
+	 * asked in epoch look_epoch. look_again: the peer has asked again
+	 * during the check. */
 	bool looking, look_again;
 	uint32_t look_epoch;
 };
@@ -143,10 +150,10 @@ struct mpib_rail_job {
 	 * again, and the duration of the fence. */
 	uint64_t lost_bytes, fenced_ns;
 	uint32_t lost_stripes;
-	/* of lost_stripes: those that the rail had acknowledged */
+	/* those of lost_stripes that the rail had acknowledged */
 	uint32_t acked_stripes;
 	struct mpib_rail_look {
-		/* For MPIB_ASK_STUCK: the result of the check. */
+		/* The check is for MPIB_ASK_STUCK. */
 		bool stuck;
 		bool begun;
 		bool moved;
@@ -157,24 +164,24 @@ struct mpib_rail_job {
 
 /*
  * The state of a rail of a lane on the shard thread. Only mpib_rail_enter()
- * changes it. The control thread's side is fence.state.
+ * changes it. The state on the control thread is fence.state.
  *
  *   LIVE, PROBING --a fault, or a stop by the control thread--> STOPPING
  *   STOPPING --all WRs flushed, this end's bitmaps made--> STOPPED
- *   STOPPED --the peer's bitmaps came, lost stripes found--> DOWN
+ *   STOPPED --the peer's bitmaps arrived, lost stripes found--> DOWN
  *   DOWN --the control thread connected new QPs--> PROBING
  *   PROBING --probed at both ends--> LIVE
  *
- * A rail without QPs is fenced, too: it stays in DOWN, because nothing must be
- * flushed.
+ * A rail without QPs is fenced, too, but stays in DOWN, because there is
+ * nothing to flush.
  */
 enum mpib_lane_rail_state {
 	MPIB_RAIL_DOWN, /* no QPs belong to the shard */
 	MPIB_RAIL_PROBING, /* the new QPs carry only probes */
 	MPIB_RAIL_LIVE, /* carries traffic */
-	/* Nothing is posted any more. Completions still count. */
+	/* Nothing more is posted. Completions are still handled. */
 	MPIB_RAIL_STOPPING,
-	/* Completions no longer count, so that the bitmaps stay true. */
+	/* Completions are ignored, so that the bitmaps stay valid. */
 	MPIB_RAIL_STOPPED,
 };
 
@@ -188,17 +195,17 @@ struct mpib_lane_rail {
 
 /* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	/* Ns without progress while WRs are outstanding. Only time during which
-	 * the watchdog ran regularly counts. */
+	/* Time in ns without progress while WRs are outstanding. Only time
+	 * during which the watchdog ran regularly counts. */
 	uint64_t stuck;
-	uint32_t seen; /* retired WRs at the watchdog's last check */
+	uint32_t seen; /* number of retired WRs at the watchdog's last check */
 	/* number of unsignalled WRs after the last signalled one, at the
 	 * watchdog's last check */
 	uint32_t unsignaled;
 	uint64_t moves; /* number of checks that saw progress */
 	/* `moves` of the other rail at the time when this rail got stuck. */
 	uint64_t moves_other;
-	/* retired WRs at the time when the peer was asked */
+	/* number of retired WRs when the peer was asked */
 	uint32_t asked_retired;
 	bool asked; /* the peer was asked, and the rail is not judged yet */
 };
@@ -209,8 +216,8 @@ struct mpib_rail_watch {
 /* Call when the lane is connected and messages can be sent to the peer's
  * proxy. */
 void mpib_lane_established(struct mpib_lane *lane);
-/* Handle a message of the peer's proxy. False: a correct peer does not send it
- * now. */
+/* Handle a message of the peer's proxy. Return false if a correct peer would
+ * not send the message in the current state. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 /* Call when the peer link broke: drop a partly received FENCED, which the peer
  * will repeat. */
@@ -223,10 +230,10 @@ void mpib_lane_retell(struct mpib_lane *lane);
  * (mpib_rail_lose()). */
 void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up);
 /* Apply a change of mpib_engine_drained() for the device: both ends of its
- * lanes post nothing new on drained rails. A lane without another rail
- * continues to use them. */
+ * lanes post nothing new on drained rails. A lane that has no other rail
+ * continues to use a drained rail. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned device);
-/* Call before the first lane is created. -errno. */
+/* Call before the first lane is created. Return 0 or -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
 /* Handle changes of ports and expired time limits. Stopping rails and creating
@@ -240,11 +247,11 @@ void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* Handle a fault of the lane's rail that a shard found. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
-/* Handle a shard's suspicion that the rail of this epoch is stuck. A rail is
+/* Handle a shard's suspicion that the rail is stuck in this epoch. A rail is
  * never judged by the clock alone, because the peer's process may have had no
  * CPU time. So ask the peer's shard to check the rail. The rail is judged after
- * the peer's shard, and then this end's shard, have checked it. Without an
- * answer it is not judged. */
+ * the peer's shard, and then this end's shard, have checked it. If the peer
+ * does not answer, the rail is not judged. */
 void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
 /* Carry out no more actions for a lane that is being killed. */
@@ -252,11 +259,12 @@ void mpib_failover_end(struct mpib_lane *lane);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 
 /*
- * stop.c: handle that the shard's device context of the rail failed for good.
- * From now on nothing new is created on the rail (rail/rail.h), and the shard
- * continues without it. mpib_async_port() runs later, never inside this call,
- * because the caller may be creating an object or iterating over the lanes. why
- * is a literal. Control thread.
+ * stop.c: handle the permanent failure of the device context that the shard
+ * uses for the rail. After this call nothing new is created on the rail
+ * (rail/rail.h), and the shard continues without the rail. mpib_async_port()
+ * runs later, never inside this call, because the caller may be creating an
+ * object or iterating over the lanes. `why` must be a string literal. Control
+ * thread.
  */
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay: stripes that a rail lost are posted again on an open rail.
- * mpib_receiver_arrived() handles this at the receiver. Shard thread. */
+/* Replay: stripes that a rail lost are posted again on an open rail. At the
+ * receiver, mpib_receiver_arrived() handles replayed stripes. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static bool range_cts(struct engine_conn *f, const struct send_op *p,
 	return false;
 }
 
-/* Append the writes of stripe k of the send op to its chain. */
+/* Append the writes of stripe k of the send op to the stripe's chain. */
 static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			 unsigned k, struct mpib_chain *chain)
 {
@@ -58,8 +58,9 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* Return the send op that carries the IMM of p's slot: p, or one posted later.
- * If a peer sends a false receive bitmap, there may be none. Then return p. */
+/* Return the index of the send op that carries the IMM of p's slot: p itself,
+ * or a send op that was posted later. There may be no such send op if the peer
+ * sent a false receive bitmap. In that case return the index of p. */
 static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 {
 	unsigned first = (unsigned)(p - f->tx.op), i = first;
@@ -69,8 +70,8 @@ static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 	return f->tx.op[i].c.imm ? i : first;
 }
 
-/* Return the slot's completion record. If the first post needed none, make it
- * now. A slot with several send ops always has a record. */
+/* Return the slot's completion record. If the first post needed no record, make
+ * the record here. A slot with several send ops always has a record. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -89,7 +90,7 @@ static struct mpib_record *record_of(struct engine_conn *f,
 
 /* Move the counts of lost stripes from the rail that lost them to rail q. Do
  * the same in the record, or in the values for a future record, so that the
- * receiver counts the same bytes per rail. open: the slot's IMM is not posted
+ * receiver counts the same bytes per rail. `open`: the slot's IMM is not posted
  * yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
@@ -139,7 +140,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
 	again = mpib_stripes_repost(&p->c, q, open);
-	p->before = -1; /* its time is no valid sample of a rail */
+	p->before = -1; /* its time is not a valid sample of a rail */
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);
@@ -161,9 +162,9 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 					    number | again << 8));
 }
 
-/* Return whether the IMM of send op last can overtake no stripe. All stripes
- * that the IMM covers and that are still in flight must be on rail q and on one
- * QP. */
+/* Return false if the IMM of send op `last` could overtake a stripe that it
+ * covers. All stripes that the IMM covers and that are still in flight must be
+ * on rail q and on one QP. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -178,11 +179,11 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 	return true;
 }
 
-/* Reclaim stripes for the IMM of send op last, on lanes with end-to-end acks,
- * where send ops are held until they are delivered. All stripes that the IMM
- * covers must be sent on its rail q. So stripes of earlier send ops that
- * another rail acknowledged become lost now, and are posted again. Return
- * whether there are any. */
+/* Reclaim stripes for the IMM of send op `last`. This is for lanes with
+ * end-to-end acks, where send ops are kept until they are delivered. All
+ * stripes that the IMM covers must be sent on the IMM's rail q. So stripes of
+ * earlier send ops that another rail has acknowledged become lost here and are
+ * posted again. Return whether a stripe became lost. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -251,8 +252,8 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 }
 
 /* After a fence: find the stripes that the rail lost, by the peer's receive
- * bitmaps. Also repeat CTS that the peer's senders do not have. Posting a CTS
- * twice has no effect. Shard thread. */
+ * bitmaps. Also post again the CTS that the peer's senders do not have. A CTS
+ * that is posted twice does no harm. Shard thread. */
 
 int mpib_recv_bitmap_order(const void *pa, const void *pb)
 {
@@ -290,8 +291,8 @@ static uint8_t carried_by(const struct send_op *p, unsigned rail)
 	return bits & p->c.pending & (uint8_t)~p->c.lost;
 }
 
-/* Drop the stripes that the rail carries, without posting them again, because
- * the connection is broken or stopping. */
+/* If the connection is broken or stopping, drop the stripes that the rail
+ * carries instead of posting them again. */
 static void find_lost_forget(struct engine_conn *f, unsigned rail)
 {
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++)
@@ -300,7 +301,7 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 }
 
 /* Return whether the client may already reuse bytes of the unfinished slot that
- * the rail carried. No bitmap shows whether the receiver has them. */
+ * the rail carried. No bitmap shows whether the receiver has these bytes. */
 static bool released_open(struct engine_conn *f, unsigned rail)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -319,12 +320,12 @@ static bool released_open(struct engine_conn *f, unsigned rail)
 }
 
 /*
- * Check that the receiver has all bytes that the rail acknowledged and that the
- * client may already reuse, because these cannot be sent again. With end-to-end
- * acks a client may reuse bytes only after the slot is delivered, except for
- * slots with MPIB_ENDED_RELEASED. The receiver has all bytes that are covered
- * by an IMM that it has seen. If its device is lost, the device may have
- * acknowledged other bytes without placing them.
+ * Some bytes that the rail acknowledged cannot be sent again, because the
+ * client may already reuse them. Check that the receiver has all of these
+ * bytes. With end-to-end acks a client may reuse bytes only after the slot is
+ * delivered, except for slots with MPIB_ENDED_RELEASED. If the receiver has
+ * seen an IMM, it has all bytes that the IMM covers. If the receiver's device
+ * is lost, the device may have acknowledged other bytes without placing them.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a, bool lost)
@@ -351,8 +352,8 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 
 		if (f->lane->delivered && !released)
 			continue;
-		/* The replay of an IMM writes only its own bytes, not the other
-		 * bytes that the IMM covers. */
+		/* The replay of a stripe's IMM writes only the bytes of that
+		 * stripe, not the other bytes that the IMM covers. */
 		if (!lost || !released)
 			missing &= (uint8_t)~pending[mpib_entry_of(f, s)];
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
@@ -389,10 +390,10 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
-/* Break the connection, or the lane, because only the rank still has the bytes.
- * If connections can resume, treat the lane as lost. The rank then posts all
- * incomplete messages again, from their first byte. With end-to-end acks that
- * includes this message. */
+/* Break the connection, or the lane, because only the rank still has the lost
+ * bytes. If connections can resume, treat the lane as lost. The rank then posts
+ * all incomplete messages again, from their first byte. With end-to-end acks
+ * that includes this message. */
 static void break_of_lost(struct engine_conn *f, unsigned rail)
 {
 	char why[160];
@@ -410,9 +411,9 @@ static void break_of_lost(struct engine_conn *f, unsigned rail)
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail
-	 * continues meanwhile. A receiver without a bitmap had not started when
-	 * the peer stopped. If this end has CTS from such a receiver, they came
-	 * later on the other rail. */
+	 * continues to carry messages. A receiver without a bitmap had not
+	 * started when the peer stopped. If this end has CTS from such a
+	 * receiver, they came later on the other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
@@ -432,7 +433,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 		return;
 	}
 	for (uint32_t i = f->tx.op_tail; i != head; i++) {
-		/* The end of a send op may have retired later send ops, too. */
+		/* Ending an earlier send op may have retired this one, too. */
 		if ((int32_t)(i - f->tx.op_tail) >= 0)
 			find_lost_op(f, i, job, a);
 	}
@@ -447,8 +448,8 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
 	/* If the peer's sender has no bitmap, it had not started and has no
-	 * CTS. It also needs the CTS of the cancelled slots from freed to tail,
-	 * because it skips them one by one. */
+	 * CTS. The sender also needs the CTS of cancelled slots, from `freed`
+	 * to `tail`, because it skips these slots one by one. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shard thread's part in stopping and restarting a rail of a lane. To stop
- * a rail, it posts nothing more, waits until the last WR of each QP is flushed,
- * and makes the receive bitmaps in the same step in which the rail becomes
- * STOPPED. After that step no completion of the rail counts, so the bitmaps
- * stay true. */
+ * a rail, the thread posts nothing more, waits until the last WR of each QP is
+ * flushed, and makes the receive bitmaps in the same step in which the rail
+ * becomes STOPPED. After that step, completions of the rail are ignored, so the
+ * bitmaps stay valid. */
 #include "engine/recovery/stop.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct fault {
 	unsigned rail;
 	enum mpib_rail_cause cause;
 	bool suspected; /* only a suspicion: the rail is not stopped yet */
-	uint32_t epoch; /* of the rail */
+	uint32_t epoch; /* the rail's epoch when the fault was found */
 };
 
 static void on_fault(struct mpib_msg *msg)
@@ -177,9 +177,9 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->rail[rail].stopped = call;
-	/* If a QP refuses the last WR, poll. A full queue accepts it after
-	 * that. A device that is gone never does, and then this handles the
-	 * completions that have arrived. */
+	/* If a QP refuses the last WR, poll the CQs. A QP whose send queue was
+	 * full accepts the WR after that. A device that is gone never accepts
+	 * it; the poll then handles the completions that have arrived. */
 	if (!mpib_rail_post_last(lane, rail))
 		mpib_cq_poll_all(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
@@ -343,8 +343,8 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
 	mpib_failover_end(lane);
-	/* If a device hangs, this takes effect later, but still before the
-	 * memory is deregistered. */
+	/* If a device hangs, the move to ERR takes effect later, but still
+	 * before the memory is deregistered. */
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_to_err(lane, r);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
@@ -356,12 +356,13 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
  * WRs, so the shard does not wait for them: the rail counts as stopped
  * immediately. That is as safe as a flush, for these reasons. The peer's QPs
  * are in ERR before the peer answers the fence, so they refuse data that this
- * end still sends. For data that the peer still sends, this end has no device,
- * or a QP in ERR. If the device hangs, its QPs may accept data until it answers
- * again. But the peer sends nothing more after it has answered the fence. Data
- * of a peer that never answers reaches only memory that is deregistered after
- * the move to ERR (hca/calls.c). The receive bitmap stays true because the
- * shard handles no completion of the rail any more. This engine never uses the
+ * end still sends. Data that the peer still sends is not accepted at this end,
+ * because the device is gone or its QPs are in ERR. If the device hangs, its
+ * QPs may accept data until the device answers again. But the peer sends
+ * nothing more after it has answered the fence. If the peer never answers, its
+ * data can reach only memory that is still registered: memory is deregistered
+ * after the move to ERR (hca/calls.c). The receive bitmap stays valid because
+ * the shard handles no more completions of the rail. This engine never uses the
  * rail again.
  */
 
@@ -407,8 +408,8 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* Stop watching this descriptor, which the kernel would now report as
-	 * readable for ever. */
+	/* Remove this descriptor from epoll: the kernel would report it as
+	 * readable all the time. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
 	mpib_loopback_lost(t, loss->rail);

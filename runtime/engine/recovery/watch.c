@@ -6,14 +6,16 @@
  *  - It is stuck for longer than the sum of two times. One is 8 smoothed
  *    round-trip times, but at least 50 and at most 120 ms. The other is twice
  *    the time that the bytes in flight take at the rail's rate. If the watchdog
- *    pauses between two checks, only two intervals of the pause count.
- *  - The other rail of the lane makes progress meanwhile. An idle other rail
- *    gets a probe to find that out. If the other rail is not in use, this
- *    condition is dropped, and the first time is seconds.
- * If neither rail makes progress, the peer's node stands still, which is not a
- * fault of a rail. A suspected rail is at fault if it is still stuck after the
- * peer's shard and then this one have checked it (failover.c). Without these
- * checks, a shard without CPU time would look like a failed rail. Shard thread.
+ *    pauses between two checks, only two check intervals of the pause count.
+ *  - During that time the other rail of the lane makes progress. If the other
+ *    rail is idle, a probe is posted on it to find that out. If the other rail
+ *    is not in use, this condition does not apply, and the first time is
+ *    ALONE_NS.
+ * If neither rail makes progress, the peer's node is assumed to be stopped,
+ * which is not a fault of a rail. A suspected rail is at fault if it is still
+ * stuck after the peer's shard, and then this end's shard, have checked it
+ * (failover.c). Without these checks, a shard without CPU time would look like
+ * a failed rail. Shard thread.
  */
 #include "engine/conn/conn.h"
 
@@ -48,9 +50,9 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 }
 
 /* Post a probe after unsignalled WRs. Most CTS are unsignalled. Their loss
- * would not be noticed, and each keeps a place in the CQ, so that many idle
- * lanes together would fill the CQ. So post a signalled probe if the newest WRs
- * of a QP are unsignalled during two checks. */
+ * would not be noticed. Each of them also occupies a place of the CQ's budget,
+ * so many idle lanes together would use up the CQ. So post a signalled probe if
+ * the newest WRs of a QP are unsignalled during two checks. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {
@@ -91,7 +93,8 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 		usual = ALONE_NS;
 	else if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
-	/* A slower rail counts as stuck while the other rail makes progress. */
+	/* Use this limit even for a rail that usually needs longer, because the
+	 * other rail makes progress. */
 	else if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
@@ -164,9 +167,9 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 
 /* A check of a rail (see failover.c). The shard continues its turns, and the
  * check ends after the device had time to make progress on the rail. A software
- * HCA makes progress only in turns that the shard makes for it, so these are
- * counted. An HCA makes progress by itself, and needs only receives of this
- * end, if anything. Shard thread. */
+ * HCA makes progress only in turns that the shard makes for it, so these turns
+ * are counted. A real HCA makes progress by itself, and needs at most posted
+ * receives from this end. Shard thread. */
 
 /* Number of calls of end_looks() in a check. Each comes after MPIB_WATCH_TURNS
  * turns or before a sleep. */
@@ -284,10 +287,10 @@ void mpib_watch(struct mpib_shard *s)
 	if (ns < WATCH_NS)
 		return;
 	s->watched_ns = now;
-	/* The shard thread itself may not have run in between. */
+	/* The shard thread may not have run between the two checks. */
 	if (ns > 2 * WATCH_NS)
 		ns = 2 * WATCH_NS;
-	/* Usually few of many lanes have traffic. Skip the others until
+	/* Usually only a few of many lanes have traffic. Skip the others until
 	 * qp_post_chain() posts to them again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);
