@@ -3,12 +3,12 @@
  * Declarations shared by the files of the virtual QP.
  *
  * The virtual WRs of a direction are in a ring with three free-running indices.
- * head: the place of the next WR. next: the first WR whose fragments are not
- * all posted. tail: the oldest WR that was not reported. The fragments in
- * flight on a physical QP are a list in the order posted. They complete in that
- * order, even if they fail. So a completion must have the wr_id of the list's
- * first fragment. wr_id is valid on errors, too; opcode is not, so it is never
- * used.
+ * `head`: where the next WR will be stored. `next`: the first WR whose
+ * fragments are not all posted. `tail`: the oldest WR whose completion is not
+ * reported. The fragments in flight on a physical QP are a list in the order
+ * posted. They complete in that order, even if they fail. So a completion must
+ * have the wr_id of the list's first fragment. On errors `wr_id` is valid, but
+ * `opcode` is not, so `opcode` is never used.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -34,8 +34,8 @@ struct mpib_phys {
 	uint8_t device;
 	bool dead;
 	uint32_t inflight;
-	/* Number of posted receives: at most cap empty ones, or receives that
-	 * pass through. */
+	/* Number of posted receives: at most `cap` empty receives, or receives
+	 * that pass through. */
 	uint32_t recvs;
 	uint64_t count; /* WRs ever posted */
 	struct mpib_wr_list wrs; /* in flight, oldest first */
@@ -55,7 +55,7 @@ struct mpib_vwr {
 	uint64_t offset; /* bytes posted to physical QPs so far */
 	uint32_t left; /* number of physical WRs in flight or lost */
 	uint32_t seq; /* SPLIT and SPRAY: the message's number */
-	uint8_t used; /* mask of devices that carried a part of it */
+	uint8_t used; /* mask of devices that carried a part of the message */
 	uint8_t to_tell; /* mask of devices with a notice still to post */
 	bool begun, dispatched;
 	enum ibv_wc_status status;
@@ -75,17 +75,19 @@ struct mpib_vrx {
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
 	/* Its pointers belong to the caller and are not dereferenced after the
-	 * create call. ports only tells whether this virtual QP uses ports. */
+	 * create call. `ports` only tells whether this virtual QP uses
+	 * ports. */
 	struct mpib_vqp_attr attr;
 	bool multi; /* several QPs, or ports: WRs do not pass through */
-	bool broken; /* it has failed: an end may be missing a number */
+	/* the virtual QP has failed: one end may never receive a number */
+	bool broken;
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
 	unsigned turn; /* index of the data QP to try next (round robin) */
 	unsigned turn_of[MPIB_VQP_DEVICES]; /* SPLIT: like turn, per device */
-	struct mpib_phys *data; /* attr.n */
+	struct mpib_phys *data; /* attr.n QPs or ports */
 	struct mpib_phys *notify[MPIB_VQP_DEVICES];
-	struct mpib_phys *notifies; /* attr.notifies */
+	struct mpib_phys *notifies; /* attr.notifies QPs or ports */
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
@@ -93,7 +95,7 @@ struct mpib_vqp {
 	 * these are WRITEs, in SPRAY all WRs except SENDs. */
 	uint64_t unordered;
 	/* SPLIT and SPRAY: mask of devices that carried data which no IMM has
-	 * reported. The next message posts an IMM on each of them. */
+	 * covered yet. The next message posts an IMM on each of them. */
 	uint8_t untold;
 	struct mpib_vrx *rx;
 	/* rx_next: index of the receive that the next whole message
@@ -103,10 +105,10 @@ struct mpib_vqp {
 	struct mpib_seq_sent out; /* DQPLB: numbers of fragments */
 	/* received numbers; NULL: the mode has no numbers */
 	struct mpib_seq *in;
-	uint64_t late; /* bytes of the message that is arriving */
-	uint64_t bytes; /* whole messages that no receive has matched yet */
+	uint64_t late; /* numbers that were dropped before the last reset */
+	uint64_t bytes; /* bytes of the message that is arriving */
 	uint64_t arrived; /* whole messages that have no receive yet */
-	/* ring with the sizes of these messages; NULL with ports */
+	/* ring with the sizes of the `arrived` messages; NULL with ports */
 	uint64_t *early;
 	uint64_t early_tail;
 	uint32_t early_mask;
@@ -165,13 +167,13 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 
 /* post.c */
 /* Return a QP with room for one more WR, round robin over all data QPs, or over
- * those of one device. NULL: none has room. */
+ * those of one device. NULL: no QP has room. */
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
-/* Enqueue bytes off..off+len of virtual WR id on p. opcode is WRITE,
- * WRITE_WITH_IMM with imm, or the opcode of a WR that passes through. False:
- * the WR pool is empty. */
+/* Enqueue `len` bytes of virtual WR `id`, from offset `off` on, on p. `opcode`
+ * is WRITE, WRITE_WITH_IMM with `imm`, or the opcode of a WR that passes
+ * through. Return false if the WR pool is empty. */
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
@@ -197,30 +199,31 @@ void mpib_vqp_make_busy(struct mpib_vqp *v);
 void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* loss.c */
-/* Handle that WR w of p failed: keep w for a replay, or fail its virtual WR
- * with w's error. The flush errors that result come later, so the first error
- * is the cause. */
+/* Handle the failure of WR w of p: keep w for a replay, or fail its virtual WR
+ * with w's error. The flush errors that follow from a failure come later, so
+ * the first error is the cause. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* Mark the WRs of p from bad on as lost: the device refused them, so they will
- * not complete. */
+/* Mark the WRs of p from `bad` on as lost: the device refused them, so they
+ * will not complete. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
 /* Mark p dead. If the mode cannot continue without p, end the virtual QP. */
 void mpib_vqp_bury(struct mpib_phys *p);
 /* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
-/* Set the error of virtual WR id, unless it has one, and stop posting it. */
+/* Set the error of virtual WR `id`, unless it already has an error, and stop
+ * posting the WR. */
 void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 		   int error);
 
-/* One function per mode: post more of virtual WR id. True: all of it is
- * posted. */
+/* One function per mode: post more of virtual WR `id`. Return true when all of
+ * it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
-/* SPLIT: return the bytes of the largest part of a message. */
+/* SPLIT: return the size of the largest part of a message. */
 uint64_t mpib_vqp_largest(const struct mpib_vqp *v, uint64_t length);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
-/* SPRAY: post the notices of virtual WR id, whose data is complete. */
+/* SPRAY: post the notices of virtual WR `id`, whose data is complete. */
 void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id);
 
 /* Bits of the IMM in SPLIT and SPRAY: number 24 | mask of all parts 4 | bit of
@@ -232,8 +235,8 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 }
 
 /* vqp.c */
-/* Post the WR with the caller's IMM and control bytes. False: the port or the
- * WR pool has no room now. */
+/* Post the WR with the caller's IMM and control bytes. Return false if the port
+ * or the WR pool has no room. */
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */

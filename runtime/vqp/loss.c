@@ -12,8 +12,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-/* Note devices that carried data of virtual WR id. Its own notice or the next
- * message's notice must cover that data. */
+/* Note that these devices carried data of virtual WR `id`. The WR's own notice
+ * or the next message's notice must cover that data. */
 static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
 	for (; id < v->tx_next; id++) {
@@ -38,8 +38,8 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 		return; /* keep the first error */
 	w->status = status;
 	w->error = error;
-	/* Post no more fragments or notices of w, so that it completes as soon
-	 * as those in flight do. */
+	/* Post no more fragments or notices of w, so that w completes as soon
+	 * as its WRs in flight do. */
 	w->dispatched = true;
 	w->to_tell = 0;
 	leave_untold(v, id, untold);
@@ -92,7 +92,8 @@ static bool notify_lost(const struct mpib_vqp *v)
 	return false;
 }
 
-/* Return whether the mode can continue without the dead QPs; p died last. */
+/* Return whether the mode can continue without the dead QPs. p is the QP that
+ * died last. */
 static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
 {
 	if (!v->alive || v->broken || notify_lost(v))
@@ -123,8 +124,8 @@ void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
 	fail_waiting(v, status, error);
 }
 
-/* Return whether w carries a number. If w is lost, the receiver would wait for
- * the number for ever. */
+/* Return whether w carries a number. If such a WR is lost, the receiver waits
+ * for its number for ever. */
 static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
 {
 	return v->multi && w->kind != MPIB_VQP_PASS &&
@@ -174,7 +175,7 @@ void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error)
 	}
 }
 
-/* Set the keys of w to those of the device that carries it now. Nothing else of
+/* Set the keys of w to those of the device that carries w now. Nothing else of
  * w changes. */
 static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 			 unsigned device)
@@ -269,7 +270,8 @@ bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes)
 	return true;
 }
 
-/* Return the answered bit at this index, and clear it for its next use. */
+/* Return the bit of `answered` at this index, and clear the bit for its next
+ * use. */
 static bool take_answer(struct mpib_seq_sent *s, uint32_t at)
 {
 	uint64_t *word = &s->answered[at / 64], bit = 1ull << at % 64;

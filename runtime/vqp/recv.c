@@ -6,8 +6,9 @@
 
 #include "vqp/internal.h"
 
-/* Post empty receives up to cap. Post none while depth whole messages wait for
- * the caller's receives. The peer's IMMs then wait, too (RNR). */
+/* Post empty receives until the QP has `cap` of them. Post none while `depth`
+ * whole messages wait for the caller's receives, so that the peer's IMMs wait,
+ * too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
@@ -69,7 +70,7 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 }
 
 /* Handle a whole message: complete the oldest empty receive, or store the
- * message in early until a receive is posted. */
+ * message's size in `early` until a receive is posted. */
 static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 {
 	while (v->rx_next != v->rx_head) {
@@ -80,9 +81,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* early has room for depth messages (recv_replenish() stops then), one
-	 * more for each physical receive, and all messages that one missing
-	 * number can hold back. */
+	/* `early` has room for `depth` messages, at which recv_replenish()
+	 * stops, for one message per physical receive that is already posted,
+	 * and for all messages that one missing number can hold back. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -152,7 +153,7 @@ static void vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		/* Fragments that the peer had in flight on this QP may be lost.
-		 * Without replay their numbers never come. */
+		 * Without replay their numbers never arrive. */
 		v->broken |= !v->attr.replay;
 		mpib_vqp_bury(p);
 		return;

@@ -9,9 +9,9 @@
  * The sender stays within that window: its oldest incomplete number and its
  * newest number are at most half a window apart, even if one QP stalls while
  * the others continue. The other half is for completions that the receiver has
- * not polled yet: it may poll one device later than the other. So the network
- * never causes a number beyond the window; only a faulty sender does. Called by
- * the thread that owns the virtual QP.
+ * not polled yet: the receiver may poll one device later than the other. So the
+ * network never causes a number beyond the window; only a faulty sender does.
+ * Called by the thread that owns the virtual QP.
  */
 #ifndef MPIB_VQP_SEQ_H
 #define MPIB_VQP_SEQ_H
@@ -23,8 +23,8 @@
 #define MPIB_SEQ_WINDOW 16384u /* a power of two */
 /* Sender: limit of numbers from the oldest incomplete one to the newest. */
 #define MPIB_SEQ_SPAN (MPIB_SEQ_WINDOW / 2)
-/* Limit of WRs in flight. At most this many receives complete before the
- * receiver polls them, and meanwhile the same number on the other device. */
+/* Limit of WRs in flight. At most this number of receives can complete on each
+ * device before the receiver polls that device. */
 #define MPIB_SEQ_INFLIGHT (MPIB_SEQ_SPAN / 4)
 
 static inline uint32_t mpib_seq_next(uint32_t seq)
@@ -41,41 +41,44 @@ struct mpib_seq_entry {
 
 struct mpib_seq {
 	uint32_t next; /* the first number that is not complete */
-	uint32_t at; /* index of next's entry in window */
+	uint32_t at; /* index of the entry of `next` in `window` */
 	/* count of numbers dropped: before the window, or duplicates */
 	uint64_t late;
 	struct mpib_seq_entry window[MPIB_SEQ_WINDOW];
 };
 
-/* Note that a part of number seq arrived, with this many bytes of payload. all
- * is the mask of the number's parts, and part is one bit of it. seq is complete
- * when all parts have arrived. 1: accepted; 0: late and dropped; -EPROTO: a
- * correct sender uses no such number, so other numbers may be lost. */
+/* Note that a part of the number `seq` arrived, with this number of payload
+ * bytes. `all` is the mask of the number's parts, and `part` is one bit of
+ * `all`. The number is complete when all parts have arrived. Return 1:
+ * accepted; 0: late and dropped; -EPROTO: a correct sender uses no such number,
+ * so other numbers may be lost. */
 int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
 		     uint8_t all, bool last, uint32_t bytes);
 
-/* Return the next number in order. False: it is not complete yet. */
+/* Take the next number in order, and return its values. Return false if that
+ * number is not complete yet. */
 bool mpib_seq_take(struct mpib_seq *s, bool *last, uint32_t *bytes);
 
 /* The sender's record of numbers in flight. */
 struct mpib_seq_sent {
 	uint32_t next; /* next number to use */
-	/* oldest incomplete number, or next if there is none */
+	/* oldest incomplete number, or `next` if there is none */
 	uint32_t oldest;
-	uint32_t at; /* index of oldest's bit in answered */
-	/* ring of bits; the first one is at */
+	uint32_t at; /* index of the bit of `oldest` in `answered` */
+	/* ring with one bit per number; the first bit is that of `oldest` */
 	uint64_t answered[MPIB_SEQ_SPAN / 64];
 };
 
-/* Return whether the sender may use number next, which must be within the
- * span. */
+/* Return whether the sender may use the number `next`, that is, whether `next`
+ * is within the span. */
 static inline bool mpib_seq_may_send(const struct mpib_seq_sent *s)
 {
 	return (s->next + MPIB_SEQ_MOD - s->oldest) % MPIB_SEQ_MOD <
 	       MPIB_SEQ_SPAN;
 }
 
-/* Note that number seq is complete. It was in flight: oldest <= seq < next. */
+/* Note that the number `seq` is complete. It must have been in flight: oldest
+ * <= seq < next. */
 void mpib_seq_answered(struct mpib_seq_sent *s, uint32_t seq);
 
 #endif

@@ -39,9 +39,9 @@ static bool fits_ports(const struct mpib_vqp_attr *a)
 	       frag_fits(a) && (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
 }
 
-/* Return whether the receiver's window holds all numbers that can be in flight.
- * DQPLB numbers fragments and checks the span per fragment. SPLIT and SPRAY
- * number messages, of which at most depth are in flight. */
+/* Return whether the receiver's window can hold all numbers in flight. DQPLB
+ * numbers fragments and checks the span per fragment. SPLIT and SPRAY number
+ * messages, of which at most `depth` are in flight. */
 static bool fits_window(const struct mpib_vqp_attr *a)
 {
 	if ((uint64_t)a->cap * a->n > MPIB_SEQ_INFLIGHT)
@@ -168,7 +168,7 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
 }
 
 /* Check that the weights of the devices in use sum up to 1024. If there are no
- * weights, give all devices the same. */
+ * weights, give all devices the same weight. */
 static int set_weights(struct mpib_vqp *v)
 {
 	uint32_t *w = v->attr.weight;
@@ -278,7 +278,7 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	return (wr->devices & need) == need;
 }
 
-/* Return the size of the longest physical WR that is made of wr. */
+/* Return the size of the longest physical WR that is made from `wr`. */
 static uint64_t longest_wr(const struct mpib_vqp *v,
 			   const struct mpib_vsend *wr, bool pass)
 {
@@ -344,14 +344,15 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * an IMM that contains the mask of all parts. Cuts are multiples of 128 bytes;
  * the last device with a weight carries the rest. A WRITE without IMM has no
  * number, and there is no order between QPs. So the next message waits until
- * the WRITE is complete, and sends at least an IMM on the WRITE's devices.
+ * the WRITE is complete, and posts at least an IMM on each device that carried
+ * the WRITE.
  *
  * SPRAY: fragments go over all QPs as WRITEs. There is no order between QPs and
  * devices, so notices are sent only after all fragments are complete: one on
  * each device that carried any of them, or any earlier WRITE. Only the notices
- * are numbered, in message order and when they are posted, so that a failed
- * message leaves no gap. A SEND, on QP 0, waits until all earlier WRs are
- * complete.
+ * are numbered. They get their numbers in message order when they are posted,
+ * so that a failed message leaves no gap. A SEND, on QP 0, waits until all
+ * earlier WRs are complete.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last one of a message. The receiver sorts the
@@ -363,8 +364,9 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
 #define ALIGN 128u
 #define ALL 1024u
 
-/* Fill part with each device's bytes. Return the mask of the devices that carry
- * bytes; for an empty message, the last device with a weight. */
+/* Set part[] to the number of bytes for each device. Return the mask of the
+ * devices that carry bytes; for an empty message, the last device with a
+ * weight. */
 static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 			  uint64_t *part)
 {
@@ -526,9 +528,10 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 }
 
 /*
- * Virtual QPs with ports: the caller posts to the same physical QPs, so both
- * share a QP's order and room. Per port, the virtual QP has a list of its own
- * WRs in flight. The caller reports when the oldest of them has completed.
+ * Virtual QPs with ports: the caller posts to the same physical QPs, so the WRs
+ * of both share a QP's order and room. For each port, the virtual QP has a list
+ * of its own WRs in flight. The caller reports when the oldest WR of this list
+ * has completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)
