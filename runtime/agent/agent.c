@@ -30,7 +30,7 @@
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
-#define MESSAGES 64 /* read from the agent per turn of the loop */
+#define MESSAGES 64 /* maximum read from the agent per turn of the loop */
 #define BOTH ((1u << MPIB_RAILS) - 1)
 
 enum conn_state {
@@ -56,9 +56,11 @@ struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
 	uid_t user; /* trusted besides root and our own user */
-	/* the mode: the proxy decides the split without a hint */
+	/* adaptive mode: the engine decides the split of a connection that has
+	 * no hint */
 	bool adaptive;
-	const char *without; /* log text: what connections do without agent */
+	/* log text: what connections do without an agent */
+	const char *without;
 	/* A mapping of shm_bytes that always exists: an agent's hint file with
 	 * `slots` entries, then zeros. */
 	void *shm;
@@ -72,7 +74,7 @@ struct mpib_agent_link {
 	uint16_t counter;
 	struct conn_list conns;
 	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
-	struct mpib_agent_summary summary; /* valid if heard */
+	struct mpib_agent_summary summary; /* valid if `heard` */
 	bool heard;
 	pid_t pid; /* of the agent that sent the summary */
 	struct mpib_agent_reason *reason; /* by slot; NULL: none received */
@@ -93,8 +95,8 @@ static void agent_free_conn(struct mpib_agent_conn *c)
 }
 
 /*
- * Map the hint file fd with that number of slots over the first pages of the
- * mapping, or zeros over all of it if fd < 0. The exchange is atomic: shards
+ * Map the hint file fd with `slots` slots over the first pages of the mapping.
+ * If fd < 0, map zeros over the whole mapping. The exchange is atomic: shards
  * read the old mapping or the new one, and never an unmapped page. The pages
  * after the file stay zeros, so a shard that still has a slot of an earlier,
  * longer file does not fault.
@@ -121,8 +123,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-/* Another user may own the socket and may have sent data whose release takes
- * long. */
+/* Close the socket by mpib_close_of(): another user may have sent descriptors
+ * over it whose close takes long. */
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
@@ -149,7 +151,8 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	}
 	free(l->reason);
 	l->reason = NULL;
-	/* Read zeros for now: the next agent may have another hint file. */
+	/* Let shards read zeros, because the next agent may have another hint
+	 * file. */
 	if (map_shm(l, -1, 0) < 0)
 		mpib_err("agent: cannot unmap its hints: %m");
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
@@ -229,7 +232,8 @@ static void agent_pump(struct mpib_agent_link *l)
 			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-/* Handle an answer. False: a correct agent does not send it now. */
+/* Handle an answer. Return false if a correct agent would not send this answer
+ * in the current state. */
 static bool agent_on_answer(struct mpib_agent_link *l,
 			    const struct mpib_agent_response *r)
 {
@@ -278,7 +282,7 @@ static void hear_summary(struct mpib_agent_link *l,
 	l->heard = true;
 }
 
-/* Store the reason by its slot. It is dropped if memory is short. */
+/* Store the reason by its slot. If memory is short, drop it. */
 static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 {
 	if (r->hint_slot >= l->slots)
@@ -290,7 +294,8 @@ static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 		l->reason[r->hint_slot] = *r;
 }
 
-/* Read one message. False: there is none, or the link was closed. */
+/* Read one message. Return false if there is no message, or if the link was
+ * closed. */
 static bool agent_take(struct mpib_agent_link *l)
 {
 	union {
@@ -319,7 +324,8 @@ static bool agent_take(struct mpib_agent_link *l)
 	else
 		sound = n == sizeof(m.answer) && agent_on_answer(l, &m.answer);
 	if (!sound)
-		agent_hang_up(l, "the program there is no agent");
+		agent_hang_up(l,
+			      "the program that listens there is not an agent");
 	return sound;
 }
 
@@ -529,9 +535,9 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot)
 
 /*
  * The agent's directory with its socket and hint file, and the check whether
- * the files can be trusted. A writer of hints steers all traffic over one rail,
- * so only root, our own user and the agent's user may be able to write them.
- * Control thread.
+ * the files can be trusted. A process that can write hints can steer all
+ * traffic over one rail. So only root, our own user and the agent's user may be
+ * able to write them. Control thread.
  */
 
 static bool agent_trusted(uid_t uid, uid_t user)
@@ -575,7 +581,7 @@ int mpib_agent_dial(int dir, uid_t user)
 	if (fd < 0)
 		return -errno;
 	/* Use the fd: it is the directory that was checked, even if its path
-	 * now leads to another one. */
+	 * now leads to another directory. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
@@ -626,9 +632,9 @@ const char *mpib_agent_dir_error(int rc)
 	switch (rc) {
 	case -EPERM:
 		return "it must belong to root, to the proxy's user or to "
-		       "agent.user, and be writable for no other user";
+		       "agent.user, and no other user may have write access";
 	case -EPROTO:
-		return "its hints are not of this format (is the agent of "
+		return "its hint file has an unknown format (is the agent of "
 		       "another version?)";
 	case -ENOENT:
 	case -ECONNREFUSED:

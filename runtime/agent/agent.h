@@ -36,22 +36,22 @@ struct mpib_agent_route {
 };
 
 /*
- * Start looking for an agent in dir that belongs to root, to our user or to
- * `user` (MPIB_AGENT_NO_USER: no third user). adaptive: the engine is in
- * adaptive mode, so it decides the split of a connection without a hint. This
- * call sets where the engine's shards read hints, so make it before the first
- * connection. Returns 0 or -errno.
+ * Start looking for an agent in the directory `dir`. The agent must belong to
+ * root, to our user or to `user` (MPIB_AGENT_NO_USER: no third user).
+ * `adaptive`: the engine is in adaptive mode, so it decides the split of each
+ * connection that has no hint. This call sets where the engine's shards read
+ * hints, so make it before the first connection is created. Return 0 or -errno.
  */
 int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
 		    const char *dir, uid_t user, bool adaptive,
 		    struct mpib_agent_link **link);
-/* Close the link. Call it after mpib_engine_close(), as the shards read hints
- * until then. NULL is ignored. */
+/* Close the link. Call it after mpib_engine_close(), because the shards read
+ * hints until then. NULL is ignored. */
 void mpib_agent_close(struct mpib_agent_link *link);
 
 /* Register the sending connection conn with the agent, and with every later
- * agent. NULL if memory is short or link is NULL: the connection then has no
- * hint. */
+ * agent. Return NULL if memory is short or `link` is NULL: the connection then
+ * has no hint. */
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
@@ -59,11 +59,12 @@ struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
  * (network order). 0: for any peer. */
 void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 		     struct mpib_agent_word *word);
-/* Return the connected agent's report about itself, and its pid; NULL: none
- * yet, or no agent. link may be NULL. */
+/* Return the connected agent's report about itself, and its pid. NULL: no
+ * report yet, or no agent. `link` may be NULL. */
 const struct mpib_agent_summary *
 mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid);
-/* Return the reason of a hint; NULL: the agent sent none. link may be NULL. */
+/* Return the reason of a hint; NULL: the agent sent no reason. `link` may be
+ * NULL. */
 const struct mpib_agent_reason *
 mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot);
 /* Deregister. Call it before the connection is destroyed. NULL is ignored. */
@@ -77,9 +78,9 @@ void mpib_agent_del(struct mpib_agent_conn *conn);
 int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */
 int mpib_agent_dial(int dir, uid_t user);
-/* Open the hint file in dir. Checks its owner and mode like those of the
- * directory, then its size and header (-EPROTO). Returns an fd, with the number
- * of entries in *slots, or -errno. */
+/* Open the hint file in `dir`. Check its owner and mode like those of the
+ * directory, then its size and header (-EPROTO). Return -errno, or an fd with
+ * the number of entries in *slots. */
 int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots);
 /* Return a text for the result rc of these three calls, with a remedy if there
  * is one. */

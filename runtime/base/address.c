@@ -94,8 +94,8 @@ uint16_t mpib_address_take(const void *sa, struct in6_addr *addr)
 	return ntohs(v4->sin_port);
 }
 
-/* Get an interface's address. False: it has none, or its family is neither IPv4
- * nor IPv6. */
+/* Get an interface's address. Return false if the interface has no address, or
+ * if the address is neither IPv4 nor IPv6. */
 static bool address_of_interface(const struct ifaddrs *i, struct in6_addr *addr)
 {
 	int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
@@ -123,7 +123,8 @@ void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE])
 	freeifaddrs(all);
 }
 
-/* Find the source address that the kernel would use towards text. */
+/* Find the source address that the kernel would use for packets to the address
+ * in `text`. */
 static bool address_towards(const char *text, struct in6_addr *addr)
 {
 	struct sockaddr_storage sa;
@@ -211,12 +212,13 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 
 		if (list->n == MPIB_NETWORKS_MAX ||
 		    mpib_network_parse(at, len, &list->net[list->n]) < 0) {
-			snprintf(why, why_len,
-				 "\"%.*s\" is no network, or one too many "
-				 "(give up to %d as a.b.c.d/bits or "
-				 "IPv6/bits, with zeros after the bits)",
-				 (int)(len < 64 ? len : 64), at,
-				 MPIB_NETWORKS_MAX);
+			snprintf(
+				why, why_len,
+				"\"%.*s\" is not a network, or is one too many "
+				"(give up to %d as a.b.c.d/bits or "
+				"IPv6/bits, with zeros after the bits)",
+				(int)(len < 64 ? len : 64), at,
+				MPIB_NETWORKS_MAX);
 			return -EINVAL;
 		}
 		list->n++;
@@ -316,7 +318,7 @@ int mpib_networks_keep(struct mpib_networks *list,
 #define V4_BITS 96u
 
 /* Split a line at its blanks, in place. Return the number of fields, at most
- * max. */
+ * `max`. */
 static unsigned split(char *line, char **field, unsigned max)
 {
 	unsigned n = 0;

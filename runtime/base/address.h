@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses of nodes, IPv4 or IPv6. Both are a struct in6_addr: an IPv4 address
- * is mapped (::ffff:a.b.c.d), and sockets for it are IPv4 sockets. Any thread.
+ * Addresses of nodes, IPv4 or IPv6. Both are stored as struct in6_addr: an IPv4
+ * address is mapped (::ffff:a.b.c.d), and sockets for it are IPv4 sockets. Any
+ * thread.
  */
 #ifndef MPIB_BASE_ADDRESS_H
 #define MPIB_BASE_ADDRESS_H
@@ -18,12 +19,12 @@ struct ifaddrs;
 
 #define MPIB_ADDRESS_MAX (INET6_ADDRSTRLEN + 8) /* with brackets and port */
 
-/* Map an IPv4 address; ip is in network order. */
+/* Map an IPv4 address; `ip` is in network order. */
 struct in6_addr mpib_address_of_ip(uint32_t ip);
-/* Return the IPv4 address in network order; 0: addr is not IPv4. */
+/* Return the IPv4 address in network order; 0: `addr` is not IPv4. */
 uint32_t mpib_address_ip(const struct in6_addr *addr);
 bool mpib_address_same(const struct in6_addr *a, const struct in6_addr *b);
-/* False: text is neither a.b.c.d nor an IPv6 address. */
+/* Return false if `text` is neither a.b.c.d nor an IPv6 address. */
 bool mpib_address_parse(const char *text, struct in6_addr *addr);
 /* Write "a.b.c.d:port" or "[IPv6]:port", without ":port" if port is 0. Return
  * buf. */
@@ -38,10 +39,11 @@ uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
 /* Write the name of the interface that has exactly this address, or "". */
 void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
 /* Find this machine's source address on its default route, without sending
- * anything. False: no default route. */
+ * anything. Return false if there is no default route. */
 bool mpib_address_default(struct in6_addr *addr);
 
-/* A list of IPv4 and IPv6 networks, to test whether it contains an address. */
+/* A list of IPv4 and IPv6 networks, to test whether one of them contains an
+ * address. */
 
 #define MPIB_NETWORKS_MAX 32
 
@@ -49,18 +51,20 @@ struct mpib_networks {
 	unsigned n; /* 0: no list was given, so every address matches */
 	struct mpib_network {
 		struct in6_addr addr; /* see base/address.h */
-		unsigned bits; /* prefix length, mapped: 96 more for IPv4 */
+		/* prefix length of the mapped form: 96 more for IPv4 */
+		unsigned bits;
 	} net[MPIB_NETWORKS_MAX];
 };
 
-/* Parse one network of len characters. -EINVAL: it is not a network, or its
- * host bits are not zero. All functions here: any thread. */
+/* Parse one network in the first `len` characters of `text`. -EINVAL: the text
+ * is not a network, or the network's host bits are not zero. All functions
+ * here: any thread. */
 int mpib_network_parse(const char *text, size_t len, struct mpib_network *net);
-/* Parse "10.1.0.0/16,fd00:1::/32"; an empty text is an empty list. -EINVAL: why
- * holds the fault and its remedy, as part of a sentence. */
+/* Parse "10.1.0.0/16,fd00:1::/32"; an empty text is an empty list. On -EINVAL,
+ * `why` contains the fault and the remedy, as part of a sentence. */
 int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 			size_t why_len);
-/* Add the network of this machine's own address, with the mask of its
+/* Add the network of this machine's own address, with the mask of the address's
  * interface. Returns 0, -ENOSPC or another -errno. -ENOENT: no interface has
  * the address. -ERANGE: the mask is too long to describe a network (/31 or
  * longer, for IPv6 /127 or longer). */
@@ -70,22 +74,23 @@ bool mpib_network_has(const struct mpib_network *net,
 		      const struct in6_addr *addr);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
-/* Add net, unless one network of the list contains it. 0, or -ENOSPC. */
+/* Add `net`, unless one network of the list contains it. Return 0 or
+ * -ENOSPC. */
 int mpib_networks_keep(struct mpib_networks *list,
 		       const struct mpib_network *net);
 
 /* Find the networks that are reached through an interface, from the kernel's
  * main routing table. Any thread. */
 
-/* Add the destinations of the routes through the interface in table, a file
- * like /proc/self/net/route or ipv6_route. Leave out the default route and
- * destinations inside a network of the list. 0, or -ENOSPC. */
+/* `table` is a file like /proc/self/net/route or ipv6_route. Add the
+ * destinations of its routes through the interface, except the default route
+ * and destinations inside a network of the list. Return 0 or -ENOSPC. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table);
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 		      FILE *table);
 /* Add the routes of both kernel tables for the interface that has the address.
- * A missing table counts as empty. 0, or -ENOSPC. */
+ * A missing table counts as empty. Return 0 or -ENOSPC. */
 int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own);
 
 #endif

@@ -34,8 +34,9 @@ bool mpib_bell_heard(struct mpib_bell *bell)
 
 	if (!mpib_bell_rang(bell))
 		return false;
-	/* The ringer has set dirty but not written the count yet. Keep dirty:
-	 * the owner will be woken for this ring once more. */
+	/* If there is no count, a ringer has set `dirty` but not written the
+	 * count yet. Keep `dirty` set: the owner will be woken once more for
+	 * this ring. */
 	if (read(bell->fd, &count, sizeof(count)) > 0)
 		/* Pairs with the exchange in mpib_bell_ring(). Clear only after
 		 * the read: the read would otherwise consume the count of a

@@ -2,18 +2,20 @@
 /*
  * A wake-up for one owner thread, which sleeps in epoll on an eventfd among
  * other descriptors. Any other thread first queues work, then rings. If the
- * word dirty is already set, the ringer makes no system call.
+ * word `dirty` is already set, the ringer makes no system call.
  *
- * mpib_bell_ring() and mpib_bell_heard() are both read-modify-writes of dirty.
- * All threads see the read-modify-writes of one word in the same order, so no
- * fence is needed: either the owner notices the ring and then sees the work
- * queued before it, or the ringer finds dirty cleared and wakes the owner.
+ * mpib_bell_ring() and mpib_bell_heard() are both read-modify-writes of
+ * `dirty`. All threads see the read-modify-writes of one word in the same
+ * order, so no fence is needed: either the owner notices the ring and then sees
+ * the work queued before it, or the ringer finds `dirty` cleared and wakes the
+ * owner.
  *
  * ck_ec is not suitable, because its owner can wait only on a futex.
  *
- * dirty is cleared only after a count was read from the eventfd. A ringer sets
- * dirty before it writes to the eventfd. If the owner cleared dirty in between,
- * nothing would read that count, and the owner could never sleep again.
+ * The owner clears `dirty` only after it has read a count from the eventfd. A
+ * ringer sets `dirty` before it writes to the eventfd. If the owner cleared
+ * `dirty` in between, nothing would read that count, and the owner could never
+ * sleep again.
  */
 #ifndef MPIB_BASE_BELL_H
 #define MPIB_BASE_BELL_H
@@ -22,7 +24,8 @@
 #include <stdbool.h>
 
 struct mpib_bell {
-	_Atomic unsigned dirty; /* a write to fd was made or is about to be */
+	/* a write to `fd` was made or is about to be made */
+	_Atomic unsigned dirty;
 	int fd; /* eventfd, readable after a ring */
 };
 
@@ -34,16 +37,17 @@ void mpib_bell_fini(struct mpib_bell *bell);
  * owner has noticed all earlier rings, otherwise none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
-/* Return whether mpib_bell_heard() may return true. Used only by its callers.
- * Relaxed: a ring missed here makes fd readable and wakes the owner. */
+/* Return whether mpib_bell_heard() may return true. Used only by callers of
+ * mpib_bell_heard(). Relaxed: a ring missed here makes fd readable and wakes
+ * the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {
 	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;
 }
 
 /* Return whether the bell rang since the last call. Owner only, or several
- * threads that take turns under a lock. A later ring wakes the owner again. No
- * system call if it did not ring. */
+ * threads that take turns under a lock. A later ring wakes the owner again.
+ * Makes no system call if the bell did not ring. */
 bool mpib_bell_heard(struct mpib_bell *bell);
 
 #endif

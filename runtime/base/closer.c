@@ -25,18 +25,18 @@
 #define MANY 16u
 #define LASTS_NS 1000000000u
 /* Pause receiving from a user that has this many threads: each message can add
- * another MPIB_RIGHTS_MAX. The check is then repeated often, so a shorter time
- * than LASTS_NS counts as long. */
+ * another MPIB_RIGHTS_MAX. While receiving is paused, the check runs often. So
+ * it uses a shorter limit than LASTS_NS. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
 /* If all users together have this many threads, receive nothing more from a
  * user with even one close that lasts longer than LASTS_NS. */
 #define MOST_OF_ALL 512u
 #define FULL 8 /* sockets waiting for close may use 1/FULL of all descriptors */
-/* Bytes unmapped at once: 2 ms with ordinary pages. */
+/* Bytes to unmap at once, which takes 2 ms with ordinary pages. */
 #define PART ((size_t)32 << 20)
 
-/* Each kind has its own threads, so none waits for another. */
+/* Each kind has its own threads, so no kind waits for another. */
 enum kind {
 	SOCKETS,
 	RECEIVED,
@@ -44,7 +44,7 @@ enum kind {
 	KINDS,
 };
 
-/* Limits of threads. */
+/* Maximum numbers of threads. */
 static const struct {
 	unsigned of_user, of_all;
 } most[KINDS] = {
@@ -148,8 +148,8 @@ static void closer_unmap(const struct doomed *d)
 	munmap(d->map, d->len);
 }
 
-/* Keep the number in use during the close, so that no other descriptor
- * gets it. */
+/* Keep the descriptor's number in use during the close, so that no other file
+ * gets the number. */
 static void closer_end(const struct doomed *d)
 {
 	if (d->map)
@@ -257,7 +257,7 @@ static void close_by(uid_t user, enum kind kind, const struct doomed *d)
 	taken = closer_take(user, kind, d);
 	closers_start();
 	pthread_mutex_unlock(&lock);
-	if (!taken) /* without memory, close here, even if it blocks */
+	if (!taken) /* without memory, close here, even if that blocks */
 		closer_end(d);
 }
 

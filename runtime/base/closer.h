@@ -4,9 +4,9 @@
  * its last close take arbitrarily long. For a FUSE file the kernel asks the
  * user's daemon, a TCP socket lingers, and a Unix socket closes every
  * descriptor in its unread messages. An interrupt ends the wait of a lingering
- * socket. It does not end every wait: a FUSE file with late write-back keeps
- * waiting. So a Unix socket is closed immediately, or by a thread within some
- * ms. Any other descriptor gets its own thread until its close returns.
+ * socket, but not every wait: a FUSE file with late write-back keeps waiting.
+ * So a Unix socket is closed immediately, or by a thread within some ms. Any
+ * other descriptor gets its own thread until its close returns.
  */
 #ifndef MPIB_BASE_CLOSER_H
 #define MPIB_BASE_CLOSER_H
@@ -21,31 +21,31 @@
 
 /* Shut down and close a Unix socket to which the user sent data, perhaps after
  * the last read. If it holds unread messages, the close is queued behind the
- * user's earlier closes. It is also queued while no thread can be started. Any
- * thread; never blocks. */
+ * user's earlier closes. The close is also queued while no thread can be
+ * started. Any thread; never blocks. */
 void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent, on a thread. Blocks only if no thread
  * can be started; for a socket it never blocks. */
 void mpib_close_received(uid_t user, int fd);
 /* End a mapping of a user's file, and close the file. This may free all of its
- * pages, which takes 0.2 s per GiB. It is queued behind the user's earlier
- * closes. */
+ * pages, which takes 0.2 s per GiB. This work is queued behind the user's
+ * earlier closes. */
 void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
 /* Return whether to receive descriptors from the user. 0: yes. -EAGAIN: very
- * many closes of the user run, retry in some ms. -EPIPE: receive nothing more
- * from this user, because many of its closes have taken long, or because one
- * has and all users together have very many. */
+ * many closes of the user are running; retry in some ms. -EPIPE: receive
+ * nothing more from this user, because many of its closes have taken long. One
+ * long close is enough if all users together have very many closes. */
 int mpib_may_receive(uid_t user);
 /* Return whether sockets that wait for their close use an eighth of the
- * process's descriptors. Then accept nothing more from users. *most_of becomes
- * the user with the most such sockets. */
+ * process's descriptors. If so, accept nothing more from users. *most_of
+ * becomes the user with the most such sockets. */
 bool mpib_closers_full(uid_t *most_of);
 
 /* Ending waits in the kernel. */
 
 /* Interrupt the calling thread every ms, whatever it waits for, until
- * timer_delete(). Uses SIGURG, so the program cannot use that signal. -errno;
- * only the first error is logged. */
+ * timer_delete(). Uses SIGURG, so the program cannot use that signal. Return 0
+ * or -errno; only the first error is logged. */
 int mpib_interrupts_begin(timer_t *timer);
 
 #endif

@@ -44,7 +44,7 @@ static inline void in_order(void)
  * misses than memcpy(). */
 #define AHEAD 512
 
-/* to is aligned to 16 bytes. */
+/* `to` is aligned to 16 bytes. */
 static inline void copy_16(char *to, const char *from)
 {
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
@@ -120,10 +120,10 @@ void mpib_zero_words(void *to, size_t len)
 
 _Thread_local volatile struct mpib_bus mpib_bus;
 
-/* Map anonymous memory over the page at this address, whose size is unknown.
- * The kernel splits a mapping of huge pages only at page boundaries and refuses
- * to replace less than a page. So the first size that mmap() accepts is the
- * page size. */
+/* Map anonymous memory over the page at this address. The size of the page is
+ * unknown. The kernel splits a mapping of huge pages only at page boundaries
+ * and refuses to replace less than a page. So the first size that mmap()
+ * accepts is the page size. */
 static bool bus_replace(uintptr_t at)
 {
 	static const uintptr_t sizes[] = { 4096, 65536, 2u << 20, 1u << 30 };

@@ -10,12 +10,12 @@
 
 /* Copy into memory that a GPU kernel or another thread polls during the copy:
  * in ascending order, with stores of 8 bytes or more where alignment allows,
- * each visible only after all stores below it. */
+ * each visible only after all stores to lower addresses. */
 void mpib_copy_up(void *to, const void *from, size_t len);
 /* Zero memory in atomic stores of 8 bytes. Use this for memory that another
- * thread writes after its address was sent to a remote node: neither the
- * compiler nor a race checker can see that order. to and len are multiples of
- * 8. */
+ * thread writes after the memory's address was sent to a remote node: neither
+ * the compiler nor a race checker can see that order. `to` and `len` must be
+ * multiples of 8. */
 void mpib_zero_words(void *to, size_t len);
 
 /*
@@ -37,8 +37,8 @@ struct mpib_bus {
 
 extern _Thread_local volatile struct mpib_bus mpib_bus;
 
-/* Guard this thread's accesses to len bytes at each of to and from against
- * missing pages, until mpib_bus_end(). Not nested. */
+/* Until mpib_bus_end(), guard this thread's accesses to `len` bytes at `to` and
+ * at `from` against missing pages. The calls must not be nested. */
 static inline void mpib_bus_begin(const void *to, const void *from, size_t len)
 {
 	mpib_bus.to = (uintptr_t)to;
@@ -53,8 +53,8 @@ static inline void mpib_bus_end(void)
 	mpib_bus.len = 0;
 }
 
-/* Set the process's SIGBUS handler, once. Only programs call it, never the
- * library. Any other SIGBUS still ends the process. 0 or -errno. */
+/* Set the process's SIGBUS handler, once. Only programs may call this, not the
+ * library. Any other SIGBUS still ends the process. Return 0 or -errno. */
 int mpib_bus_catch(void);
 
 #endif

@@ -13,8 +13,9 @@ extern _Thread_local volatile uint32_t mpib_works_for;
 /* Async-signal-safe. */
 typedef void mpib_crash_fn(void *arg, uint32_t client);
 
-/* Call fn when the process ends by a fault or by abort() in a thread that works
- * for a client. Call this once, from a program and not from the library. */
+/* Call fn() when the process ends by a fault or by abort() in a thread that
+ * works for a client. Call this function once, from a program and not from the
+ * library. */
 void mpib_crash_catch(mpib_crash_fn *fn, void *arg);
 /* Report a crash from a signal handler that lets the process end. Ignores
  * signals that another process sent. */

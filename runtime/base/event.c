@@ -19,7 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Event seq is stored at index seq % MPIB_EVENTS. */
 static struct mpib_event journal[MPIB_EVENTS];
-/* oldest and newest event kept; 0, 1: none */
+/* numbers of the newest and the oldest event kept; 0 and 1: no events */
 static uint64_t newest, oldest = 1;
 static int file = -1; /* holds a copy of each event; -1: no file */
 /* Writes the file. */
@@ -93,7 +93,7 @@ struct event_job {
 	struct mpib_event event;
 };
 
-/* Close the file after a failed write to fd, unless it was replaced. */
+/* Close the file after a failed write to fd, unless the file was replaced. */
 static void event_file_lost(int fd, int rc)
 {
 	bool lost;
@@ -180,8 +180,8 @@ static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 	return true;
 }
 
-/* Return whether the event is within its user's limit. If events before or
- * after it are left out, write a prefix that says so. */
+/* Return whether the event is within its user's limit. If the user's events
+ * before or after this one are left out, write a prefix that says so. */
 static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 {
 	uint64_t out = 0;
@@ -193,10 +193,10 @@ static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 	may = event_may(a->uid, &out, &last);
 	pthread_mutex_unlock(&lock);
 	if (out)
-		snprintf(text, len, "[left out: %llu of uid %u] ",
+		snprintf(text, len, "[left out: %llu events of uid %u] ",
 			 (unsigned long long)out, a->uid);
 	else if (last)
-		snprintf(text, len, "[further ones of uid %u are left out] ",
+		snprintf(text, len, "[further events of uid %u are left out] ",
 			 a->uid);
 	return may;
 }
@@ -258,7 +258,7 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	*last = newest;
 	if (seq < newest - event_kept() + 1)
 		seq = newest - event_kept() + 1;
-	/* A since beyond newest, even UINT64_MAX, gives no events. */
+	/* If `since` is beyond `newest`, even UINT64_MAX, return no events. */
 	for (; since < newest && seq <= newest && n < max; seq++)
 		out[n++] = journal[seq % MPIB_EVENTS];
 	pthread_mutex_unlock(&lock);
@@ -329,7 +329,7 @@ static int events_file_new(const char *path)
 	return rc;
 }
 
-/* Open the earlier file for reading, without waiting for a writer of a pipe.
+/* Open the earlier file for reading. If it is a pipe, do not wait for a writer.
  * Return the descriptor or -errno. -EINVAL: it is not a regular file. */
 static int events_file_open(const char *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: state changes that an operator should know. Each becomes a log line
  * and a journal entry. The journal keeps the last MPIB_EVENTS in fixed memory,
- * and in a file if one is configured. Any thread, but never on a hot path: it
- * takes a lock, reads the clock and may write to the file. */
+ * and in a file if one is configured. Any thread, but never on a hot path:
+ * adding an event takes a lock, reads the clock and may write to the file. */
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
 
@@ -13,7 +13,7 @@
 
 #define MPIB_EVENTS 512
 /* Limit the events that one user causes: a burst of MPIB_EVENTS_USER, then one
- * each MPIB_EVENTS_USER_NS. Further events go neither to the journal nor to the
+ * per MPIB_EVENTS_USER_NS. Further events go neither to the journal nor to the
  * log. Otherwise one user could push all other events out of the journal. */
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
@@ -31,7 +31,7 @@ struct mpib_event_about {
 };
 
 struct mpib_event {
-	/* from 1, without gaps; a file keeps it across restarts */
+	/* counts from 1, without gaps; with a file, also across restarts */
 	uint64_t seq;
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
@@ -44,25 +44,26 @@ struct mpib_event {
 };
 
 /*
- * Log an event and add it to the journal. Any thread. kind is one of the words
- * of mpib-protocol(7). about may be NULL. Keeps errno, so %m may follow a
- * failed call.
+ * Log an event and add it to the journal. Any thread. `kind` is one of the
+ * words of mpib-protocol(7). `about` may be NULL. Keeps errno, so %m may follow
+ * a failed call.
  */
 void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Copy up to max events with a seq above since to out, oldest first, and return
- * their number. *last becomes the newest seq, 0 if there is none. If out[0].seq
- * > since + 1, the journal has lost the events in between. Any thread. */
+/* Copy up to `max` events whose seq is greater than `since` to `out`, oldest
+ * first, and return their number. *last becomes the newest seq, or 0 if there
+ * is no event. If out[0].seq > since + 1, the journal has lost the events in
+ * between. Any thread. */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
-/* Keep the journal in the file at path from now on, and continue the file's
+/* Keep the journal in the file at `path` from now on, and continue the file's
  * numbers. Call this before anything reads the journal. A new file is written
- * beside the old one and then replaces it. -EINVAL: path is not a regular file
- * (a pipe, for example) and is left unchanged. After an error (-errno) the
- * journal has no file. */
+ * beside the old one and then replaces it. -EINVAL: `path` is not a regular
+ * file (but a pipe, for example) and is left unchanged. After an error (-errno)
+ * the journal has no file. */
 int mpib_events_file(const char *path);
 
 /* Let a thread write the file from now on, so that a hanging disk blocks no

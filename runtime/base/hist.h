@@ -34,9 +34,9 @@ struct mpib_hist_counts {
 	uint64_t bucket[MPIB_HIST_BUCKETS];
 };
 
-/* Return the bucket of ns, wait-free. The highest three bits of ns, 4 to 7,
- * choose one of the four buckets of its octave. Bucket 1 begins at
- * 2^MPIB_HIST_LOW_BITS. */
+/* Return the bucket of the duration `ns`, wait-free. The highest three bits of
+ * `ns` (values 4 to 7) choose one of the four buckets of the octave. Bucket 1
+ * begins at 2^MPIB_HIST_LOW_BITS. */
 static inline unsigned mpib_hist_index(uint64_t ns)
 {
 	unsigned top;
@@ -79,7 +79,8 @@ void mpib_hist_read(const struct mpib_hist *h, struct mpib_hist_counts *sum);
 void mpib_hist_add(struct mpib_hist_counts *sum,
 		   const struct mpib_hist_counts *n);
 
-/* Return the first ns above the bucket, UINT64_MAX for the last bucket. */
+/* Return the smallest time in ns that is above the bucket, or UINT64_MAX for
+ * the last bucket. */
 uint64_t mpib_hist_bound(unsigned bucket);
 /* Return the q-quantile (q from 0 to 1): the smallest bucket bound with at
  * least this fraction of the records below it, limited to the recorded maximum.

@@ -30,16 +30,16 @@
 struct log_limit {
 	uint32_t used; /* lines of the burst used and not yet refilled */
 	uint32_t dropped; /* lines dropped since the last line written */
-	uint64_t since_ns; /* when used was last reduced */
+	uint64_t since_ns; /* when `used` was last reduced */
 };
 
 static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
 static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
-/* Set by a daemon that is ready, while the writer may run. The store is a
- * release of what the caller prepared for the sink. It pairs with the acquire
- * in log_write(). */
+/* A daemon sets this when it is ready. The writer's thread may already be
+ * running. So the store is a release of what the caller prepared for the sink.
+ * It pairs with the acquire in log_write(). */
 static _Atomic(mpib_log_sink *) custom_sink;
 static bool json;
 
@@ -172,7 +172,7 @@ struct log_entry {
 	char line[2100];
 };
 
-/* Format a line. Return the bytes of *e that are used. */
+/* Format a line. Return the number of bytes of *e that are used. */
 static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
 			const char *kind, const char *text)
 {

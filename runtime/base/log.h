@@ -21,13 +21,14 @@ enum mpib_log_level {
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
 /* If standard input, output or error is closed, open /dev/null for it.
- * Otherwise another file could get its number and receive printed text. Call
- * this first in main(). */
+ * Otherwise another file could get the stream's descriptor number and receive
+ * printed text. Call this first in main(). */
 void mpib_log_begin(void);
 
 /*
- * Drop lines above level. Any thread. The default is MPIB_LOG_INFO, to stderr,
- * with a "<N>" syslog prefix if stderr is the journal (sd-daemon(3)).
+ * Drop lines whose level is above `level`. Any thread. The default is
+ * MPIB_LOG_INFO, to stderr, with a "<N>" syslog prefix if stderr is the journal
+ * (sd-daemon(3)).
  */
 void mpib_log_set_level(enum mpib_log_level level);
 
@@ -103,16 +104,16 @@ struct mpib_writer {
  * an error the caller's thread still writes. */
 int mpib_writer_start(struct mpib_writer *writer);
 
-/* Copy data and call write(data, len) later. Any thread. False: the write was
- * dropped. */
+/* Copy `data` and call write(data, len) later. Any thread. Return false if the
+ * write was dropped. */
 bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 		     const void *data, size_t len);
 
 /* Return how many writes were dropped since the last call. */
 uint64_t mpib_writer_lost(struct mpib_writer *writer);
 
-/* Wait until all writes are done, at most ms. Call this before the process
- * ends. */
+/* Wait until all writes are done, but at most `ms` milliseconds. Call this
+ * before the process ends. */
 void mpib_writer_drain(struct mpib_writer *writer, unsigned ms);
 
 #endif

@@ -105,7 +105,8 @@ static bool loop_before(const struct mpib_timer *a, const struct mpib_timer *b)
 	return a->seq < b->seq;
 }
 
-/* Join two heaps. prev is the left sibling, or the parent for a first child. */
+/* Join two heaps. The `prev` of a timer is its left sibling, or its parent if
+ * it is a first child. */
 static struct mpib_timer *loop_meld(struct mpib_timer *a, struct mpib_timer *b)
 {
 	struct mpib_timer *swap;

@@ -25,7 +25,7 @@
 #define MPIB_SEC 1000000000ull
 #define MPIB_FOREVER (-1LL)
 
-/* events are those of epoll_wait(2): EPOLLIN, EPOLLOUT, ... */
+/* `events` are those of epoll_wait(2): EPOLLIN, EPOLLOUT, ... */
 typedef void mpib_io_fn(void *arg, uint32_t events);
 typedef void mpib_timer_fn(void *arg);
 
@@ -67,8 +67,8 @@ int mpib_loop_init(struct mpib_loop *loop);
 /* Drop watches and timers that are still in the loop; their fds stay open. */
 void mpib_loop_fini(struct mpib_loop *loop);
 
-/* Watch fd, which the caller still owns. events may be 0: errors and hang-ups
- * are always reported. 0 or -errno. */
+/* Watch `fd`, which the caller still owns. `events` may be 0: errors and
+ * hang-ups are always reported. Return 0 or -errno. */
 int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 		  uint32_t events, mpib_io_fn *fn, void *arg);
 /* Change the events. This takes effect at once, also for the rest of the
@@ -79,11 +79,12 @@ int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch);
 
 /*
- * Call fn(arg) once, ns from now or a little later. Arming an armed timer moves
- * it. Timers with the same deadline run in the order in which they were armed.
- * With ns == 0, fn runs after the descriptors of this turn. If a timer's
- * callback arms it, fn runs in the next turn, so timers that arm each other
- * cannot starve the descriptors. Never fails.
+ * Call fn(arg) once, after `ns` nanoseconds or a little later. Arming a timer
+ * that is already armed changes its deadline. Timers with the same deadline run
+ * in the order in which they were armed. With ns == 0, fn() runs after the
+ * descriptors of this turn. A timer that is armed by a timer's callback runs in
+ * the next turn at the earliest, so timers that arm each other cannot starve
+ * the descriptors. Never fails.
  */
 void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
 		    uint64_t ns, mpib_timer_fn *fn, void *arg);
@@ -92,16 +93,17 @@ void mpib_timer_disarm(struct mpib_loop *loop, struct mpib_timer *timer);
 
 /* Return CLOCK_MONOTONIC, or the time set by mpib_loop_advance(). */
 uint64_t mpib_loop_now(struct mpib_loop *loop);
-/* Advance the time by ns, for tests. From now on only this call changes it. */
+/* Advance the time by `ns`, for tests. After the first call, only this function
+ * changes the time. */
 void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
 
-/* Wait up to ns for an event or a due timer (MPIB_FOREVER: without limit; 0: do
- * not wait), then run the callbacks of ready descriptors and due timers. Return
- * how many callbacks ran, or -errno. After mpib_loop_advance() the call does
- * not wait for timers. */
+/* Wait up to `ns` nanoseconds for an event or a due timer (MPIB_FOREVER:
+ * without limit; 0: do not wait), then run the callbacks of ready descriptors
+ * and due timers. Return how many callbacks ran, or -errno. After
+ * mpib_loop_advance() the call does not wait for timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
-/* Make turns until mpib_loop_stop(). 0 or -errno. */
+/* Make turns until mpib_loop_stop(). Return 0 or -errno. */
 int mpib_loop_run(struct mpib_loop *loop);
 /* End the current mpib_loop_run(), or the next one if none runs. Any thread,
  * and signal handlers. */

@@ -75,8 +75,8 @@ close_fd:
 /* Seal against hole punching: while a hole is punched, every thread that
  * touches the page waits in the kernel for as long as the user chooses.
  * Ordinary seals against holes would also forbid clients to write. This flag
- * needs CAP_LINUX_IMMUTABLE and Linux 6.1. Without them the segment is used
- * without it. */
+ * needs CAP_LINUX_IMMUTABLE and Linux 6.1. If the process lacks the capability
+ * or the kernel is older, the segment is used without this flag. */
 static int memseg_close_to_holes(int fd)
 {
 	int flags;
@@ -87,7 +87,8 @@ static int memseg_close_to_holes(int fd)
 	return ioctl(fd, FS_IOC_SETFLAGS, &flags) < 0 ? -errno : 0;
 }
 
-/* Call it by number: C libraries up to 2.26 have no memfd_create(). */
+/* Make the system call by number: C libraries up to 2.26 have no
+ * memfd_create(). */
 static int memseg_file(const char *name, unsigned flags)
 {
 	int fd = (int)syscall(SYS_memfd_create, name,
@@ -107,15 +108,15 @@ int mpib_memseg_holes(void)
 	return rc;
 }
 
-/* size must be a multiple of the page size that flags request. */
+/* `size` must be a multiple of the page size that `flags` request. */
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
 	struct rlimit files;
 	int fd, rc;
 
-	/* Check first: ftruncate() would end a process that does not ignore
-	 * SIGXFSZ. */
+	/* Check the limit first: above it, ftruncate() would end a process that
+	 * does not ignore SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && size > files.rlim_cur)
 		return -EFBIG;
 	fd = memseg_file(name, flags);

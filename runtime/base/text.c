@@ -46,14 +46,15 @@ int mpib_text_open(struct mpib_text_file *t, const char *path, const char **bad)
 		*bad = strerror(errno);
 	} else if (!text_ends(&st)) {
 		rc = -EINVAL;
-		*bad = "it is no regular file";
+		*bad = "it is not a regular file";
 	}
 	if (rc < 0 && t->fd >= 0)
 		close(t->fd);
 	return rc;
 }
 
-/* Return whether another byte is available; -errno. */
+/* Return 1 if another byte is available, 0 at the end of the file, or
+ * -errno. */
 static int text_more(struct mpib_text_file *t)
 {
 	ssize_t n;
@@ -99,8 +100,8 @@ void mpib_text_close(struct mpib_text_file *t)
 }
 
 /* Do not use stdio, which allocates: a child that was forked while another
- * thread allocated also calls this. The kernel returns these files in one
- * read. */
+ * thread allocated also calls this function. The kernel returns these files in
+ * one read. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 {
 	char path[512];
@@ -166,8 +167,8 @@ static unsigned suggest_min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
-/* Return the number of insertions, removals and replacements that turn a into
- * b; 63 if either is longer than 63 bytes. Any thread. */
+/* Return the number of insertions, removals and replacements that turn `a` into
+ * `b`; 63 if either is longer than 63 bytes. Any thread. */
 static unsigned edit_distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b);
@@ -208,7 +209,7 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 	size_t len = strlen(s->typed);
 
 	/* A name is similar if at most half of the letters of a short word
-	 * differ, or three letters of a long word. */
+	 * differ, or at most three letters of a long word. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }

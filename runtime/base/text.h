@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Parse a number from least to most: digits only, nothing before or after
- * them. */
+/* Parse a number in the range from `least` to `most`. The text must contain
+ * only digits. */
 bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n);
 
 struct mpib_text_file {
@@ -21,23 +21,24 @@ struct mpib_text_file {
 	char buf[4096];
 };
 
-/* Open a regular file or /dev/null for reading. 0, or -errno with the reason in
- * bad. A directory can be opened, but reading it fails. */
+/* Open a regular file or /dev/null for reading. Return 0, or -errno with the
+ * reason in *bad. A directory can be opened, but reading it fails. */
 int mpib_text_open(struct mpib_text_file *t, const char *path,
 		   const char **bad);
 
-/* Read the next line into line, of size bytes, with its newline and a
- * terminating 0. Return its length. If the line did not fit, line has its
- * beginning, and the result is the length of the whole line. 0: end of the
- * file; or -errno. */
+/* Read the next line of the file into the buffer `line` of `size` bytes, with
+ * its newline and a terminating 0. Return the length of the line. If the line
+ * does not fit, the buffer holds its first bytes, and the result is still the
+ * length of the whole line. Return 0 at the end of the file, or -errno. */
 ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
 
 void mpib_text_close(struct mpib_text_file *t);
 
 /* Files of /proc and /sys with a single value. */
 
-/* Read the first line of the file that fmt names into buf, without its newline.
- * False, and "" in buf, if the file cannot be read or is empty. */
+/* Read the first line of a file into buf, without its newline. `fmt` and the
+ * further arguments make the file's path. If the file cannot be read or is
+ * empty, return false, with "" in buf. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -53,8 +54,8 @@ void mpib_utf8_make(char *text);
 /* Replace each byte that is not printable ASCII by "?". */
 void mpib_ascii_make(char *text);
 
-/* Find the name that was mistyped: set typed, try every candidate, then get the
- * best one. Any thread. */
+/* Find the name that was mistyped: set `typed`, try every candidate, then get
+ * the best candidate. Any thread. */
 struct mpib_suggest {
 	const char *typed, *best;
 	unsigned distance;
@@ -63,13 +64,13 @@ struct mpib_suggest {
 void mpib_suggest_try(struct mpib_suggest *s, const char *candidate);
 /* Return NULL if no candidate is near. */
 const char *mpib_suggest_best(const struct mpib_suggest *s);
-/* Write "did you mean NAME?" to buf and return it, or return `otherwise` if no
+/* Write "did you mean NAME?" to buf and return buf, or return `otherwise` if no
  * candidate is near. */
 const char *mpib_suggest_remedy(const struct mpib_suggest *s,
 				const char *otherwise, char *buf, size_t len);
 
-/* Return the word that getopt_long() has just rejected; shorts are the known
- * letters. */
+/* Return the word that getopt_long() has just rejected. `shorts` contains the
+ * known option letters. */
 const char *mpib_option_word(char **argv, const char *shorts);
 
 #endif

@@ -54,7 +54,7 @@ static bool acceptor_full(struct mpib_acceptor *a)
 	if (!a->of_users || !mpib_closers_full(&user))
 		return false;
 	mpib_warn("%s waits: too many sockets of uid %u are still being closed "
-		  "(end its processes, and see its file systems)",
+		  "(end its processes, and check its file systems)",
 		  a->who, (unsigned)user);
 	acceptor_pause(a, FULL);
 	return true;
@@ -71,7 +71,7 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	if (fd >= 0) {
 		acceptor_count(a);
 		a->fn(a->arg, fd);
-		/* fn may have closed the acceptor. */
+		/* fn() may have closed the acceptor. */
 		return a->watch.added && !a->pause.armed;
 	}
 	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)

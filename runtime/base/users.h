@@ -2,9 +2,9 @@
 /*
  * Accept the callers of a listening socket, on the loop's thread. If
  * descriptors or memory are short, the loop stops watching the socket for a
- * while, because it would stay readable and the loop would spin. It also pauses
- * during a flood of callers, so that the thread can do other work, and while
- * very many sockets of users wait for their close.
+ * while, because it would stay readable and the loop would spin. Accepting also
+ * pauses during a flood of callers, so that the thread can do other work, and
+ * while very many sockets of users wait for their close.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -16,7 +16,7 @@
 
 #include "base/loop.h"
 
-/* An acceptor. Zeroed memory is one that is not open. */
+/* An acceptor. Zeroed memory is an acceptor that is not open. */
 struct mpib_acceptor {
 	struct mpib_loop *loop;
 	int fd; /* the listening socket; the caller closes it */
@@ -26,10 +26,11 @@ struct mpib_acceptor {
 	unsigned a_second;
 	bool of_users; /* callers are users: see mpib_closers_full() */
 	const char *who; /* for the log: "a client" */
-	/* fd belongs to fn; it is close-on-exec and non-blocking. */
+	/* Called for each accepted caller. fn() owns `fd`, which is
+	 * close-on-exec and non-blocking. */
 	void (*fn)(void *arg, int fd);
-	/* Called when no descriptor is left. Returns whether it nevertheless
-	 * accepted and rejected the next caller. NULL: the caller waits. */
+	/* Called when no descriptor is left. Returns true if it nevertheless
+	 * accepted the next caller and rejected it. NULL: the caller waits. */
 	bool (*full)(void *arg);
 	void *arg;
 	struct mpib_io watch;
@@ -40,34 +41,36 @@ struct mpib_acceptor {
 /* Enough for the processes of a job that start together. */
 #define MPIB_ACCEPTS_A_SECOND 4000
 
-/* Start. The fields before watch must be set. 0 or -errno. */
+/* Start accepting. The fields before `watch` must be set. Return 0 or
+ * -errno. */
 int mpib_acceptor_open(struct mpib_acceptor *a);
 /* No effect if not open. */
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
-/* Replace the listening socket by fd. The new socket gets the old descriptor
- * number, and fd is closed. 0 or -errno. */
+/* Replace the listening socket by `fd`. The new socket gets the old descriptor
+ * number, and `fd` is closed. Return 0 or -errno. */
 int mpib_acceptor_renew(struct mpib_acceptor *a, int fd);
 
 /* Return the user at the other end of a Unix socket; -1: unknown. */
 uid_t mpib_accepted_uid(int fd);
 
 /* Limit the cost of waking the waiters at the other end of a user's socket.
- * Each send or receive on the socket walks the list of these waiters, which the
- * user can make as long as it likes. Control thread. */
+ * Each send or receive on the socket walks the list of these waiters, and the
+ * user can make this list very long. Control thread. */
 
 /* Record of one socket. Zeroed memory: no calls yet. */
 struct mpib_waking {
 	/* grows with each long call, shrinks with each short one */
 	unsigned slow;
-	uint64_t took_ns; /* sum of the long calls since slow was 0 */
+	uint64_t took_ns; /* time of the long calls since `slow` was 0 */
 };
 
 /* Return the CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
-/* End a call on the socket that began at began_ns. False: hang up, because
- * nearly every call takes long and their sum is too large. A few long calls are
- * normal: in a virtual machine, CPU time includes time taken by the host. */
+/* End a call on the socket that began at began_ns. Return false if the caller
+ * must hang up, because nearly every call takes long and the sum of their times
+ * is too large. A few long calls are normal: in a virtual machine, CPU time
+ * includes time taken by the host. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
 /* Unread messages that a user sent over a Unix socket. Any thread. */
@@ -75,14 +78,15 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 /* Return whether sock is a Unix socket that was shut down and is empty. It then
  * stays empty, and its close frees nothing else. */
 bool mpib_unread_none(int sock);
-/* Like recv() of a Unix socket, with MSG_DONTWAIT and flags. Closes the
- * descriptors that arrive with it, as mpib_close_received() does. */
+/* Like recv() of a Unix socket, with MSG_DONTWAIT added to `flags`. Closes the
+ * descriptors that arrive with the message, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* The last places of every bounded table of the proxy. Any thread. */
+/* The last entries of every bounded table of the proxy. Any thread. */
 
-/* Return how many places may be in use before a table refuses this user. The
- * last 1/32 is reserved for root, so that users cannot lock root out. */
+/* Return how many of the `places` of a table may be in use before the table
+ * refuses this user. The last 1/32 is reserved for root, so that users cannot
+ * lock root out. */
 static inline uint32_t mpib_places_for(uint32_t places, uid_t uid)
 {
 	return uid == 0 ? places : places - places / 32;

@@ -6,15 +6,15 @@
 
 #include <stddef.h>
 
-/* Return zeroed memory for free(), never NULL. Any thread, but not on a hot
- * path: if memory is short the call waits up to a second, then ends the
- * process. */
+/* Return zeroed memory, never NULL; release it by free(). Any thread, but not
+ * on a hot path: if memory is short the call waits up to a second, then ends
+ * the process. */
 void *mpib_xcalloc(size_t size);
 /* Like realloc(): a large block moves without a copy. New bytes are not zeroed.
  * Otherwise like mpib_xcalloc(). */
 void *mpib_xrealloc(void *p, size_t size);
 
-/* Return the object of this type whose member ptr points to. */
+/* Return the object of this type whose member `ptr` points to. */
 #define container_of(ptr, type, member)                                        \
 	((type *)((char *)(ptr)-offsetof(type, member)))
 

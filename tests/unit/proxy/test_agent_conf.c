@@ -111,7 +111,7 @@ fixture_test(a_pipe_instead_of_the_file_is_refused_at_once)
 	alarm(20);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
 	alarm(0);
-	assert_in(why, "conf: it is no regular file (");
+	assert_in(why, "conf: it is not a regular file (");
 }
 
 fixture_test(a_very_long_line_uses_no_memory)

@@ -92,7 +92,8 @@ CASE(a_pipe_instead_of_the_file_is_refused_at_once)
 		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
 		-EINVAL);
 	alarm(0);
-	assert_in(why, "f.conf: it is no regular file (name a readable file)");
+	assert_in(why,
+		  "f.conf: it is not a regular file (name a readable file)");
 }
 
 CASE(a_long_line_is_an_error_and_the_next_line_is_read)
