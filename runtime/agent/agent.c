@@ -37,14 +37,14 @@ enum conn_state {
 	CONN_NEW, /* not yet registered with the agent */
 	CONN_ASKED, /* REGISTER sent, no answer yet */
 	CONN_HELD, /* the agent gave the connection a hint slot */
-	CONN_REFUSED, /* refused by the agent; registered again later */
+	CONN_REFUSED, /* refused by the agent; will be registered again */
 };
 
 TAILQ_HEAD(conn_list, mpib_agent_conn);
 
 struct mpib_agent_conn {
 	struct mpib_agent_link *link;
-	struct engine_conn *conn; /* NULL: deleted, still to be deregistered */
+	struct engine_conn *conn; /* NULL: deleted, but not yet deregistered */
 	uint64_t id;
 	struct mpib_agent_route route;
 	enum conn_state state;
@@ -73,10 +73,10 @@ struct mpib_agent_link {
 	int told;
 	uint16_t counter;
 	struct conn_list conns;
-	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
+	struct conn_list asked; /* in CONN_ASKED, in the order of the answers */
 	struct mpib_agent_summary summary; /* valid if `heard` */
 	bool heard;
-	pid_t pid; /* of the agent that sent the summary */
+	pid_t pid; /* pid of the agent that sent the summary */
 	struct mpib_agent_reason *reason; /* by slot; NULL: none received */
 	struct mpib_agent_conn *by_id;
 };
@@ -109,8 +109,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
 		     (l->shm ? MAP_FIXED : 0);
 	/* Shards read the pages while the kernel exchanges them, which is safe.
-	 * ThreadSanitizer would report it, because it treats mmap() as a
-	 * write. */
+	 * ThreadSanitizer would report this as a race, because it treats mmap()
+	 * as a write. */
 	long p = syscall(SYS_mmap, l->shm, bytes, (long)PROT_READ, flags,
 			 (long)fd, 0L);
 

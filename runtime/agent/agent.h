@@ -22,7 +22,7 @@ struct mpib_agent_link;
 struct mpib_agent_conn;
 
 /* The summary of a node's agent about that node's rails, for one peer. One bit
- * per rail, SOUT is the lowest. */
+ * per rail; the lowest bit is SOUT. */
 struct mpib_agent_word {
 	bool there; /* an agent runs and has sent a summary */
 	uint8_t sick, congested, maintenance;

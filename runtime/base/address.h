@@ -30,7 +30,7 @@ bool mpib_address_parse(const char *text, struct in6_addr *addr);
  * buf. */
 const char *mpib_address_text(const struct in6_addr *addr, uint16_t port,
 			      char *buf, size_t len);
-/* Fill in the socket address for bind() and connect(); port in host order.
+/* Fill in the socket address for bind() and connect(); `port` is in host order.
  * Return its length. The socket's family is sa->ss_family. */
 socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 			      struct sockaddr_storage *sa);

@@ -10,7 +10,8 @@
  * the work queued before it, or the ringer finds `dirty` cleared and wakes the
  * owner.
  *
- * ck_ec is not suitable, because its owner can wait only on a futex.
+ * ck_ec of Concurrency Kit is not suitable, because its owner can wait only on
+ * a futex.
  *
  * The owner clears `dirty` only after it has read a count from the eventfd. A
  * ringer sets `dirty` before it writes to the eventfd. If the owner cleared

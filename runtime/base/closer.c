@@ -183,8 +183,9 @@ static void *closer_run(void *arg)
 	struct closer *c = arg;
 	const enum kind kind = c->kind;
 	timer_t timer;
-	/* Interrupt the thread to end the wait of a lingering socket. The
-	 * socket may also be inside a message that was never received. */
+	/* Interrupt the thread to end the wait of a lingering socket. That
+	 * socket may also be a descriptor in a message that was never
+	 * received. */
 	const bool interrupts =
 		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 

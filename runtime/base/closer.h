@@ -16,15 +16,15 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* The most descriptors that one message of a Unix socket can carry. */
+/* Maximum number of descriptors that one message of a Unix socket can carry. */
 #define MPIB_RIGHTS_MAX 253
 
-/* Shut down and close a Unix socket to which the user sent data, perhaps after
- * the last read. If it holds unread messages, the close is queued behind the
- * user's earlier closes. The close is also queued while no thread can be
- * started. Any thread; never blocks. */
+/* Shut down and close a Unix socket over which the user may have sent data that
+ * was never read. If the socket holds unread messages, the close is queued
+ * behind the user's earlier closes. The close is also queued while no thread
+ * can be started. Any thread; never blocks. */
 void mpib_close_of(uid_t user, int sock);
-/* Close a descriptor that the user sent, on a thread. Blocks only if no thread
+/* On a thread, close a descriptor that the user sent. Blocks only if no thread
  * can be started; for a socket it never blocks. */
 void mpib_close_received(uid_t user, int fd);
 /* End a mapping of a user's file, and close the file. This may free all of its

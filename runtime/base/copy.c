@@ -88,7 +88,8 @@ static size_t copy_word(char *to, const char *from)
 	uint64_t word;
 
 	memcpy(&word, from, sizeof(word));
-	/* Release: a reader that polls this word finds all bytes below it. */
+	/* Release: a reader that has read this word also finds all bytes at
+	 * lower addresses. */
 	__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
 	return sizeof(word);
 }

@@ -17,7 +17,7 @@
 #define DRAIN_MS 1000u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Event seq is stored at index seq % MPIB_EVENTS. */
+/* The event with number `seq` is stored at index seq % MPIB_EVENTS. */
 static struct mpib_event journal[MPIB_EVENTS];
 /* numbers of the newest and the oldest event kept; 0 and 1: no events */
 static uint64_t newest, oldest = 1;
@@ -155,8 +155,8 @@ static struct event_user *event_user_of(uint32_t uid)
 }
 
 /* Return whether the user may cause one more event. Set *out to the number of
- * the user's events left out so far, and *last to whether the next one will be
- * left out. The caller holds the lock. */
+ * the user's events left out so far, and *last to whether the user's next event
+ * will be left out. The caller holds the lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	struct event_user *u = event_user_of(uid);

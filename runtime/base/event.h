@@ -18,7 +18,7 @@
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
 
-/* The objects of an event. Fields that do not apply are 0. */
+/* The objects that an event is about. Fields that do not apply are 0. */
 struct mpib_event_about {
 	uint32_t rails; /* one bit per rail, numbered across all devices */
 	uint32_t client; /* the client's id, 0 for none */

@@ -25,8 +25,8 @@
 #define LOG_DRAIN_MS 1000u
 
 /* Limits the lines of one format string. So a peer or client that keeps causing
- * the same warning cannot fill the disk. Formats that hash alike share a
- * limit. */
+ * the same warning cannot fill the disk. Format strings with the same hash
+ * share a limit. */
 struct log_limit {
 	uint32_t used; /* lines of the burst used and not yet refilled */
 	uint32_t dropped; /* lines dropped since the last line written */

@@ -2,14 +2,14 @@
 /*
  * The event loop of the control thread: descriptors (epoll, level-triggered)
  * and timers. All callbacks run inside mpib_loop_turn(), on the thread that
- * calls it. Watches and timers are members of the objects that use them. They
- * must not move in memory while they are added or armed. A callback may add,
- * change or remove any watch or timer, including its own, and may free the
- * object that holds it. A removed watch is not called again, even if epoll has
- * already returned an event for it.
+ * calls it. Watches and timers are members of the objects that use them.
+ * Watches and timers must not move in memory while they are added or armed. A
+ * callback may add, change or remove any watch or timer, including its own, and
+ * may free the object that holds it. A removed watch is not called again, even
+ * if epoll has already returned an event for it.
  *
- * All calls except mpib_loop_stop() belong to the loop's thread. Only
- * mpib_loop_turn() and mpib_loop_run() block. Times are nanoseconds.
+ * Only the loop's thread may call these functions, except mpib_loop_stop().
+ * Only mpib_loop_turn() and mpib_loop_run() block. Times are nanoseconds.
  */
 #ifndef MPIB_BASE_LOOP_H
 #define MPIB_BASE_LOOP_H

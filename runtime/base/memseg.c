@@ -154,7 +154,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 		    0)
 		return 0;
 	rc = mpib_memseg_create(seg, name, size, false);
-	/* A kernel without transparent huge pages leaves the segment usable. */
+	/* If the kernel has no transparent huge pages, this fails, but the
+	 * segment is usable. */
 	if (rc == 0)
 		(void)madvise(seg->addr, seg->size, MADV_HUGEPAGE);
 	return rc;

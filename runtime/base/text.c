@@ -229,8 +229,8 @@ const char *mpib_option_word(char **argv, const char *shorts)
 {
 	const char *at = argv[optind];
 
-	/* getopt() leaves optind at a word with further letters, and moves it
-	 * beyond any other word. */
+	/* getopt() leaves optind at a word that has further letters, and moves
+	 * optind beyond any other word. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt) && at &&
 	    at[0] == '-' && at[1] != '-' && strchr(at, optopt))
 		return at;

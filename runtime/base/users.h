@@ -75,8 +75,8 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
 /* Unread messages that a user sent over a Unix socket. Any thread. */
 
-/* Return whether sock is a Unix socket that was shut down and is empty. It then
- * stays empty, and its close frees nothing else. */
+/* Return whether sock is a Unix socket that was shut down and is empty. Such a
+ * socket stays empty, and closing it frees nothing else. */
 bool mpib_unread_none(int sock);
 /* Like recv() of a Unix socket, with MSG_DONTWAIT added to `flags`. Closes the
  * descriptors that arrive with the message, as mpib_close_received() does. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fence: the state machine of one end of one rail of a lane, without I/O.
- * The functions below are its events. Each returns a set of actions for the
- * caller. The engine's control thread runs this state machine
+ * The functions below are its events. Each function returns a set of actions
+ * for the caller. The engine's control thread runs this state machine
  * (engine/recovery). Its model is tests/fault/fence.pml.
  *
  *   LIVE --fault, or the peer's FENCE--> STOPPING --flushed--> STOPPED
@@ -19,10 +19,12 @@
  *    old write can arrive, so the receive bitmap in the receiver's FENCED stays
  *    valid. The receiver completes a buffer only when the bitmap reports all
  *    stripes of the buffer as seen.
+ *
  *  - An end leaves STOPPED only after the peer's FENCED of the same epoch. The
  *    peer sends no message of the next epoch before it has received this end's
  *    FENCED, and the peer link keeps the order. So both ends have the same
  *    epoch.
+ *
  *  - After the peer link has broken, each end repeats the messages that its
  *    state implies (engine/recovery/failover.c). The other end ignores
  *    repetitions. A repetition belongs to the current epoch of the end that
@@ -30,9 +32,11 @@
  *    old: end A in epoch n repeats its FENCED of n - 1 until A receives a
  *    message of epoch n. Until then, A's FENCED of n may have moved end B to
  *    n + 1. A correct peer sends no message of any other epoch.
+ *
  *  - If both ends find the fault at the same time, each end has already sent
  *    its own FENCE when it receives the other's FENCE of the same epoch. It
  *    ignores that message.
+ *
  *  - A fault while the rail is reconnecting or probing stops the rail again in
  *    the same way.
  */

@@ -6,9 +6,9 @@
  * `head`: where the next WR will be stored. `next`: the first WR whose
  * fragments are not all posted. `tail`: the oldest WR whose completion is not
  * reported. The fragments in flight on a physical QP are a list in the order
- * posted. They complete in that order, even if they fail. So a completion must
- * have the wr_id of the list's first fragment. On errors `wr_id` is valid, but
- * `opcode` is not, so `opcode` is never used.
+ * posted. Fragments complete in that order, even if they fail. So a completion
+ * must have the wr_id of the list's first fragment. On errors `wr_id` is valid,
+ * but `opcode` is not, so `opcode` is never used.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -171,9 +171,9 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
-/* Enqueue `len` bytes of virtual WR `id`, from offset `off` on, on p. `opcode`
- * is WRITE, WRITE_WITH_IMM with `imm`, or the opcode of a WR that passes
- * through. Return false if the WR pool is empty. */
+/* Enqueue on p the `len` bytes at offset `off` of virtual WR `id`. `opcode` is
+ * WRITE, WRITE_WITH_IMM with `imm`, or the opcode of a WR that passes through.
+ * Return false if the WR pool is empty. */
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures of physical WRs and QPs: keep the fragment for a replay, fail its
- * virtual WR, or end the virtual QP. Also the replay on the remaining QPs. */
+ * virtual WR, or end the virtual QP. This file also has the replay on the
+ * remaining QPs. */
 #include <endian.h>
 #include <errno.h>
 

@@ -81,9 +81,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* `early` has room for `depth` messages, at which recv_replenish()
-	 * stops, for one message per physical receive that is already posted,
-	 * and for all messages that one missing number can hold back. */
+	/* `early` has room for `depth` messages, for one message per physical
+	 * receive, and for all messages that one missing number can hold back.
+	 * At `depth` messages, recv_replenish() stops. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -209,7 +209,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 			vqp->early[vqp->early_tail++ & vqp->early_mask];
 
 		vqp->arrived--;
-		/* All older receives pass through or have their message. */
+		/* All older receives pass through or have matched a message. */
 		vqp->rx_next = vqp->rx_head;
 		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}
@@ -222,8 +222,8 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 	return 0;
 }
 
-/* The virtual CQ. It polls the physical CQs, passes each completion to its
- * virtual QP, and reports virtual completions in order. */
+/* The virtual CQ polls the physical CQs, passes each completion to its virtual
+ * QP, and reports virtual completions in order. */
 
 #define BATCHES 8 /* batches of BATCH completions, per device and poll */
 #define BATCH 32
@@ -289,7 +289,7 @@ static void vcq_route(struct mpib_vcq *vcq, unsigned device,
 	mpib_vqp_make_ready(p->vqp);
 }
 
-/* Poll a device's CQ. False: the CQ cannot be polled. */
+/* Poll a device's CQ. Return false if that fails. */
 static bool vcq_drain(struct mpib_vcq *vcq, unsigned device)
 {
 	struct ibv_wc wc[BATCH];

@@ -348,14 +348,14 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * the WRITE.
  *
  * SPRAY: fragments go over all QPs as WRITEs. There is no order between QPs and
- * devices, so notices are sent only after all fragments are complete: one on
- * each device that carried any of them, or any earlier WRITE. Only the notices
- * are numbered. They get their numbers in message order when they are posted,
- * so that a failed message leaves no gap. A SEND, on QP 0, waits until all
- * earlier WRs are complete.
+ * devices, so notices are sent only after all fragments are complete: one
+ * notice on each device that carried a fragment or an earlier WRITE. Only the
+ * notices are numbered. They get their numbers in message order when they are
+ * posted, so that a failed message leaves no gap. A SEND, on QP 0, waits until
+ * all earlier WRs are complete.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
- * the fragment and marks the last one of a message. The receiver sorts the
+ * the fragment and marks the last fragment of a message. The receiver sorts the
  * numbers. So a fragment waits for earlier ones only if its number would be too
  * far (MPIB_SEQ_SPAN) from the oldest incomplete number. With ports, one IMM of
  * the caller follows each message, in message order.

@@ -16,7 +16,7 @@
 
 #define MPIB_LABEL_MAX 64
 
-/* Payload and work on one rail; CTS and records do not count as payload. */
+/* Payload and WRs on one rail; CTS and records do not count as payload. */
 struct mpib_rail_counts {
 	MPIB_MOVED_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 };
@@ -64,7 +64,8 @@ struct mpib_snap_shard {
 enum mpib_stall {
 	MPIB_STALL_NONE,
 	MPIB_STALL_CTS, /* no clear-to-send */
-	MPIB_STALL_SLOT, /* send: too many send ops; receive: no free slot */
+	/* send: too many send ops in flight; receive: no free slot */
+	MPIB_STALL_SLOT,
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
 	MPIB_STALL_WINDOW, /* the lane's window is full */
 	MPIB_STALL_SHARE, /* another DRR class has its turn on the rail */

@@ -30,18 +30,18 @@ struct mpib_times {
 	struct mpib_hist hist[MPIB_TIMES];
 };
 
-/* Add to sum the histograms of all sending, or all receiving, connections,
+/* Add to *sum the histograms of all sending, or all receiving, connections,
  * including closed ones. Control thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
-/* Add to sum how long all sends, or all receives, of one client took
+/* Add to *sum how long all sends, or all receives, of one client took
  * (MPIB_TIME_SUBMIT_DONE). Control thread. */
 void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 
-/* Add to sum the histogram of one connection of a client. Return -ENOENT if the
- * client has no such connection. Searches MPIB_INDEXES_MAX entries. Control
+/* Add to *sum the histogram of one connection of a client. Return -ENOENT if
+ * the client has no such connection. Searches MPIB_INDEXES_MAX entries. Control
  * thread. */
 int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
 			   enum mpib_time which, struct mpib_hist_counts *sum);

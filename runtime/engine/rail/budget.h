@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prevents overruns of a rail's CQ: every WR reserves room for its completion,
- * a place in the CQ, before it is posted.
+ * Prevents overruns of a rail's CQ: before a WR is posted, room for its
+ * completion is reserved: a place in the CQ.
  *
  * The control thread promises places when it creates objects that need them:
  * one per receive of a tenant, and two per QP, for its last WR and for a probe.

@@ -113,8 +113,8 @@ void mpib_rail_close(struct mpib_rail *rail)
  * connections. The control thread sets the target, and the shard thread fills
  * the queue. */
 
-/* The queue grows with the number of connections, up to this number: the
- * maximum of one client. */
+/* The queue grows with the number of connections, up to this number of
+ * connections: the maximum of one client. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -154,8 +154,8 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
 	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
 		t->promised[rail] += MPIB_SRQ_PER_CONN;
-	/* Relaxed: the shard may fill up to an old value. It checks again when
-	 * the mailbox message about the connection arrives. */
+	/* Relaxed: the shard may fill the queue up to an old value. It checks
+	 * again when the mailbox message about the connection arrives. */
 	atomic_store_explicit(&t->srq_low[rail],
 			      t->promised[rail] - cfg->srq_high + cfg->srq_low,
 			      memory_order_relaxed);

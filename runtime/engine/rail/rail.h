@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating objects after the device of a rail failed (recovery/stop.c).
- * Tenants, regions and tables are created without that rail, and lanes start in
- * the state after a fence of the rail. This engine never uses the rail again,
- * so the rail is never added to an object later. Control thread. */
+ * Tenants, regions and tables are created without that rail, and lanes start as
+ * if that rail had just been fenced. This engine never uses the rail again, so
+ * the rail is never added to an object later. Control thread. */
 #ifndef MPIB_ENGINE_RAIL_RAIL_H
 #define MPIB_ENGINE_RAIL_RAIL_H
 

@@ -36,9 +36,8 @@ struct mpib_tenant {
 	/* NULL: the device is away, see rail.h */
 	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
-	/* Control thread: CQ places promised for the tenant's receives, and the
-	 * number of its QPs, each of which has promised places, too
-	 * (budget.h). */
+	/* Control thread: CQ places promised for the tenant's receives; number
+	 * of its QPs, each with MPIB_BUDGET_PER_QP further places. */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;
@@ -57,8 +56,8 @@ struct mpib_tenant {
 	struct engine_conn_list submitting;
 	/* in the shard's list of tenants with such connections */
 	TAILQ_ENTRY(mpib_tenant) submit_link;
-	/* In turn named_turn: rings that a summary named, plus descriptors read
-	 * from them. */
+	/* `named`: in the turn named_turn, the rings that summaries named, plus
+	 * the descriptors read from these rings. */
 	uint64_t named_turn;
 	unsigned named;
 	/* id of the client that is first in the next turn */

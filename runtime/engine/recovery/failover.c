@@ -31,8 +31,8 @@
  * which takes the control thread some ms. If more lanes retry, each pauses
  * longer. */
 #define AGAIN_LANES 64
-/* Each failure soon after a rail came back makes the hold-down four times as
- * long, up to this number of times. */
+/* Each failure that comes soon after the rail's return makes the hold-down four
+ * times as long, up to this number of times. */
 #define HOLD_GROWS 3
 /* Time limits of a stop, in ticks of the control thread, so that a pause of the
  * whole process does not count. A device flushes its QPs within milliseconds.
@@ -732,7 +732,8 @@ static void on_looked(struct mpib_rail_job *job, int status)
 
 	(void)status;
 	/* Ignore the answer if the rail has stopped since the question, because
-	 * a stop cancels the question. A later question may be pending. */
+	 * a stop cancels the question. Another question may have been asked
+	 * after the stop. */
 	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
 	    job->look.stuck != (what == MPIB_ASK_STUCK))
 		return;

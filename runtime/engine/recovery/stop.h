@@ -11,7 +11,7 @@
  */
 /* Break the lane and its connections, and tell the control thread. If
  * connections can resume, they end with MPIB_BROKEN_LOST. Otherwise they end
- * with -ETIMEDOUT if that is the error, else with -ECONNRESET. */
+ * with -ETIMEDOUT if `error` is -ETIMEDOUT, else with -ECONNRESET. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Post nothing more to the rail, and make the control thread fence it. Return
@@ -22,8 +22,8 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
  * asks the peer, and fences the rail if the rail is still stuck after both ends
  * have checked. */
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail);
-/* Call after a completion. If the rail has now stopped, complete its stop
- * call. */
+/* Call after a completion. If the stop of the rail is now finished, complete
+ * its stop call. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
 /* Handle the completion of a probe of the rail. `ok`: there was no error. */
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);

@@ -3,14 +3,18 @@
  * The progress watchdog, for rails that fail without an event. A rail is stuck
  * while signalled WRs are outstanding and none retires. The rail is suspected
  * if both of these hold:
+ *
  *  - It is stuck for longer than the sum of two times. One is 8 smoothed
  *    round-trip times, but at least 50 and at most 120 ms. The other is twice
- *    the time that the bytes in flight take at the rail's rate. If the watchdog
- *    pauses between two checks, only two check intervals of the pause count.
+ *    the time that the transfer of the bytes in flight takes at the rail's
+ *    rate. If the watchdog pauses between two checks, only two check intervals
+ *    of the pause count.
+ *
  *  - During that time the other rail of the lane makes progress. If the other
  *    rail is idle, a probe is posted on it to find that out. If the other rail
  *    is not in use, this condition does not apply, and the first time is
  *    ALONE_NS.
+ *
  * If neither rail makes progress, the peer's node is assumed to be stopped,
  * which is not a fault of a rail. A suspected rail is at fault if it is still
  * stuck after the peer's shard, and then this end's shard, have checked it
@@ -70,8 +74,8 @@ static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 	w->unsignaled = sum->unsignaled;
 }
 
-/* Return the time that the bytes in flight take at the rate measured up to the
- * last ack. A rate below 10 MB/s counts as 10 MB/s. */
+/* Return the time that the transfer of the bytes in flight takes at the rate
+ * measured up to the last ack. A rate below 10 MB/s counts as 10 MB/s. */
 static uint64_t transfer_ns(const struct mpib_tracker *t)
 {
 	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
