@@ -442,7 +442,7 @@ void mpib_agent_close(struct mpib_agent_link *link)
 }
 
 /* Make a new connection id: PID << 16 | counter, not used by another
- * connection. False: all ids are in use. */
+ * connection. Return false if all ids are in use. */
 static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
 {
 	struct mpib_agent_conn *c;
@@ -580,8 +580,8 @@ int mpib_agent_dial(int dir, uid_t user)
 
 	if (fd < 0)
 		return -errno;
-	/* Use the fd: it is the directory that was checked, even if its path
-	 * now leads to another directory. */
+	/* Use the fd of the directory that was checked, because the path may
+	 * now lead to another directory. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||

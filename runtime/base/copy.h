@@ -21,11 +21,11 @@ void mpib_zero_words(void *to, size_t len);
 /*
  * Copies to and from memory whose pages another process can remove. A file may
  * be sealed against shrinking, but its owner can still punch a hole into it. If
- * the file has huge pages and none is left to fill the hole, the access raises
- * SIGBUS. The process that punched the hole may lose its data, but this process
- * must continue. So the SIGBUS handler maps anonymous memory at the faulting
- * address, and this process uses that memory from then on. (An HCA likewise
- * keeps using the pages that it has pinned.)
+ * the file has huge pages and no huge page is left to fill the hole, an access
+ * to the hole raises SIGBUS. The process that punched the hole may lose its
+ * data, but this process must continue. So the SIGBUS handler maps anonymous
+ * memory at the faulting address, and this process uses that memory from then
+ * on. (An HCA likewise keeps using the pages that it has pinned.)
  *
  * Any thread, wait-free, no system call unless a page is missing.
  */

@@ -47,7 +47,7 @@ void mpib_log_set_sink(mpib_log_sink *sink);
 
 /* Start a thread that writes the lines, so that a stuck reader of stderr blocks
  * no other thread. Lines that do not fit in its queue are dropped, and the log
- * reports how many. Call this after the last fork(). 0 or -errno. */
+ * reports how many. Call this after the last fork(). Return 0 or -errno. */
 int mpib_log_start(void);
 /* Wait until all lines are written, at most 1 s. Call this before the process
  * ends. */
@@ -100,8 +100,8 @@ struct mpib_writer {
 		.jobs = TAILQ_HEAD_INITIALIZER((writer).jobs),                 \
 	}
 
-/* Start the thread, once. Call this after the last fork(). 0 or -errno; after
- * an error the caller's thread still writes. */
+/* Start the thread, once. Call this after the last fork(). Return 0 or -errno;
+ * after an error the caller's thread still writes. */
 int mpib_writer_start(struct mpib_writer *writer);
 
 /* Copy `data` and call write(data, len) later. Any thread. Return false if the

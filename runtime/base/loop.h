@@ -105,8 +105,8 @@ int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
 /* Make turns until mpib_loop_stop(). Return 0 or -errno. */
 int mpib_loop_run(struct mpib_loop *loop);
-/* End the current mpib_loop_run(), or the next one if none runs. Any thread,
- * and signal handlers. */
+/* End the current mpib_loop_run() or, if there is none, the next one. Any
+ * thread, and signal handlers. */
 void mpib_loop_stop(struct mpib_loop *loop);
 
 #endif

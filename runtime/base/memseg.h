@@ -48,7 +48,7 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 void mpib_memseg_fini(struct mpib_memseg *seg);
 
 /* fstat() for code in client processes. It uses the system call's number,
- * because the library function would require glibc 2.33. 0 or -errno. */
+ * because the library function would require glibc 2.33. Return 0 or -errno. */
 struct stat;
 int mpib_fstat(int fd, struct stat *st);
 

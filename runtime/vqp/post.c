@@ -204,8 +204,8 @@ static void tell_waiting(struct mpib_vqp *v)
 		if (!w->begun && w->left > 0)
 			return;
 		if (!w->to_tell)
-			/* all are posted, or the message failed or needs
-			 * none */
+			/* all notices are posted, or the message failed or
+			 * needs no notice */
 			continue;
 		mpib_vqp_tell(v, id);
 		if (w->to_tell)

@@ -3,8 +3,8 @@
  * Sequence numbers of fragments (or messages), which arrive in any order over
  * many QPs. They have 24 bits and go from 0 to 0xfffffe, then from 0 again. The
  * receiver has a window that starts at the first number that is not complete. A
- * number before the window, or one already seen, is late: it is counted and
- * dropped, also after the numbers have wrapped.
+ * number before the window, or a number that has already arrived, is late: it
+ * is counted and dropped. This also works after the numbers have wrapped.
  *
  * The sender stays within that window: its oldest incomplete number and its
  * newest number are at most half a window apart, even if one QP stalls while
@@ -36,7 +36,7 @@ struct mpib_seq_entry {
 	uint32_t bytes;
 	uint8_t parts; /* mask of the parts seen */
 	uint8_t all; /* mask of all parts of the number; 0: none seen yet */
-	bool last; /* it is the last fragment of its message */
+	bool last; /* the number is that of a message's last fragment */
 };
 
 struct mpib_seq {

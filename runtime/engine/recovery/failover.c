@@ -366,7 +366,7 @@ static void on_probed(struct mpib_rail_job *job, int status)
 	struct mpib_lane *lane = job->lane;
 	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
 
-	/* Ignore probes of an attempt that has ended meanwhile. */
+	/* Ignore probes of an attempt that has already ended. */
 	if (ctl->fence.state != MPIB_FENCE_PROBING ||
 	    job->epoch != ctl->fence.epoch)
 		return;
@@ -716,7 +716,7 @@ static void judge_probes(struct mpib_lane *lane, unsigned rail, bool moved)
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 
 	if (ctl->fence.probed)
-		return; /* the probes were answered meanwhile */
+		return; /* the probes were answered during the check */
 	if (moved) {
 		rail_await_probes(lane, rail);
 		return;
