@@ -441,8 +441,8 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	free(link);
 }
 
-/* Make a new connection id: PID << 16 | counter, not used by another
- * connection. Return false if all ids are in use. */
+/* Make a connection id that no other connection uses: PID << 16 | counter.
+ * Return false if all ids are in use. */
 static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
 {
 	struct mpib_agent_conn *c;

@@ -51,7 +51,7 @@ struct mpib_networks {
 	unsigned n; /* 0: no list was given, so every address matches */
 	struct mpib_network {
 		struct in6_addr addr; /* see base/address.h */
-		/* prefix length of the mapped form: 96 more for IPv4 */
+		/* prefix length in IPv6 form, so 96 more for IPv4 */
 		unsigned bits;
 	} net[MPIB_NETWORKS_MAX];
 };

@@ -42,7 +42,7 @@ struct mpib_seq_entry {
 struct mpib_seq {
 	uint32_t next; /* the first number that is not complete */
 	uint32_t at; /* index of the entry of `next` in `window` */
-	/* count of numbers dropped: before the window, or duplicates */
+	/* count of late numbers, which were dropped */
 	uint64_t late;
 	struct mpib_seq_entry window[MPIB_SEQ_WINDOW];
 };
