@@ -112,7 +112,8 @@ void mpib_daemon_report(int report, int status, const char *text)
 		mpib_daemon_settle();
 	snprintf(o.text, sizeof(o.text), "%s", text);
 	if (write(report, &o, sizeof(o)) < 0)
-		mpib_warn("daemon: cannot tell who started it: %m");
+		mpib_warn("daemon: cannot report to the process that started "
+			  "it: %m");
 	close(report);
 }
 

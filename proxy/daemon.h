@@ -2,7 +2,7 @@
 /*
  * The change to the background: a process, the starter, forks the daemon. The
  * starter exits only when the daemon is ready or has failed. Start-up only,
- * before there are threads.
+ * before any thread is made.
  */
 #ifndef MPIB_PROXY_DAEMON_H
 #define MPIB_PROXY_DAEMON_H
@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 /*
- * Fork the daemon, a grandchild of this process. In the daemon, returns 0, with
- * *report for mpib_daemon_report(). The starter prints that report and exits
- * with its status. If the starter cannot fork, it returns -errno.
+ * Fork the daemon, a grandchild of this process. In the daemon, return 0 and
+ * set *report for mpib_daemon_report(). In the starter, print the daemon's
+ * report and exit with the status in it; if fork() fails, return -errno.
  */
 int mpib_daemon_start(int *report);
 
-/* Report status to the starter, which prints text. With status 0, text is the
- * ready line and goes to stdout; otherwise it is an error and goes to stderr.
- * With status 0, it also calls mpib_daemon_settle(). Closes report. */
+/* Report `status` to the starter, which prints `text`. If `status` is 0, `text`
+ * is the ready line and goes to stdout; otherwise it is an error and goes to
+ * stderr. If `status` is 0, also call mpib_daemon_settle(). Closes `report`. */
 void mpib_daemon_report(int report, int status, const char *text);
 
 /* Leave the terminal and the start directory, and log to syslog from now on. */
@@ -33,7 +33,7 @@ void mpib_daemon_hush(void);
  */
 
 /* Start a thread that sends notifications, so that a hanging systemd blocks
- * nothing. Call it after the last fork(). Returns 0 or -errno. */
+ * nothing. Call this after the last fork(). Returns 0 or -errno. */
 int mpib_notify_start(void);
 /* Wait until all notifications are sent, at most 1 s. Call it before the
  * process ends. */

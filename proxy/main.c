@@ -22,8 +22,9 @@
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; the unit names it */
 
-/* Print why the start failed, one reason per line. A daemon's starter prints
- * the reasons (report). For the journal, the log adds the level of a line. */
+/* Print why the start failed, one reason per line. If `report` is open, the
+ * daemon's starter prints the reasons. For the journal, the log adds the level
+ * of each line. */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
@@ -79,7 +80,7 @@ static int proxy_run(struct mpib_proxy *p)
 
 /* Warn if the proxy cannot keep users from punching holes into shared memory.
  * The proxy works without that right, but then one user can delay another
- * one. */
+ * user. */
 static void warn_of_holes(void)
 {
 	int rc = mpib_memseg_holes();

@@ -42,8 +42,8 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 
 /* Choose the peer link's address: the configured one; else, on the software
  * HCA, that of SOUT; else this machine's address on its default route. A link
- * that uses a rail's address would fail together with the rail. But the proxies
- * need the link to move traffic to the other rail. */
+ * that uses a rail's address would fail together with the rail, and then the
+ * proxies need the link to move traffic to the other rail. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
@@ -67,8 +67,9 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 		what_sout_lacks(p));
 }
 
-/* Get the address that determines this node's island, in network order. It is
- * SOUT's, or the peer link's if SOUT has none, as on InfiniBand. */
+/* Get the address that determines this node's island, in network order: the
+ * address of SOUT, or that of the peer link if SOUT has none, as on
+ * InfiniBand. */
 static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 			  uint32_t *ip, char *why)
 {
@@ -85,8 +86,8 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		what_sout_lacks(p));
 }
 
-/* Choose the second address, which peers call if the first one fails. It is the
- * configured one. If none is configured, it is the first rail address that is
+/* Choose the second address, to which peers connect if the first address fails:
+ * the configured one or, if none is configured, the first rail address that is
  * not *first and that other nodes may reach. */
 static struct in6_addr second_address(struct mpib_proxy *p,
 				      const struct in6_addr *first)
@@ -129,8 +130,8 @@ static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 
 /* Add the network of one of this node's addresses, and the networks of routes
  * through its interface. -ERANGE: the address has no network, as in some
- * clouds, or there are more routes than a list has room for. It then says
- * nothing about the peers' addresses. */
+ * clouds, or there are more routes than a list has room for. Then the networks
+ * of this node say nothing about the peers' addresses. */
 static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 {
 	int rc = mpib_networks_add_own(list, own);
@@ -166,7 +167,7 @@ static void find_networks(struct mpib_proxy *p,
 }
 
 /* Fill in the addresses of opts, and the networks of peers. Returns 0, or
- * -errno with why. */
+ * -errno with the reason in `why`. */
 static int choose_addresses(struct mpib_proxy *p, struct mpib_broker_opts *opts,
 			    char *why)
 {

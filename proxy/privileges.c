@@ -40,9 +40,9 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 		cfg->run_dir, strerror(errno));
 }
 
-/* Make the admin socket's directory beside the run directory, as only root may
- * write to their parent. If it cannot be made, the proxy later logs that and
- * continues. */
+/* Make the admin socket's directory beside the run directory, because only root
+ * may write to their parent. If it cannot be made, the proxy later logs that
+ * and continues. */
 static void make_admin_dir(const struct mpib_config *cfg,
 			   const struct passwd *pw)
 {

@@ -12,9 +12,9 @@
 /*
  * If run.user is set, become that user permanently: with the user's groups,
  * without capabilities, and with no_new_privs (prctl(2)). Makes the run
- * directory for that user if it is missing. Call it before other threads are
+ * directory for that user if it is missing. Call this before other threads are
  * made. -EPERM: this process is not root; -ENOENT: there is no such user; or
- * another -errno. why as in config.h.
+ * another -errno. `why` is as in config.h.
  */
 int mpib_drop(const struct mpib_config *cfg, char *why);
 
@@ -36,10 +36,10 @@ enum mpib_seccomp {
 
 /*
  * Set the filter as proxy.seccomp says, with no_new_privs, for this process and
- * the threads that it starts later. Call it after mpib_drop(), since under the
- * filter the process cannot become another user or start a program. If the
- * kernel has no seccomp, log that and continue. Likewise with a sanitizer,
- * which needs other calls.
+ * the threads that it starts later. Call this after mpib_drop(), because under
+ * the filter the process cannot become another user or start a program. If the
+ * kernel has no seccomp, log that and continue. With a sanitizer, which needs
+ * other calls, set no filter.
  */
 void mpib_sandbox(const struct mpib_config *cfg);
 

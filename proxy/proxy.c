@@ -27,8 +27,8 @@
 #include "stats/state.h"
 #include "verbs/hca/hca.h"
 
-/* The initial size of the table of descriptors, 8 bytes each. The clients of a
- * node use fewer. */
+/* The initial size of the table of descriptors, with 8 bytes per entry. The
+ * clients of a node use fewer. */
 #define TABLE 16384
 
 /* Start snapshots for all readers, the history, and HTTP. */
@@ -63,7 +63,7 @@ static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
 	sample_on_time(m);
 }
 
-/* Serve HTTP if view->cfg sets an address. Samples go to history, which
+/* Serve HTTP if view->cfg sets an address. Samples go to `history`, which
  * outlives m. */
 static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 			struct mpib_engine *engine,
@@ -110,8 +110,8 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Return the uid of a user that may be missing: only an agent needs the default
- * user. */
+/* Return the uid of the user `name`, who may not exist: only an agent needs the
+ * default user. */
 static uid_t user_of(const char *name)
 {
 	const struct passwd *pw = name[0] ? getpwnam(name) : NULL;
@@ -284,7 +284,7 @@ static void keep_events(const struct mpib_config *cfg, const char *run_dir)
 #define LOCK_WITHIN (60 * MPIB_SEC)
 
 /* Start as a successor: open the rails and attach the clients while the running
- * proxy serves, then lock the run directory when it has ended. */
+ * proxy serves. When that proxy has ended, lock the run directory. */
 static int start_succeed(struct mpib_proxy *p, char *why)
 {
 	uint64_t until;
@@ -360,7 +360,8 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
-	/* Do this before any thread is made, as threads inherit the mask. */
+	/* Do this before any thread is made, because threads inherit the
+	 * mask. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -377,13 +378,14 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 			     proxy_on_signal, p);
 }
 
-/* Raise the soft limit of descriptors. A client needs six and a reader one. The
- * soft limit is low only for select(2), which this program does not call.
+/* Raise the soft limit of descriptors. A client needs six descriptors, and a
+ * reader needs one. The soft limit is low only for select(2), which this
+ * program does not call.
  *
  * Also enlarge the table of descriptors, before any thread exists. In a process
- * with threads, the kernel enlarges it only after a grace period of all CPUs
- * (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took more
- * than 10 s, during which no client was answered. */
+ * with threads, the kernel enlarges the table only after a grace period of all
+ * CPUs (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took
+ * more than 10 s, during which no client was answered. */
 static void raise_descriptors(int any)
 {
 	struct rlimit limit;
@@ -490,7 +492,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		return;
 	}
 	mpib_notify("STOPPING=1");
-	/* Send nothing to clients and peers, as they may wait for the next
+	/* Send nothing to clients and peers, because they may wait for the next
 	 * proxy. The end of the process frees the objects of a serving
 	 * proxy. */
 	if (!p->serving) {

@@ -23,8 +23,9 @@
  * an address is set, also HTTP with a page for browsers. */
 struct mpib_metrics {
 	struct mpib_gather gather;
-	/* Snapshots for the stats socket. Its readers keep a snapshot for long.
-	 * As it has its own snapshots, no scrape waits for these readers. */
+	/* Snapshots for the stats socket, whose readers keep a snapshot for a
+	 * long time. These snapshots are separate, so that no scrape waits for
+	 * those readers. */
 	struct mpib_gather kept;
 	struct mpib_http *http; /* NULL: no address is set */
 	struct mpib_history *history; /* NULL: there was no memory */
@@ -43,8 +44,8 @@ struct mpib_proxy {
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, admin_fd;
-	bool activated; /* systemd made control, and owns its path */
-	bool serving; /* clients is initialized */
+	bool activated; /* systemd made `control`, and owns its path */
+	bool serving; /* `clients` is initialized */
 	bool misconfigured; /* the configuration made the start fail */
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
@@ -61,7 +62,7 @@ struct mpib_proxy {
 
 /* Start all parts. The caller has filled in cfg. SIGTERM, SIGINT and SIGQUIT
  * are blocked, and from then on end the loop. On failure, all parts are stopped
- * again, and why is set as in config.h. Returns 0 or -errno. */
+ * again, and `why` is set as in config.h. Returns 0 or -errno. */
 int mpib_proxy_start(struct mpib_proxy *p, char *why);
 /* Write the line "ready ..." that a started proxy prints. */
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
@@ -72,7 +73,7 @@ int mpib_proxy_run(struct mpib_proxy *p);
 void mpib_proxy_stop(struct mpib_proxy *p);
 
 /* peer_link.c: open the broker, with the peer link's address and key. Returns
- * 0, or -errno with why as in config.h. */
+ * 0, or -errno with `why` as in config.h. */
 int mpib_start_peer_link(struct mpib_proxy *p, char *why);
 /* Let the broker accept peer links. */
 int mpib_serve_peer_link(struct mpib_proxy *p, char *why);

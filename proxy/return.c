@@ -14,11 +14,11 @@
 
 #define LOOK (MPIB_SEC / 4)
 /* A proxy with a working rail serves at least this long before it starts a
- * successor. This limits how often a device that fails repeatedly pauses
- * jobs. */
+ * successor. This limits how often jobs pause because of a device that fails
+ * repeatedly. */
 #define SERVES (30 * MPIB_SEC)
 
-/* A probe. Opening a device may take long, so a detached thread does it. The
+/* A probe. Opening a device may take long, so a detached thread opens it. The
  * thread owns and frees this struct. To stop waiting for the answer, the
  * control thread closes its end of the pipe. */
 struct look {
@@ -68,8 +68,7 @@ static void return_succeed(struct mpib_return *r, uint32_t lost)
 	}
 	r->told = lost;
 	mpib_event(MPIB_LOG_WARN, "device_back", &about,
-		   "%s: works again; another proxy is started to open it",
-		   names);
+		   "%s: works again; a successor is started to open it", names);
 	mpib_upgrade_begin(&r->proxy->upgrade, "");
 }
 

@@ -80,7 +80,8 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Call fchmod(), so that the group may enter whatever the umask is. */
+	/* Call fchmod(), so that the group may enter the directory, whatever
+	 * the umask is. */
 	if (rd->dir < 0 || (made && fchmod(rd->dir, 0750) < 0) ||
 	    fstat(rd->dir, &st) < 0)
 		return mpib_why_fail(
@@ -197,7 +198,7 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 	return rc;
 }
 
-/* Make a listening socket in dir, which is the directory at path. */
+/* Make a listening socket in the directory `dir`, whose path is `path`. */
 static int rundir_listen_in(int dir, const char *path, const char *name,
 			    int type, gid_t gid, mode_t mode, char *why)
 {
@@ -212,7 +213,8 @@ static int rundir_listen_in(int dir, const char *path, const char *name,
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
-	/* The old socket is that of a dead proxy, as this one has the lock. */
+	/* The old socket is that of a dead proxy, because this proxy has the
+	 * lock. */
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT) {
 		rc = -errno;
 		close(fd);
@@ -305,7 +307,7 @@ static bool rundir_replaced(const struct mpib_rundir *rd)
 	       (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
 }
 
-/* Return whether name, relative to dir, is the file of fd. */
+/* Return whether `name`, relative to `dir`, is the file of fd. */
 static bool is_same(int fd, int dir, const char *name)
 {
 	struct stat ours, there;
@@ -401,8 +403,7 @@ int mpib_sockets_open(struct mpib_proxy *p, char *why)
 		return p->stats_fd;
 	p->admin_fd = mpib_rundir_listen_admin(&p->rundir, why);
 	if (p->admin_fd < 0)
-		mpib_warn("%s; until then nothing can be changed by mpibctl",
-			  why);
+		mpib_warn("%s; until then mpibctl cannot change anything", why);
 	return 0;
 }
 

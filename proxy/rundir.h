@@ -22,21 +22,20 @@ struct mpib_rundir {
 };
 
 /* Write the default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. If
- * that variable is not set, returns -ENOENT with why as in config.h. */
+ * that variable is not set, returns -ENOENT with `why` as in config.h. */
 int mpib_rundir_default(char *buf, size_t len, char *why);
 
 /*
  * Make the directory, or use an existing one, and lock it. The directory and
- * the sockets belong to group. With "" or an unknown group, only the proxy's
+ * the sockets belong to `group`. If that is "" or unknown, only the proxy's
  * user can attach. Returns 0 or -errno. -EBUSY: another proxy runs here, and
- * why names its pid.
+ * `why` names its pid.
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
 /* Write the pid of the serving process into proxy.pid. Returns 0 or -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
-/* Return whether the socket of that name still exists, and whether the admin
- * socket does. */
+/* Return whether the socket of that name still exists. */
 bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name);
 /* Make a listening socket of type SOCK_SEQPACKET or SOCK_STREAM with mode 0660.
  * It replaces the socket that a dead proxy left. Returns the fd or -errno. */
@@ -48,7 +47,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
 /* Remove the sockets, proxy.pid, the admin socket and the empty admin
  * directory, and close rd. Files of another proxy that replaced this one stay.
- * keep: the name of a socket that systemd made and that stays; NULL: none. */
+ * `keep` is the name of a socket that systemd made and that stays; NULL:
+ * none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 
 /*
@@ -60,10 +60,10 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 struct mpib_proxy;
 
 /* Make all sockets that this proxy listens on. systemd may have passed the
- * control socket. Returns 0, or -errno with why as in config.h. */
+ * control socket. Returns 0, or -errno with `why` as in config.h. */
 int mpib_sockets_open(struct mpib_proxy *p, char *why);
 
-/* Make removed sockets again, and the run directory with its lock. Call it
+/* Make removed sockets again, and the run directory with its lock. Call this
  * regularly. Attached clients and open connections are not affected. */
 void mpib_sockets_check(struct mpib_proxy *p);
 

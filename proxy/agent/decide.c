@@ -37,8 +37,8 @@ static int peer_by_sout(const void *key, const void *peer)
 	return (*sout > of->sout) - (*sout < of->sout);
 }
 
-/* Find the reason against a rail, and write it to why (MPIB_AGENT_REASON
- * bytes). */
+/* Find the reason against a rail, and write it to the buffer `why` of
+ * MPIB_AGENT_REASON bytes. */
 static enum objection objection_of(const struct mpib_agent_policy *p,
 				   const struct mpib_agent_rule *rule,
 				   uint32_t peer, unsigned r, char *why)
@@ -63,7 +63,7 @@ static enum objection objection_of(const struct mpib_agent_policy *p,
 		text = p->sick[r].why;
 	} else if (there && there->sick & 1u << r) {
 		objection = SICK;
-		text = "sick by the peer's agent";
+		text = "the peer's agent finds it sick";
 	}
 	snprintf(why, MPIB_AGENT_REASON, "%s", text);
 	return objection;
@@ -123,7 +123,7 @@ void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
 		snprintf(why, sizeof(why), "one rail");
 	} else if (t[bad] > t[!bad]) {
 		share = bad == MPIB_RAIL_SUP ? 0 : ALL;
-		snprintf(why, sizeof(why), "%s left: %.80s", rail_word[bad],
+		snprintf(why, sizeof(why), "%s avoided: %.80s", rail_word[bad],
 			 against[bad]);
 	} else if (t[bad] != WELL) {
 		snprintf(why, sizeof(why), "both unwell: %.70s", against[bad]);
@@ -149,7 +149,8 @@ void mpib_agent_decide_all(struct mpib_agent_policy *p)
 
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 {
-	/* Static, as it is too large for a stack. There is only one thread. */
+	/* Static, because it is too large for a stack. There is only one
+	 * thread. */
 	static struct mpib_agent_conf fresh;
 
 	if (!mpib_agent_conf_read(&fresh, path, why))
@@ -159,14 +160,15 @@ bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 	return true;
 }
 
-/* Copy text that an operator wrote: it may contain any byte. */
+/* Copy text that an operator wrote, and make it ASCII. */
 static void tell_text(char *to, size_t len, const char *text)
 {
 	snprintf(to, len, "%s", text);
 	mpib_ascii_make(to);
 }
 
-/* Add to the summary which rail is drained for a limited time. */
+/* If the rule drains a rail for a limited time, and that time includes now_s,
+ * add it to the summary. */
 static void tell_window(struct mpib_agent_summary *s,
 			const struct mpib_agent_rule *rule, uint64_t now_s)
 {

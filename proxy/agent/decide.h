@@ -17,12 +17,13 @@
 
 #include "agent/rules.h"
 
-/* Seconds between two queries for the summaries of other nodes' agents. A
- * summary that is older than this is ignored. */
+/* Seconds between two queries for the summaries of other nodes' agents, and the
+ * age in seconds above which a summary is ignored. */
 #define MPIB_AGENT_PEERS_S 5u
 #define MPIB_AGENT_PEERS_MAX_S 30u
 
-/* An objection to a rail. since: seconds of the epoch; 0: no objection. */
+/* An objection to a rail. `since` is in seconds of the epoch; 0: no
+ * objection. */
 struct mpib_agent_objection {
 	uint64_t since;
 	uint64_t last_ns; /* last time it was observed, monotonic */
@@ -43,13 +44,14 @@ struct mpib_agent_peers {
 struct mpib_agent_policy {
 	struct mpib_agent *agent;
 	struct mpib_agent_conf conf;
-	/* Run directory of the proxy to ask; NULL: the default one. */
+	/* Run directory of the proxy to query; NULL: the default one. */
 	const char *run_dir;
-	bool silent; /* logged: the proxy does not answer */
-	json_t *rails; /* its last answer; NULL: none yet */
+	bool silent; /* the log says that the proxy does not answer */
+	json_t *rails; /* the proxy's last answer; NULL: none yet */
 	uint64_t rails_ns; /* time of that answer */
 	struct mpib_agent_objection sick[MPIB_RAILS], congested[MPIB_RAILS];
-	bool missing[MPIB_AGENT_LIMITS]; /* logged: no rail has the counter */
+	/* The log says that no rail has the counter. */
+	bool missing[MPIB_AGENT_LIMITS];
 	struct mpib_agent_peers peers;
 	uint64_t peers_s; /* time of the last query about peers */
 	/* The current time: seconds of the epoch, and monotonic ns. */
@@ -61,8 +63,7 @@ struct mpib_agent_policy {
 };
 
 /* Ask the proxy for the state of its rails and for the summaries of other
- * nodes' agents. Blocks for at most the time of
- * mpib_dial(). */
+ * nodes' agents. Blocks for at most the time limits of ctl/dial.h. */
 void mpib_agent_look(struct mpib_agent_policy *p);
 /* Process the rows of the answer "rails", then remove objections that are too
  * old. mpib_agent_take_peers() processes the rows of the answer "agents". */
@@ -73,8 +74,8 @@ void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows);
 void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot);
 /* Decide for all slots. */
 void mpib_agent_decide_all(struct mpib_agent_policy *p);
-/* Read the configuration at path and apply it. If it is wrong, return false
- * with the reason in why; the previous one then stays in use. */
+/* Read the configuration at `path` and apply it. On an error, return false,
+ * write the reason to `why`, and keep the previous configuration. */
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path,
 		       char *why);
 /* Write the summary of this node for the proxies. */

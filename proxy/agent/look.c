@@ -21,14 +21,14 @@ static void object(struct mpib_agent_policy *p, unsigned rail, bool congested,
 		congested ? &p->congested[rail] : &p->sick[rail];
 
 	if (!to->since && !congested)
-		mpib_warn("%s is left: %s", rail ? "SUP" : "SOUT", why);
+		mpib_warn("%s is avoided: %s", rail ? "SUP" : "SOUT", why);
 	if (!to->since)
 		to->since = p->now.s;
 	to->last_ns = p->now.ns;
 	snprintf(to->why, sizeof(to->why), "%s", why);
 }
 
-/* Remove the objection if it is too old; return whether it was. */
+/* Remove the objection if it is too old. Return whether it was removed. */
 static bool forget(const struct mpib_agent_policy *p,
 		   struct mpib_agent_objection *to)
 {
@@ -108,7 +108,7 @@ void mpib_agent_take_rails(struct mpib_agent_policy *p, json_t *rows)
 	for (unsigned k = 0; k < p->conf.limits; k++) {
 		if (!has[k] && !p->missing[k])
 			mpib_warn("%s: no rail of the proxy has this counter "
-				  "(mpibctl counters lists them)",
+				  "(mpibctl counters lists all)",
 				  p->conf.limit[k].counter);
 		p->missing[k] = !has[k];
 	}
@@ -174,7 +174,8 @@ void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows)
 		qsort(peers->of, peers->n, sizeof(*peers->of), by_sout);
 }
 
-/* Send one question. NULL: it failed. */
+/* Run a command in the proxy and return its answer. If *rc is an error, or if
+ * the command fails, return NULL. */
 static json_t *look_ask(struct mpib_dial *d, int *rc, const char *command)
 {
 	json_t *rows = NULL;

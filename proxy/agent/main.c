@@ -47,7 +47,8 @@ static void agent_on_time(void *arg)
 	mpib_timer_arm(&r->agent.loop, &r->timer, LOOK, agent_on_time, r);
 }
 
-/* Decide for a new slot, before the proxy gets the answer with it. */
+/* Write the first hint of a new slot, before the proxy learns the slot's
+ * number. */
 static void agent_on_taken(void *ctx, unsigned slot)
 {
 	struct agent_run *r = ctx;
@@ -175,8 +176,8 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 
 	if (r->config && count)
 		return mpib_agent_bad(why,
-				      "command line: %.64s: the file has the "
-				      "rules (omit it, or --config)",
+				      "command line: %.64s: --config excludes "
+				      "rules (omit one of them)",
 				      words[0]);
 	if (r->config)
 		return mpib_agent_reload(&r->policy, r->config, why);
@@ -185,8 +186,8 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
 
-/* Return a negative number if the program must run; else its exit status. why
- * is then the error, or empty. */
+/* Return a negative number if the program must run. Otherwise return its exit
+ * status, and write the error, if any, to `why`. */
 static int take_command_line(struct agent_run *r, int argc, char **argv,
 			     char *why)
 {
@@ -227,7 +228,7 @@ static int take_command_line(struct agent_run *r, int argc, char **argv,
 
 int main(int argc, char **argv)
 {
-	/* Static, as the agent's slots are too large for the stack. */
+	/* Static, because the agent's slots are too large for the stack. */
 	static struct agent_run run = { .user = SERVES };
 	const char *dir = getenv("MPIB_AGENT_DIR");
 	char why[MPIB_AGENT_WHY] = "";
@@ -245,7 +246,8 @@ int main(int argc, char **argv)
 		return rc;
 	}
 	atexit(mpib_log_drain);
-	mpib_log_start(); /* without a thread: lines are written directly */
+	/* If the log's thread cannot start, lines are written directly. */
+	mpib_log_start();
 	run.agent.taken = agent_on_taken;
 	run.agent.ctx = &run;
 	return agent_serve(&run);

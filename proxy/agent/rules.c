@@ -51,9 +51,9 @@ bool mpib_agent_rule_parse(struct mpib_agent_rule *rule, char **words,
 		return rule->drains = true;
 	}
 	return mpib_agent_bad(why,
-			      "%.48s%s%.48s: not a rule (give static and SUP's "
-			      "share of 1024, drain and sout or sup, or "
-			      "adaptive)",
+			      "%.48s%s%.48s: not a rule (give \"static N\", "
+			      "with SUP's N parts of 1024, \"drain sout\", "
+			      "\"drain sup\" or \"adaptive\")",
 			      *word ? word : "rule", *arg ? " " : "", arg);
 }
 
@@ -119,7 +119,8 @@ static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 	return mpib_agent_rule_parse(rule, words, count, why);
 }
 
-/* The words of a line of the file, without the first word. */
+/* A line of the file: its first word, the `count` words after that, and the
+ * line's number. */
 struct conf_line {
 	const char *word;
 	char **words;
@@ -133,8 +134,8 @@ static bool take_rule(struct mpib_agent_conf *c, const struct conf_line *l)
 
 	if (c->rules == MPIB_AGENT_RULES)
 		return mpib_agent_bad(l->why,
-				      "rule: there are more than %u (join some "
-				      "by network)",
+				      "rule: there are more than %u (combine "
+				      "peers into networks)",
 				      MPIB_AGENT_RULES);
 	*rule = (struct mpib_agent_rule){ .line = l->number };
 	if (!rule_parse_for(rule, l->words, (int)l->count, l->why))
@@ -154,7 +155,7 @@ static bool take_speed(struct mpib_agent_conf *c, const struct conf_line *l)
 				      "(as speed sup 400)");
 }
 
-/* Parse a line of sick or congested. */
+/* Parse a line that begins with "sick" or "congested". */
 static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	struct mpib_agent_limit *limit = &c->limit[c->limits];
@@ -245,9 +246,9 @@ static bool take_line(struct mpib_agent_conf *c, char *text, size_t len,
 	if (len >= LINE_BYTES)
 		return mpib_agent_bad(why, "the line is too long (give at most "
 					   "500 bytes)");
-	/* A crash may leave zero bytes in a file that was being written. */
+	/* A crash may leave NUL bytes in a file that was being written. */
 	if (strlen(text) != len)
-		return mpib_agent_bad(why, "the line contains zero bytes "
+		return mpib_agent_bad(why, "the line contains a NUL byte "
 					   "(write the file again)");
 	text[strcspn(text, "#")] = '\0';
 	for (char *w = strtok_r(text, BLANK, &rest); w;
@@ -286,7 +287,7 @@ bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 				      path);
 	snprintf(c->path, sizeof(c->path), "%s", path);
 	if (mpib_text_open(&in, path, &bad) < 0)
-		return mpib_agent_bad(why, "%.120s: %s (see the path)", path,
+		return mpib_agent_bad(why, "%.120s: %s (check the path)", path,
 				      bad);
 	while (ok && (n = mpib_text_line(&in, text, sizeof(text))) > 0) {
 		line++;
@@ -295,7 +296,7 @@ bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 	if (!ok)
 		mpib_agent_bad(why, "%.80s:%u: %.160s", path, line, reason);
 	else if (n < 0)
-		ok = mpib_agent_bad(why, "%.120s: %s (see the path)", path,
+		ok = mpib_agent_bad(why, "%.120s: %s (check the path)", path,
 				    strerror((int)-n));
 	mpib_text_close(&in);
 	return ok;

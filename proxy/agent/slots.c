@@ -31,7 +31,8 @@ struct mpib_agent_proxy {
 	struct mpib_io watch;
 	bool hears, told; /* the proxy reads summaries; `last` was sent */
 	struct mpib_agent_summary last;
-	unsigned reason[MPIB_HINT_SLOTS_MAX]; /* number of the last one sent */
+	/* For each slot, the number of the last reason that was sent. */
+	unsigned reason[MPIB_HINT_SLOTS_MAX];
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
 };
 
@@ -221,8 +222,8 @@ static void on_proxy(void *arg, uint32_t events)
 		slots_drop(p);
 }
 
-/* Return whether the uid may be that of a proxy. Other callers are refused, as
- * there are few slots. */
+/* Return whether the uid may be that of a proxy. Other callers are refused,
+ * because there are few slots. */
 static bool slots_welcome(const struct mpib_agent *a, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || uid == a->user;
@@ -315,8 +316,8 @@ static int hold_lock(struct mpib_agent *a)
 	return rc == -EBUSY ? -EADDRINUSE : rc;
 }
 
-/* Let the group of a->user connect, so that this user's proxies can. Other
- * members of the group can connect, too; on_call() hangs up on them. */
+/* Let the group of a->user connect, so that this user's proxies can connect.
+ * Other members of the group can connect, too; on_call() hangs up on them. */
 static int admit(const struct mpib_agent *a, gid_t group)
 {
 	/* An agent that may not set that group serves only its own user and
@@ -365,7 +366,7 @@ static int listen_in(struct mpib_agent *a)
 					      .who = "a proxy",
 					      .fn = on_call,
 					      .arg = a };
-	/* Other programs may call, too: use the longest queue. */
+	/* Other programs may connect, too: use the longest queue. */
 	return listen(a->fd, 4096) < 0 ? -errno
 				       : mpib_acceptor_open(&a->acceptor);
 }
@@ -373,11 +374,11 @@ static int listen_in(struct mpib_agent *a)
 static const char *start_remedy(int rc)
 {
 	if (rc == -EADDRINUSE)
-		return "another agent serves it; stop that one";
+		return "another agent uses it; stop that agent";
 	if (rc == -EPERM)
-		return "others made it or may write there; give a directory of "
-		       "your own by --dir";
-	return "give a directory of your own by --dir";
+		return "another user owns it or may write to it; give your own "
+		       "directory with --dir";
+	return "give your own directory with --dir";
 }
 
 int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,

@@ -44,7 +44,7 @@ struct mpib_agent_slot {
 		uint32_t sup_bw;
 		uint64_t since; /* seconds of the epoch */
 		char why[MPIB_AGENT_REASON];
-		unsigned number; /* of the reason, counted over all slots */
+		unsigned number; /* of the reason, unique over all slots */
 	} choice;
 };
 
@@ -60,14 +60,16 @@ struct mpib_agent {
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
 	/* Proxies of this user, of root and of the agent's user are served. */
 	uid_t user;
-	/* Called with a new slot, before the proxy gets the answer; or NULL. */
+	/* Called with a new slot, before the proxy learns its number; or
+	 * NULL. */
 	void (*taken)(void *ctx, unsigned slot);
 	void *ctx;
 };
 
-/* Create dir if it is missing and a new hint file in it, and listen for proxies
- * of root, of our user and of the user named `user`, if that user exists.
- * Returns 0, or -errno with "what: why (remedy)" in why. */
+/* Create `dir` if it does not exist, create a new hint file in it, and listen
+ * for proxies of root, of the agent's own user and of the user named `user`, if
+ * that user exists. On failure, return -errno and write "what: why (remedy)" to
+ * `why`. */
 int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 		     char *why);
 void mpib_agent_stop(struct mpib_agent *a);
@@ -75,8 +77,8 @@ void mpib_agent_stop(struct mpib_agent *a);
 /* Write sup_bw into the hint file's entry of a slot in use, unless the entry
  * has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Send the reasons of new hints and, if it changed, the summary s to each proxy
- * that reads summaries. */
+/* Send the reasons of new hints to each proxy that reads summaries, and the
+ * summary s if it changed. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 
 #endif

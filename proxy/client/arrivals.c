@@ -56,8 +56,8 @@ static int open_pidfd(int sock, const struct ucred *cred)
 		return fd;
 	if (cred->pid <= 0)
 		return -1;
-	/* Before Linux 6.5, the pid may belong to another process by now. The
-	 * check of its uid finds most such cases. */
+	/* Before Linux 6.5, the pid may already belong to another process. The
+	 * check of that process's uid finds most such cases. */
 	fd = (int)syscall(SYS_pidfd_open, cred->pid, 0);
 	snprintf(proc, sizeof(proc), "/proc/%d", cred->pid);
 	if (fd >= 0 && stat(proc, &st) == 0 && st.st_uid != cred->uid) {
@@ -89,9 +89,9 @@ static int accept_watch(struct proxy_client *s)
 	return 0;
 }
 
-/* Return whether the user has too many connections without HELLO, which use up
- * descriptors. Clients that exceed quota.fds are refused only at their
- * HELLO. */
+/* Return whether the user holds twice as many descriptors as quota.fds allows.
+ * Connections without a HELLO hold descriptors, too, and clients that exceed
+ * quota.fds are refused only at their HELLO. */
 static bool accept_crowded(const struct proxy_client *s)
 {
 	uint64_t limit = s->all->most[MPIB_QUOTA_FDS];
@@ -106,8 +106,8 @@ static void accept_hang_up(int sock)
 	mpib_close_of(mpib_accepted_uid(sock), sock);
 }
 
-/* Refuse and close sock without making a client: send the answer to its HELLO
- * in advance. */
+/* Refuse the process at the other end of sock: send the answer to its HELLO in
+ * advance, and close sock. */
 __attribute__((format(printf, 4, 5))) static void
 turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 {
@@ -127,16 +127,16 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
-/* Return the limit of attached clients for a new one of this user:
- * limit.clients less a few places for root. */
+/* Return how many clients may be attached before a client of this user is
+ * refused: limit.clients, minus a few that are reserved for root. */
 static unsigned clients_most(const struct proxy_clients *all, uid_t uid)
 {
 	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
-/* Return whether there is a place for the connection of s. Silent connections
- * of one user must not use up the places of others. Some places are reserved
- * for root. */
+/* Return whether the limits allow the connection of s; if not, refuse it. One
+ * user's connections without a HELLO must not use up the connections of other
+ * users. A few are reserved for root. */
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
@@ -146,9 +146,8 @@ static bool accept_place(struct proxy_client *s)
 
 	if (accept_crowded(s))
 		turn_away(all, s->sock, -EDQUOT,
-			  "uid %u holds %" PRIu64
-			  " descriptors, and those that "
-			  "connect without a HELLO count (quota.fds)",
+			  "uid %u holds %" PRIu64 " descriptors, including its "
+			  "connections without a HELLO (raise quota.fds)",
 			  (unsigned)s->uid,
 			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
 	else if (all->usage.clients >= 2 * clients_most(all, s->uid))
@@ -166,7 +165,7 @@ static bool accept_place(struct proxy_client *s)
 	return false;
 }
 
-/* Make a client for the accepted sock, or close it. */
+/* Make a client for the accepted socket `sock`, or close `sock`. */
 static void accept_take(void *arg, int sock)
 {
 	struct proxy_clients *all = arg;
@@ -210,8 +209,8 @@ err_close:
 	free(s);
 }
 
-/* After all descriptors are used up: accept the next client with the spare one,
- * and send it the reason. Return false if that failed, too. */
+/* All descriptors are in use: accept the next client with the spare descriptor,
+ * and tell it the reason. Return false if that failed. */
 static bool refuse_next(void *arg)
 {
 	struct proxy_clients *all = arg;
@@ -302,8 +301,9 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
 
 /* The HELLO: it turns a connected process into a client with segments. */
 
-/* Copy a client's text of 64 bytes. Replace all but printable ASCII characters
- * from `least` on, as the text may be written to terminals and logs. */
+/* Copy a client's text of 64 bytes. Replace all characters that are less than
+ * `least` or not printable ASCII, because the text may be written to terminals
+ * and logs. */
 static void take_text(char to[64], const char from[64], char least)
 {
 	size_t i;
@@ -314,8 +314,8 @@ static void take_text(char to[64], const char from[64], char least)
 	to[i] = '\0';
 }
 
-/* Return the shard for a new client. wish: 1 + the shard that the client had at
- * the last proxy, or 0. */
+/* Return the shard for a new client. `wish` is 1 + the shard that the client
+ * had at the last proxy, or 0. */
 static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
 			  unsigned device, uint32_t wish)
 {
@@ -471,15 +471,15 @@ static void hello_welcome(struct proxy_client *s,
 		s->submit.fd,
 		s->reply.fd,
 		s->doorbell,
-		/* The client could not open it: in the client's pid namespace
-		 * the proxy may have no pid. */
+		/* The client could not open this pidfd itself: in the client's
+		 * pid namespace the proxy may have no pid. */
 		(int)syscall(SYS_pidfd_open, getpid(), 0),
 	};
 	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
 						  : MPIB_CTL_FDS_MAX;
 
-	/* Record the process before the answer, as the proxy may end right
-	 * after it. */
+	/* Record the process before the answer is sent, because the proxy may
+	 * end right after that. */
 	if (!all->awaits)
 		proxy_client_served(s);
 	proxy_client_send(s, &w.h, fd, fds);
@@ -540,8 +540,8 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 }
 
 /* Return whether the process may attach now; if not, refuse its HELLO. Clients
- * of the last proxy come first. Processes for which the proxy crashed twice are
- * refused. */
+ * of the last proxy come first. A process is refused if the proxy crashed twice
+ * while it worked for that process. */
 static bool hello_in_turn(struct proxy_client *s,
 			  const struct mpib_ctl_header *ask, uint32_t wish)
 {
@@ -582,8 +582,8 @@ static bool hello_in_turn(struct proxy_client *s,
 	return false;
 }
 
-/* Answer a process that asks whether it could attach: make the client's
- * objects. proxy_client_drop() frees them, and nothing stays in the engine. */
+/* Answer a process that asks whether it could attach: try to make its segments.
+ * proxy_client_drop() frees them. */
 static void hello_probe(struct proxy_client *s,
 			const struct mpib_ctl_header *ask)
 {

@@ -67,7 +67,7 @@ struct proxy_client_region {
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* for the registration afterwards */
 	size_t filled; /* bytes whose pages are allocated */
-	size_t step; /* bytes of its piece in the filler's step; 0: none */
+	size_t step; /* bytes of its piece in the current step; 0: none */
 	bool must_be_there; /* the client must have allocated the pages */
 };
 
@@ -90,19 +90,20 @@ struct proxy_client {
 	struct mpib_waking waking;
 	uint64_t job;
 	char name[64]; /* printable */
-	char label[MPIB_JOB_LABEL]; /* of its job, printable; "": none */
+	char label[MPIB_JOB_LABEL]; /* label of its job, printable; "": none */
 	uint32_t job_at; /* index in all->jobs, from 1; 0: no job */
 	struct engine_client_moved moved; /* set when the client is closed */
 
 	int sock, pidfd; /* -1: closed, or no pidfd is available */
 	struct mpib_io sock_watch, pid_watch;
 	/* The time limit for the HELLO; after the client's end, the time until
-	 * memory of devices is released. */
+	 * device memory is released. */
 	struct mpib_timer hello_timer;
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
-	uint64_t segments; /* bytes of both; 0 until they are counted */
+	/* Bytes of `submit` and `reply`; 0 until usage.mapped includes them. */
+	uint64_t segments;
 	int doorbell; /* eventfd for the client to wake its shard, or -1 */
 
 	LIST_HEAD(, proxy_client_region) regions;
@@ -117,16 +118,17 @@ struct proxy_client {
 	/* The current shares of the client and of its user. */
 	struct mpib_share share, of_user;
 	struct mpib_process process;
-	bool returned; /* it had an earlier proxy */
-	struct mpib_survivor *record; /* for the next proxy; or NULL */
-	/* Numbers of upgrades: the last one announced to the client, and the
-	 * last one for which it has attached to the successor. */
+	bool returned; /* it was attached to an earlier proxy */
+	struct mpib_survivor *record; /* record for the next proxy; or NULL */
+	/* `told`: number of the last upgrade that was announced to the client.
+	 * `prepared`: number of the last upgrade for which the client has
+	 * attached to the successor. */
 	uint32_t told, prepared;
 	bool share_said; /* an operator set the share, not a rule */
 };
 
-/* The most pieces of a step. A step costs two switches between threads, and
- * after a restart each rank registers hundreds of small regions again. */
+/* The maximum number of pieces in a step. Each step costs two thread switches,
+ * and after a restart each rank registers hundreds of small regions again. */
 #define MPIB_FILL_PIECES 32
 
 /*
@@ -135,8 +137,9 @@ struct proxy_client {
  */
 struct mpib_filler {
 	struct mpib_io watch;
-	struct mpib_bell bell; /* to the control thread: a step has ended */
-	pthread_mutex_t lock; /* of all fields below */
+	/* Rings in the control thread when a step has ended. */
+	struct mpib_bell bell;
+	pthread_mutex_t lock; /* protects all fields below */
 	pthread_cond_t changed;
 	struct mpib_fill_piece {
 		void *at;
@@ -144,8 +147,8 @@ struct mpib_filler {
 		int fd; /* -1: the pages need not exist */
 	} piece[MPIB_FILL_PIECES];
 	unsigned asked; /* pieces of the step; 0: none is in progress */
-	/* The result: the step has ended, done is the number of filled pieces,
-	 * and rc is 0 or the error of the next piece. */
+	/* The result of a step. `over`: the step has ended. `done`: the number
+	 * of filled pieces. `rc`: 0, or the error of the piece after these. */
 	bool over;
 	unsigned done;
 	int rc;
@@ -173,11 +176,12 @@ struct proxy_clients {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	uint64_t max_memory; /* of one client, in bytes */
+	uint64_t max_memory; /* limit for one client, in bytes */
 	uint64_t most[MPIB_QUOTAS]; /* current quotas; 0: no limit */
 
-	/* A descriptor in reserve, or -1. If all others are in use, it is
-	 * closed for a moment, to accept a client and send it the reason. */
+	/* A descriptor in reserve, or -1. If all others are in use, the proxy
+	 * closes it for a moment, accepts a client, and tells the client why it
+	 * is refused. */
 	int spare;
 	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
@@ -193,7 +197,8 @@ struct proxy_clients {
 	struct mpib_jobs jobs;
 	struct mpib_survivors survivors;
 	struct mpib_timer look; /* checks whether the survivors are back */
-	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
+	/* Numbers of accepted and refused clients, and of rejected requests. */
+	uint64_t accepted, refused, rejected;
 	/* This proxy is a successor and its predecessor still serves: clients
 	 * can only attach and register memory. */
 	bool awaits;
@@ -215,10 +220,10 @@ struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 /* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
-/* Tell each client to attach to the successor of upgrade `number`, counted
- * from 1. Returns how many have not attached yet: call it again until this
- * is 0. why then names one of them, or is all->next_why: the reason why one
- * cannot attach. */
+/* Tell each client to attach to the successor of upgrade `number`, counted from
+ * 1. Returns how many have not attached yet; call again until that is 0. Until
+ * then, `why` names one of these clients or, if a client cannot attach, has the
+ * reason (all->next_why). */
 unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
 			       char *why, size_t len);
 /* The upgrade failed: tell the clients to forget the successor. */
@@ -228,34 +233,35 @@ void proxy_clients_serve(struct proxy_clients *all);
 
 /* The rest is for the files of this folder. */
 
-/* Hang up on a client that ended or must go; why is logged. s is freed in a
+/* Hang up on a client that ended or must leave, and log `why`. s is freed in a
  * later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);
 /* Take the next step of closing a client, if it is due. */
 void proxy_client_advance(struct proxy_client *s);
-/* Loop callback: the socket of the client arg is readable. */
+/* Loop callback: the socket of the client `arg` is readable. */
 void proxy_client_on_message(void *arg, uint32_t events);
 /* Send without blocking. A client that does not read its answers is dropped:
  * returns -EPIPE, and the caller must not use s any more. The caller sets
  * h->len. */
 int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		      const int *fd, unsigned fds);
-/* Answer ask with an error; the text is for the client's user. Returns like
- * proxy_client_send(). */
+/* Answer the request `ask` with an error; the text is for the client's user.
+ * Returns like proxy_client_send(). */
 int proxy_client_refuse(struct proxy_client *s,
 			const struct mpib_ctl_header *ask, int status,
 			const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Return whether the user of s may hold `more` of q. If false, ask has been
- * refused, and s may have been dropped. */
+/* Return whether quota q allows the user of s to hold `more` in addition. If
+ * false, the request `ask` has been refused, and s may have been dropped. */
 bool proxy_client_may(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      enum mpib_quota q, uint64_t more);
-/* Answer ask with a struct mpib_ctl_id. Returns like proxy_client_send(). */
+/* Answer the request `ask` with a struct mpib_ctl_id. Returns like
+ * proxy_client_send(). */
 int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		    uint32_t id);
 
-/* Handlers of one checked message each. A handler takes descriptors out of m;
- * the caller closes the others. */
+/* Handlers. Each handles one type of checked message. A handler may take
+ * descriptors from m; the caller closes the others. */
 typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
@@ -263,14 +269,14 @@ proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_resume, proxy_client_why, proxy_client_device,
 	proxy_client_next, proxy_client_resumed;
 
-/* Tell the client that it is served now, and record its process for the next
+/* Log that the client is attached, and record its process for the next
  * proxy. */
 void proxy_client_served(struct proxy_client *s);
 
-/* After clients of the user attached or left: set the shares of the user's
- * clients and each shard's part of the user's limit. */
+/* Set the shares of the user's clients and each shard's part of the user's
+ * limit. Call this after a client of the user attached or left. */
 void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
-/* The same for all users, after the rules changed. */
+/* Call mpib_shares_apply_user() for all users, after the rules changed. */
 void mpib_shares_apply(struct proxy_clients *all);
 
 /* Free r, which must not be in use by rails, shard or filler. It may be
@@ -282,12 +288,12 @@ void mpib_region_add(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
-/* Deregister and close the device memory of arg, a client that has left,
- * although peers may still use it. Memory whose removal would break other
- * connections stays. */
+/* Deregister and close the device memory of `arg`, a client that has left.
+ * Peers may still use that memory. If removing the memory would break
+ * connections of other clients, the memory stays. */
 void proxy_client_let_go(void *arg);
 
-/* Start the thread. Returns 0 or -errno. */
+/* Start the filler's thread. Returns 0 or -errno. */
 int mpib_filler_start(struct proxy_clients *all);
 
 /*
@@ -295,21 +301,21 @@ int mpib_filler_start(struct proxy_clients *all);
  * Page allocation is most of the cost of registering, so the filler's thread
  * does it in steps. A step fills pieces of several regions and takes about 2
  * ms. Clients take turns, and so do the regions of one client. Between two
- * pieces of its own, a client waits for at most one step, however large and many
- * the regions of others are.
+ * pieces of its own, a client waits for at most one step, no matter how many
+ * and how large the regions of other clients are.
  *
  * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
  * the client's quotas from the start. When the client leaves, the region is
- * freed after the current step. Other clients wait for that step. It takes 0.2
- * s per GiB if the client punches a hole into the memory meanwhile. Control
- * thread only.
+ * freed after the current step. Other clients wait for that step. If the client
+ * punches a hole into the memory during the step, the step takes 0.2 s per GiB.
+ * Control thread only.
  */
 
-/* The most bytes of a piece: one huge page. With 4 KiB pages a piece takes about
- * 2 ms. */
+/* The maximum size of a piece: one huge page. With 4 KiB pages a piece takes
+ * about 2 ms. */
 #define MPIB_FILL_PIECE ((size_t)2 << 20)
 
-/* Allocate the pages of the mapped region r, then register it with attr. On
+/* Allocate the pages of the mapped region r, then register r with `attr`. On
  * failure, refuse the client's request and free r. */
 void mpib_fill_begin(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
@@ -318,8 +324,8 @@ void mpib_fill_end(struct proxy_client_region *r);
 /* The client leaves: free its FILLING regions, except those that the filler
  * uses. */
 void mpib_fill_stop(struct proxy_client *s);
-/* Refuse ask, a request for a region of size bytes in fd: the kernel allocated
- * only `filled` bytes of pages, then failed with rc. */
+/* Refuse `ask`, a request for a region of `size` bytes in fd: the kernel
+ * allocated pages for only `filled` bytes, then failed with rc. */
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size);
 

@@ -22,8 +22,8 @@
 #include "base/thread.h"
 #include "client/client.h"
 
-/* Regions of this size or more are not freed on the control thread, as that
- * takes 5 ms. */
+/* Freeing a region of this size takes 5 ms. Such regions and larger ones are
+ * not freed on the control thread. */
 #define LARGE ((size_t)32 << 20)
 
 static void region_let_go(const struct proxy_client_region *r)
@@ -87,8 +87,8 @@ static struct proxy_client_region *region_new(struct proxy_client *s,
 	return r;
 }
 
-/* Return whether the client may register size bytes more; if not, refuse
- * ask. */
+/* Return whether the client may register `size` more bytes. If not, refuse the
+ * request `ask`. */
 static bool region_allowed(struct proxy_client *s,
 			   const struct mpib_ctl_header *ask, uint64_t size,
 			   enum mpib_region_kind kind)
@@ -102,9 +102,9 @@ static bool region_allowed(struct proxy_client *s,
 	}
 	if (size > all->max_memory || s->registered > all->max_memory - size) {
 		proxy_client_refuse(s, ask, -EDQUOT,
-				    "%" PRIu64 " bytes more than the %" PRIu64
-				    " registered pass limit.memory = %" PRIu64
-				    " (raise it)",
+				    "%" PRIu64 " bytes in addition to the "
+				    "%" PRIu64 " registered would exceed "
+				    "limit.memory = %" PRIu64 " (raise it)",
 				    size, s->registered, all->max_memory);
 		return false;
 	}
@@ -145,7 +145,7 @@ static void on_added(void *arg, int status)
 				  r->kind == MPIB_REGION_POOL);
 }
 
-/* Record that the region is mapped at map. */
+/* Record that the region is mapped at `map`. */
 static void region_mapped(struct proxy_client_region *r, void *map, size_t len)
 {
 	r->map = map;
@@ -230,8 +230,8 @@ static void on_deleted(void *arg, int status)
 	uint32_t handle = r->handle;
 
 	(void)status;
-	/* Free the region before the answer, so that the client's next request
-	 * finds its quota released. */
+	/* Free the region before the answer, so that the region no longer
+	 * counts in quotas when the client's next request arrives. */
 	mpib_region_free(r);
 	if (s->state > PROXY_CLIENT_LIVE)
 		proxy_client_advance(s);
@@ -321,7 +321,7 @@ static bool sealed_against_writing(int seals)
  * Return NULL, or why the memfd is not accepted. A client's memfd must be
  * sealed against shrinking, or the proxy's accesses could raise SIGBUS. The
  * proxy only reads the seals: adding a seal would wait for the file's lock,
- * which the client can hold by writing. If fd is no memfd, F_GET_SEALS fails
+ * which the client can hold by writing. If fd is not a memfd, F_GET_SEALS fails
  * without a call to the descriptor's file system.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
@@ -330,7 +330,7 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 	struct stat st;
 
 	if (seals < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return "the descriptor is no memfd";
+		return "the descriptor is not a memfd";
 	if (!(seals & F_SEAL_SHRINK))
 		return "the memfd is not sealed with F_SEAL_SHRINK";
 	if (sealed_against_writing(seals))
@@ -352,8 +352,8 @@ static uint64_t page_of(int fd)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Map the pages (of unit bytes) that contain a region of a file. The region
- * starts *skip bytes into the mapping. */
+/* Map the pages (of `unit` bytes each) that contain a region of a file. The
+ * region starts *skip bytes after the start of the mapping. */
 static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 			size_t *len, uint64_t *skip)
 {
@@ -383,8 +383,8 @@ static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
 	const uint32_t who = s->all->cfg->own_memory;
 	struct stat st;
 
-	/* An earlier proxy made this file, as no other user can make files of
-	 * this uid. */
+	/* An earlier proxy made this file, because no other user can make files
+	 * of this uid. */
 	if (fstat(m->fd[0], &st) == 0 && st.st_uid == geteuid())
 		return true;
 	if (who == MPIB_OWN_MEMORY_ALL ||
@@ -433,7 +433,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	region_mapped(r, map, len);
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
-	/* The proxy may allocate huge pages, as the client has reserved
+	/* The proxy may allocate huge pages, because the client has reserved
 	 * them. */
 	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
@@ -441,9 +441,9 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 						   .dmabuf_fd = -1 });
 }
 
-/* Return whether the kernel made the file: then its mode has no file type.
- * Other files are not queried, as a file system in user space could block the
- * proxy. */
+/* Return whether the kernel made the file: the mode of such a file has no file
+ * type. fstatfs() is called only for such files, because a file system in user
+ * space could block the proxy. */
 static bool is_of_the_kernel(int fd)
 {
 	struct statx st;
@@ -462,12 +462,12 @@ static bool is_dmabuf(int fd)
 }
 
 /* Accept a dma-buf or, for the software HCA, a sealed memfd. Neither file can
- * shrink, and the software HCA maps it. */
+ * shrink, so the software HCA can map it safely. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	return is_dmabuf(fd) || !check_memfd(fd, ask)
 		       ? NULL
-		       : "the descriptor is no dma-buf";
+		       : "the descriptor is not a dma-buf";
 }
 
 static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
@@ -491,8 +491,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	r = region_new(s, m, ask->size, MPIB_REGION_DMABUF);
 	if (!r)
 		return;
-	/* The proxy keeps its own descriptor, as the client may close the other
-	 * one before it gets the answer. */
+	/* The proxy keeps its own descriptor, because the client may close the
+	 * other one before the client gets the answer. */
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
 	mpib_region_add(r,

@@ -21,14 +21,14 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 
-/* Time for which memory of devices stays registered after its client ended, as
- * peers may still write to it. The time is short: the next job needs the
- * memory, and a GPU in use cannot be reset. The memory is free 100 ms after a
- * rank's death. */
+/* How long device memory stays registered after its client ended: peers may
+ * still write to it. The time is short, because the next job needs the memory,
+ * and a GPU in use cannot be reset. The memory is free 100 ms after a rank's
+ * death. */
 #define LET_GO (50 * MPIB_MSEC)
 
-/* Free the client arg, for which no callback may be pending. Also a timer's
- * function. */
+/* Free the client `arg`. No callback of the client may be pending. This is also
+ * the callback of a timer. */
 static void proxy_client_free(void *arg)
 {
 	struct proxy_client *s = arg;
@@ -87,7 +87,7 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 			   "%s",
 			   s->pid, why);
 		s->state = PROXY_CLIENT_CLOSING;
-		/* Free it in the next turn: the callers still use s. */
+		/* Free s in the next turn: the callers still use it. */
 		mpib_timer_arm(s->all->loop, &s->hello_timer, 0,
 			       proxy_client_free, s);
 		return;
@@ -126,8 +126,9 @@ static void client_on_closed(void *arg, int status)
 
 void proxy_client_advance(struct proxy_client *s)
 {
-	/* Wait until the filler has released its region. Wait for regions in
-	 * ADDING, too: they can be fenced only when the shard knows them. */
+	/* Wait until the filler has released the client's regions. Wait for
+	 * regions in ADDING, too: they can be fenced only when the shard knows
+	 * them. */
 	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0 ||
 	    !TAILQ_EMPTY(&s->filling))
 		return;
@@ -277,8 +278,8 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 	}
 	if (rc == -EMFILE) {
 		proxy_client_refuse(s, &m->h, rc,
-				    "the proxy has no descriptor left for "
-				    "those of a request of type %u (raise "
+				    "the proxy has no descriptors left, and a "
+				    "request of type %u carries some (raise "
 				    "LimitNOFILE of mpib-proxy)",
 				    type);
 		return false;
@@ -438,7 +439,7 @@ static const char *conn_error(int rc)
 		return "another connection of this user has its key";
 	case -EACCES:
 		return "the peer's address is in none of the networks of the "
-		       "proxies (the operator gives them: peer.networks)";
+		       "proxies (the operator sets them in peer.networks)";
 	case -EDQUOT:
 		return "too many peers of this user do not answer (close the "
 		       "connections that wait for them)";
@@ -469,8 +470,8 @@ void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
 	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX &&
 	    !mpib_config_class(s->all->cfg, (unsigned)ask->traffic_class)) {
 		proxy_client_refuse(s, &m->h, -EPERM,
-				    "traffic class %d is not for clients here "
-				    "(the operator lists those that are: "
+				    "traffic class %d is not allowed (the "
+				    "operator lists the allowed ones in "
 				    "qp.traffic_classes)",
 				    ask->traffic_class);
 		return;
@@ -554,7 +555,8 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
 
 /*
  * Clients during an upgrade (MPIB_CTL_NEXT): each client attaches to the
- * successor and registers its memory there. The running proxy still serves it.
+ * successor and registers its memory there. The running proxy still serves the
+ * client.
  */
 
 /* Announce the upgrade to a client. If a client never reads this, the upgrade
@@ -575,7 +577,7 @@ void proxy_client_next(struct proxy_client *s, struct mpib_message *m)
 	struct proxy_clients *all = s->all;
 
 	if (got->number != s->told || !s->told || s->prepared == s->told)
-		return; /* for an upgrade that failed */
+		return; /* the answer is for an upgrade that failed */
 	if (got->h.status == 0) {
 		s->prepared = s->told;
 		return;
@@ -628,8 +630,8 @@ void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
 	mpib_survivors_resumed(s->record, of->id, s->returned);
 }
 
-/* Tell the peers not to wait any more when all clients of the last proxy are
- * back. */
+/* Once a second: if all clients of the last proxy are back, tell the peers not
+ * to wait any more. */
 static void clients_on_look(void *arg)
 {
 	struct proxy_clients *all = arg;

@@ -19,9 +19,9 @@
  * Return 0 if the client has allocated all pages of the memory, -ENODATA if it
  * has not. -EACCES: the kernel does not tell, or a filter forbids the call.
  * -EAGAIN: there was no memory for the result. If the proxy allocated the pages
- * instead, they would count as its memory, and a client could provoke the
- * kernel's OOM killer. lseek(SEEK_HOLE) would not do: it waits for the file's
- * lock during the client's fallocate(2).
+ * instead, they would count as the proxy's memory, and a client could provoke
+ * the kernel's OOM killer. lseek(SEEK_HOLE) cannot be used: it waits for the
+ * file's lock during the client's fallocate(2).
  */
 static int all_there(char *from, size_t len)
 {
@@ -79,7 +79,7 @@ static int filler_populate(const struct mpib_fill_piece *p)
 	return 0;
 }
 
-/* Fill at least one piece, and more until the step's time has passed. *done: the
+/* Fill pieces until the step's time has passed, but at least one. *done: the
  * number of filled pieces. Returns 0, or the error of the next piece. */
 static int filler_step(const struct mpib_filler *f, unsigned *done)
 {
@@ -164,8 +164,8 @@ static void to_the_end(struct proxy_client_region *r)
 	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
 }
 
-/* Start the thread's next step: one piece of each region in turn, until a
- * client has no more. */
+/* Start the thread's next step, with one piece of each region in turn. Stop at
+ * a region that already has a piece in this step. */
 static void next_step(struct proxy_clients *all)
 {
 	struct mpib_fill_piece piece[MPIB_FILL_PIECES];
@@ -268,7 +268,7 @@ static void give_up(struct proxy_client_region *r, int rc)
 	proxy_client_advance(s);
 }
 
-/* Handle the end of r's piece. -EINVAL: the kernel is older than 5.14. */
+/* Handle the end of r's piece. rc -EINVAL: the kernel is older than 5.14. */
 static void fill_stepped(struct proxy_client_region *r, size_t filled, int rc)
 {
 	struct proxy_client *s = r->client;
@@ -287,8 +287,9 @@ static void fill_stepped(struct proxy_client_region *r, size_t filled, int rc)
 	}
 }
 
-/* Handle the end of a step. done: the number of filled pieces; rc: the result
- * for the next piece. The pieces after that one are left for another step. */
+/* Handle the end of a step. `done`: the number of filled pieces; `rc`: the
+ * result for the next piece. The pieces after that one are left for another
+ * step. */
 static void step_ended(struct proxy_clients *all, unsigned done, int rc)
 {
 	for (unsigned i = 0; i < all->pieces; i++) {

@@ -84,14 +84,16 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 	return sum;
 }
 
-/* Return the lesser of most and part, but not less than least. */
+/* Raise `part` to at least `least`, then return the smaller of `part` and
+ * `most`. */
 static uint64_t least_part(uint64_t most, uint64_t part, uint64_t least)
 {
 	part = part > least ? part : least;
 	return most < part ? most : part;
 }
 
-/* Return the sockets of a lane: one for each QP of a software rail. */
+/* Return the number of sockets of a lane: one for each QP of a software
+ * rail. */
 static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 {
 	unsigned n = 0;
@@ -101,15 +103,15 @@ static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 	return n;
 }
 
-/* Return the number of connections that use a sixteenth of memory, or `most` if
- * that is less. */
+/* Return the number of connections that use a sixteenth of `memory`, or `most`
+ * if that is less. */
 static uint64_t connections_part(uint64_t most, uint64_t memory)
 {
 	return least_part(most, memory / 16 / MPIB_CONNECTION_BYTES,
 			  CONNECTIONS_LEAST);
 }
 
-/* Return a quarter of memory, less the part of the user's connections. */
+/* Return a quarter of `memory`, minus the part of the user's connections. */
 static uint64_t memory_part(const struct mpib_config *cfg, uint64_t memory)
 {
 	const uint64_t taken =
@@ -167,8 +169,8 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 	if (limit == 0 || (more <= limit && used <= limit - more))
 		return 0;
 	snprintf(why, why_len,
-		 "%" PRIu64 " more than the %" PRIu64
-		 " of uid %u pass quota.%s = %" PRIu64
+		 "%" PRIu64 " in addition to the %" PRIu64
+		 " of uid %u would exceed quota.%s = %" PRIu64
 		 " (close some, or raise it)",
 		 more, used, (unsigned)s->uid, names[q], limit);
 	return -EDQUOT;
@@ -228,15 +230,15 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 		return 0;
 	each = MPIB_SEC / rate;
 	over = mpib_rate_wait(u->paid, now_ns, MPIB_SEC - each);
-	/* Bound the debt, so that a user that stops is served again within two
-	 * seconds. */
+	/* Limit how far a user can exceed the rate, so that a user that stops
+	 * sending is served again within two seconds. */
 	if (over > MPIB_SEC)
 		return -EPIPE;
 	mpib_rate_pay(&u->paid, now_ns, each);
 	return over ? -EDQUOT : 0;
 }
 
-/* Return the number in the file if it is less than most; otherwise most. */
+/* Return the number in the file if it is less than `most`; otherwise `most`. */
 static uint64_t least_of(const char *path, uint64_t most)
 {
 	char text[32], *end;
@@ -244,12 +246,13 @@ static uint64_t least_of(const char *path, uint64_t most)
 
 	mpib_read_line(text, sizeof(text), "%s", path);
 	n = strtoull(text, &end, 10); /* UINT64_MAX if the number is larger */
-	return end == text || n > most ? most : n; /* "max" is no number */
+	return end == text || n > most ? most : n; /* "max" is not a number */
 }
 
-/* Return the lowest limit of the cgroup at path, below root/controller, and of
- * its ancestors. If a container sees its own cgroup as the root, path may name
- * directories that do not exist; those have no limit. */
+/* Return the lowest limit of a cgroup and of its ancestors. `path` is the
+ * cgroup's path below root/controller. If a container sees its own cgroup as
+ * the root, `path` may name directories that do not exist; those have no
+ * limit. */
 static uint64_t least_above(const char *root, const char *controller,
 			    char *path, const char *name, uint64_t most)
 {
@@ -397,7 +400,7 @@ static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 }
 
 /* Return whether the user has the maximum number of jobs. Root has no maximum,
- * as it starts jobs for others. */
+ * because it starts jobs for others. */
 static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 {
 	unsigned n = 0;
@@ -407,9 +410,9 @@ static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
 }
 
-/* Return a free place, else that of the job that ended first. For a user with
- * the maximum number of jobs, return the place of one of these. NULL: no job
- * has ended. */
+/* Return a free entry, or else the entry of the job that ended first. For a
+ * user with the maximum number of jobs, consider only the entries of that user.
+ * NULL: no such job has ended. */
 static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
 {
 	bool own = job_share_is_full(jobs, uid);
@@ -460,7 +463,7 @@ static void job_end(struct mpib_job *j)
 	double seconds;
 
 	j->ended_ns = mpib_clock_ns(CLOCK_REALTIME);
-	/* The clock may have been set back in between. */
+	/* The clock may have been set back during the job. */
 	if (j->ended_ns < j->began_ns)
 		j->ended_ns = j->began_ns;
 	seconds = (double)(j->ended_ns - j->began_ns) / 1e9;

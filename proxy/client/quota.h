@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas: they limit the resources of a shared proxy that one user (a uid) may
- * hold. Usage is summed over the user's clients when it is needed, so that no
- * counter can leak. A client that is leaving counts until its last region is
- * freed. Control thread only.
+ * Quotas limit the resources of a shared proxy that one user (a uid) may hold.
+ * Usage is summed over the user's clients when it is needed, so that no counter
+ * can leak. A client that is leaving counts until its last region is freed.
+ * Control thread only.
  */
 #ifndef MPIB_PROXY_QUOTA_H
 #define MPIB_PROXY_QUOTA_H
@@ -24,17 +24,18 @@ struct proxy_clients;
 /* Return the NAME of q in the setting quota.NAME, such as "clients". */
 const char *mpib_quota_name(enum mpib_quota q);
 
-/* Check whether the user of s may hold `more` of q. Returns 0 or -EDQUOT. The
- * sentence in why then names the user, the quota and the remedy. */
+/* Check whether quota q allows the user of s to hold `more` in addition.
+ * Returns 0. If the quota does not allow it, returns -EDQUOT and writes a
+ * sentence to `why` that names the user, the quota and the remedy. */
 int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len);
 
 /*
- * Return how much of q each user may hold, given cfg, the bytes of memory and
- * the number of descriptors; 0: no limit. By default a user may hold a quarter,
+ * Return how much of q each user may hold, given cfg, `memory` in bytes and the
+ * number of `descriptors`; 0: no limit. By default a user may hold a quarter,
  * so that two users leave half to others. There are two exceptions. A user may
  * hold an eighth of the descriptors, and another eighth for its lanes on
- * software rails. Of the memory, a user's connections may hold a sixteenth, and
+ * software rails. A user's connections may hold a sixteenth of the memory, and
  * its other objects the rest of a quarter.
  */
 uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
@@ -44,7 +45,7 @@ void mpib_quota_tune(struct proxy_clients *all);
 /* Return how many connections without a HELLO a user may have: as many as
  * clients. */
 unsigned mpib_quota_silent_most(const struct proxy_clients *all);
-/* Return what the user holds of q; not for MESSAGES. */
+/* Return how much of q the user holds. q is not MPIB_QUOTA_MESSAGES. */
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 			 enum mpib_quota q);
 
@@ -57,18 +58,20 @@ struct mpib_quota_user {
 	UT_hash_handle hh;
 };
 
-/* Bind s to its user; mpib_quota_end() undoes it. Returns 0 or -ENOMEM. */
+/* Bind s to its user; mpib_quota_end() undoes this. Returns 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
 /* Count one more message of s. Returns 0; -EDQUOT: refuse the message; -EPIPE:
- * drop the client, as a whole burst has been refused already. */
+ * drop the client, because a complete burst of messages has been refused
+ * already. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);
 
 /* Return the machine's memory in bytes or, if that is less, the lowest limit of
  * the memory cgroups of this process. */
 uint64_t mpib_memory_bound(void);
-/* The same for a machine with that many bytes of memory. cgroups is a file like
- * /proc/self/cgroup, and root is the mount point of the cgroups. */
+/* Like mpib_memory_bound(), but for a machine with `machine` bytes of memory.
+ * `cgroups` is a file like /proc/self/cgroup, and `root` is the mount point of
+ * the cgroups. */
 uint64_t mpib_memory_bound_of(const char *cgroups, const char *root,
 			      uint64_t machine);
 
@@ -85,15 +88,15 @@ enum mpib_place {
 	/* The shard with the fewest clients of the new client's user. */
 	MPIB_PLACE_ALL,
 	/* The shard of the user's clients, or else the emptiest shard. If there
-	 * are at most as many users as shards, no user waits for another one's
+	 * are at most as many users as shards, no user waits for another user's
 	 * messages. */
 	MPIB_PLACE_OWN,
 };
 
-/* Return the shard of a new client. Among equally good shards, it is the one
- * with the fewest clients (of_all); if several have, the first of them. of_user
- * counts the clients of the new client's user. Both arrays are indexed by
- * shard; shards is not 0. */
+/* Return the shard of a new client. Among equally good shards, choose the one
+ * with the fewest clients (of_all); if there are several, the first of them.
+ * of_user counts the clients of the new client's user. Both arrays are indexed
+ * by shard; shards is not 0. */
 unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 		    const uint32_t *of_all, unsigned shards);
 
@@ -101,7 +104,7 @@ unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
  * Jobs: the clients of one user that name the same job, and their total
  * traffic. The name is only a label and grants nothing. The table has a fixed
  * size: a new job replaces the one that ended first. A user has at most a
- * quarter of the places, so that one user's many jobs do not displace all
+ * quarter of the entries, so that one user's many jobs do not displace all
  * others. Control thread.
  */
 
@@ -120,13 +123,14 @@ struct mpib_job {
 };
 
 struct mpib_jobs {
-	struct mpib_job job[MPIB_JOBS]; /* an entry with clients 0 is free */
+	/* An entry whose `clients` is 0 is free. */
+	struct mpib_job job[MPIB_JOBS];
 };
 
-/* Count a newly attached client to its job, if it names one. */
+/* Add a newly attached client to its job, if the client names a job. */
 void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s);
-/* Remove a client that left; s->moved is its traffic. The last client ends the
- * job, which is an event. */
+/* Remove a client that left; s->moved is its traffic. When the last client of a
+ * job leaves, the job ends, and an event is logged. */
 void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s);
 
 #endif

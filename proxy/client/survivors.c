@@ -15,11 +15,12 @@
 #include "base/crash.h"
 #include "base/log.h"
 
-/* The file has one more record behind these. If its state is not FREE, a client
- * had no record. */
+/* The file has one more record after these. If the state of that record is not
+ * FREE, a client had no record. */
 #define RECORDS 4096u
 #define BYTES ((RECORDS + 1) * sizeof(struct mpib_survivor))
-#define CRASHES_NS 60000000000u /* two within this time: refuse the process */
+/* After two crashes within this time, the process is refused. */
+#define CRASHES_NS 60000000000u
 #define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
 static uint64_t boot_ns(void)
@@ -27,7 +28,8 @@ static uint64_t boot_ns(void)
 	return mpib_clock_ns(CLOCK_BOOTTIME);
 }
 
-/* Return whether it is the process and device of the record, with any thread. */
+/* Return whether p is the process and device of the record. The thread may
+ * differ. */
 static bool is_process(const struct mpib_survivor *r,
 		       const struct mpib_process *p)
 {
@@ -37,7 +39,8 @@ static bool is_process(const struct mpib_survivor *r,
 	       of->device == p->device && of->inode == p->inode;
 }
 
-/* In another pid namespace the thread has another id, or none. */
+/* Return whether the process may have this thread. In another pid namespace the
+ * thread has another id, or none. */
 static bool has_thread(uint32_t pid, uint32_t thread)
 {
 	return syscall(SYS_tgkill, pid, thread, 0) == 0 || errno != ESRCH;
@@ -63,7 +66,7 @@ struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 }
 
 /* Return whether the client may come back: its process and its thread may be
- * alive. Those of another pid namespace always may be. */
+ * alive. Processes of another pid namespace always count as alive. */
 static bool is_alive(const struct mpib_survivor *r)
 {
 	const struct mpib_process *p = &r->process;
@@ -106,7 +109,7 @@ static void survivor_inherit(struct mpib_survivor *r, bool expected,
 {
 	if (r->state == MPIB_SURVIVOR_FREE && !r->crashed[0])
 		return;
-	/* Clear the record if it is of another boot, or if its process has
+	/* Clear the record if it is from another boot, or if its process has
 	 * ended. */
 	if (r->crashed[0] > now || !is_alive(r)) {
 		*r = (struct mpib_survivor){ 0 };
@@ -152,7 +155,8 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns)
 	return 0;
 }
 
-/* Count all records of the process, on any device. */
+/* Return whether the proxy crashed twice within CRASHES_NS while it worked for
+ * the process. All records of the process count, for any device. */
 static bool crashes_often(const struct mpib_survivors *v,
 			  const struct mpib_process *p)
 {
@@ -241,7 +245,7 @@ static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 			continue;
 		if (is_process(r, p) && r->process.thread == p->thread)
 			return r;
-		/* The record of another client that will come back is left. */
+		/* Keep the record of another client that may come back. */
 		if (is_process(r, p) &&
 		    (r->state == MPIB_SURVIVOR_FREE || !r->process.thread))
 			same = r;

@@ -22,8 +22,9 @@ struct mpib_process {
 	uint32_t uid;
 	uint32_t pid; /* 0: of another pid namespace */
 	uint32_t device;
-	/* The thread that attaches to the next proxy. While a process lives
-	 * without it, the client has detached. 0: unknown. */
+	/* The thread that attaches to the next proxy; 0: unknown. If the
+	 * process is alive but this thread has ended, the client has
+	 * detached. */
 	uint32_t thread;
 	uint64_t inode; /* of its pidfd if that is unique (Linux 6.9), else 0 */
 };
@@ -52,18 +53,19 @@ struct mpib_survivors {
 	bool blind;
 };
 
-/* Open the file in the directory. For grace_ns, expect the clients of the last
- * proxy. -errno: the file cannot be used, and no client is expected. */
+/* Open the file in the directory `dir`, and expect the clients of the last
+ * proxy for grace_ns. -errno: the file cannot be used, and no client is
+ * expected. */
 int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns);
-/* Return the process of a pidfd, which may be -1, without a thread. */
+/* Return the process of pidfd (-1: no pidfd). Its `thread` is 0. */
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 				    uint32_t device);
 /* Note the thread that the client names, if that thread belongs to the
  * process. */
 void mpib_process_thread(struct mpib_process *p, uint32_t thread);
 /* Return 0 if the process may attach now. -EPERM: the proxy crashed twice
- * within a minute while working for it. -EINPROGRESS: *others come first, for
- * *ms at most. */
+ * within a minute while working for it. -EINPROGRESS: the process must wait for
+ * at most *ms ms, because *others processes of the last proxy come first. */
 int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 			 unsigned *others, unsigned *ms);
 /* Record the process as the attached client of that id. NULL: it is not
@@ -71,9 +73,9 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client);
-/* Note the thread that will attach to the next proxy. returned: the client had
- * an earlier proxy, and has resumed all its connections. record may be NULL,
- * also below. */
+/* Note the thread that will attach to the next proxy. `returned`: the client
+ * was attached to an earlier proxy, and has now resumed all its connections.
+ * `record` may be NULL, also below. */
 void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread,
 			    bool returned);
 /* Return whether each client of the last proxy has resumed, or has ended. */

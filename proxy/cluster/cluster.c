@@ -155,8 +155,8 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
 
 /* Make the report that answers a peer's question. */
 
-/* Compute no rate for a lane that has sent fewer bytes: it is new, or sends
- * short messages only. */
+/* If the lanes to a peer have sent fewer bytes, compute no rate: the lanes are
+ * new, or send short messages only. */
 #define RATED_BYTES (1u << 20)
 
 /* Settings that must be equal in a cluster: whole sections (NULL) or single
@@ -241,8 +241,9 @@ static int own_by_peer(const void *a, const void *b)
 	return strcmp(x->peer, y->peer);
 }
 
-/* Sum up the n lanes to a peer: the bytes, divided by the busy time of the rail
- * that was busy longer. */
+/* Compute the rate of the n lanes to a peer: their bytes, divided by the busy
+ * time of the rail that was busy longer. If the rate is the lowest so far,
+ * record it in `own`. */
 static void own_pair(const struct mpib_snap_lane *const *lane, uint32_t n,
 		     struct mpib_node_report *own)
 {
@@ -327,7 +328,7 @@ static void own_jobs(const struct mpib_view *v, struct mpib_node_report *own)
 	json_decref(list);
 }
 
-/* Return a rank; null means unknown. */
+/* Return the rank o[key]; UINT32_MAX: the rank is null, that is, unknown. */
 static uint32_t own_rank(const json_t *o, const char *key)
 {
 	const json_t *rank = json_object_get(o, key);

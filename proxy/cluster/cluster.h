@@ -19,10 +19,10 @@
 /* A request that is older than this counts as stuck. */
 #define MPIB_CLUSTER_STUCK_NS (5 * MPIB_SEC)
 
-/* text is valid until the function returns; NULL: no memory. */
+/* `text` is valid until the function returns; NULL: no memory. */
 typedef void mpib_cluster_fn(void *arg, const char *text);
 
-/* A reader. Zeroed memory is a valid, inactive wait. */
+/* A reader that waits for the text. If all bytes are 0, it is inactive. */
 struct mpib_cluster_wait {
 	TAILQ_ENTRY(mpib_cluster_wait) link;
 	bool waiting;
@@ -33,7 +33,7 @@ struct mpib_cluster_wait {
 /* view.c: the text for readers, and the state of making it. */
 struct mpib_cluster_text {
 	uint64_t of_ns; /* over_ns of the round in the text; 0: no text */
-	char *whole; /* the text; while part is made, the previous one */
+	char *whole; /* the text; while `part` is made, the previous text */
 	struct mpib_view_part part; /* part.at: number of nodes written */
 	json_int_t well, faulty;
 	/* The slowest pair, and the node that reports it. */
@@ -51,31 +51,31 @@ struct mpib_cluster {
 	struct mpib_timer bound; /* ends a round with missing answers */
 	struct mpib_timer again; /* retries after memory was short */
 	bool asking; /* a round is in progress */
-	uint64_t begun_ns, over_ns; /* of the last round; 0: none yet */
+	uint64_t begun_ns, over_ns; /* start and end of the last round */
 	bool taking;
 	struct mpib_node_report own;
-	uint64_t own_ns; /* time of own; 0: none yet */
+	uint64_t own_ns; /* time of `own`; 0: none yet */
 	struct mpib_cluster_text text;
 };
 
-/* Set up *c. It first reads *view in the first turn of the loop. */
+/* Set up *c. *view is not read before the first turn of the loop. */
 void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_view *view);
 
-/* Call fn(arg, text) once, in a later turn of the loop. text is the JSON of
- * mpib-protocol(7), from answers of the last second. If answers are missing,
- * fn is called after the time limit of the round. wait must be inactive. */
+/* Call fn(arg, text) once, in a later turn of the loop. `text` is the JSON of
+ * mpib-protocol(7), from answers of the last second. If answers are missing, fn
+ * is called after the time limit of the round. `wait` must be inactive. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
 /* Ask the peers unless they were asked within a second. Does not wait. */
 void mpib_cluster_begin(struct mpib_cluster *c);
-/* Cancel: fn will not be called. Does nothing if wait is inactive. */
+/* Cancel: fn will not be called. Does nothing if `wait` is inactive. */
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
 
-/* cluster.c: list the settings that a report covers, in its order. list has
- * room for MPIB_REPORT_SETTINGS. Returns their number. */
+/* cluster.c: list the settings that a report covers, in the order of the
+ * report. `list` has room for MPIB_REPORT_SETTINGS. Returns their number. */
 unsigned mpib_cluster_alike(const struct mpib_setting **list);
 
 /* view.c: make the next part of the text of the last round, which all its

@@ -11,7 +11,7 @@
 /* Nodes in one part of the answer. */
 #define PART 16
 
-/* State of making a part. */
+/* State while a part of the text is made. */
 struct cluster_view {
 	const struct mpib_cluster *c;
 	struct mpib_cluster_text *t;
@@ -29,7 +29,8 @@ static const char *rail_label(const struct mpib_node_report *r, unsigned i,
 	return buf;
 }
 
-/* Add the faults of one rail to faults, and other remarks about it to notes. */
+/* Add the faults of rail i to `faults`, and other remarks about that rail to
+ * `notes`. */
 static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		       json_t *faults, json_t *notes)
 {
@@ -166,7 +167,7 @@ static void judge_agent(const struct mpib_agent_word *w, json_t *notes)
 							   mpib_rail_name(r)));
 		else if (w->sick & 1u << r)
 			json_array_append_new(
-				notes, json_sprintf("%s left by its agent",
+				notes, json_sprintf("%s avoided by its agent",
 						    mpib_rail_name(r)));
 	}
 }

@@ -35,8 +35,8 @@ bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 	return strcmp(mpib_config_origin(cfg, section, key), "built-in") != 0;
 }
 
-/* Return the origin to name if settings a and b contradict each other: that of
- * a if a was given, else that of b. */
+/* Return the origin to name in an error if the settings `a` and `b` contradict
+ * each other: that of `a` if `a` was given, else that of `b`. */
 static const char *origin_of_pair(const struct mpib_config *cfg,
 				  const char *section, const char *a,
 				  const char *b)
@@ -75,8 +75,8 @@ static int check_threads(struct mpib_config *cfg, char *why)
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: proxy.threads = %u for each of %u devices are more than "
-		"%u threads (lower it)",
+		"%s: proxy.threads = %u for each of %u devices is more than "
+		"%u threads in total (lower it)",
 		mpib_config_origin(cfg, "proxy", "threads"), e->shards,
 		e->devices, (unsigned)MPIB_SHARDS_MAX);
 }
@@ -126,8 +126,8 @@ static int check_classes(struct mpib_config *cfg, char *why)
 	}
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: qp.traffic_classes: \"%.32s\" is no traffic class (give "
-		"any, none or numbers up to 255 with commas)",
+		"%s: qp.traffic_classes: \"%.32s\" is not a traffic class "
+		"(give any, none or numbers up to 255 with commas)",
 		mpib_config_origin(cfg, "qp", "traffic_classes"), at);
 }
 
@@ -162,7 +162,8 @@ static int check_srq(struct mpib_config *cfg, char *why)
 		e->srq_high);
 }
 
-/* Check that parts begin at a multiple of 128 bytes in a window. */
+/* Check that the setting is a multiple of 128, so that every part of a staging
+ * window starts aligned. */
 static int check_aligned(struct mpib_config *cfg, const char *key,
 			 uint32_t value, char *why)
 {
@@ -170,7 +171,7 @@ static int check_aligned(struct mpib_config *cfg, const char *key,
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: client.%s = %u is no multiple of 128 (give %u)",
+		"%s: client.%s = %u is not a multiple of 128 (give %u)",
 		mpib_config_origin(cfg, "client", key), key, value,
 		value / MPIB_ALIGN * MPIB_ALIGN);
 }
@@ -192,8 +193,8 @@ static int check_part(struct mpib_config *cfg, char *why)
 		cfg->window);
 }
 
-/* Check a given cts.signal_interval. The built-in one adapts to a short send
- * queue by itself. */
+/* Check cts.signal_interval if it was given. The built-in value adapts to a
+ * short send queue by itself. */
 static int check_signals(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
@@ -261,14 +262,15 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: peer.addr = \"%s\" is no address that other nodes can "
-		"reach (give a.b.c.d, or an IPv6 address that is not "
+		"%s: peer.addr = \"%s\" is not an address that other nodes "
+		"can reach (give a.b.c.d, or an IPv6 address that is not "
 		"link-local; or two that differ, as 10.0.0.1,10.1.0.1)",
 		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
-/* Check that the key file can be used. The proxy checks the file's owner when
- * it reads the file: another user may check the configuration. */
+/* Check that the key file can be used. The file's owner is checked only when
+ * the proxy reads the file, because another user may check the
+ * configuration. */
 static int check_key(struct mpib_config *cfg, char *why)
 {
 	const char *bad;
@@ -291,8 +293,8 @@ typedef int check_fn(struct mpib_config *cfg, char *why);
 static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
-/* Check that connections can resume. Without end-to-end acks they cannot: a
- * completed send can be lost when a proxy ends. */
+/* Set engine.resume if connections can resume. Without end-to-end acks they
+ * cannot: a completed send can be lost when a proxy ends. */
 static int check_resume(struct mpib_config *cfg, char *why)
 {
 	(void)why;
@@ -372,8 +374,7 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 	return rc ? rc : more;
 }
 
-/* [metrics]: if other machines can reach the address, it needs TLS and a
- * token. */
+/* [metrics]: an address that other machines can reach needs TLS and a token. */
 
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 {
@@ -405,8 +406,8 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 			     value, bad);
 }
 
-/* Return what is wrong with a file, or NULL. As for peer.key_file, the proxy
- * checks the owner when it reads the file. */
+/* Return what is wrong with a file, or NULL. The owner is not checked here: the
+ * proxy checks it when it reads the file, as it does for peer.key_file. */
 static const char *file_fault(const char *path, bool secret)
 {
 	struct stat st;
@@ -537,8 +538,9 @@ static int parse_rule(struct mpib_share_rule *rule, char *text)
 static int bad_rule(const char *text, size_t len, char *why, size_t why_len)
 {
 	snprintf(why, why_len,
-		 "\"%.*s\" is no rule (give uid=N, name=PATTERN or job=N, then "
-		 ":weight=1..%u or :limit=Mb/s, as in uid=1000:weight=20)",
+		 "\"%.*s\" is not a rule (give uid=N, name=PATTERN or job=N, "
+		 "then :weight=1..%u or :limit=Mb/s, as in "
+		 "uid=1000:weight=20)",
 		 (int)(len < 100 ? len : 100), text, MPIB_DRR_WEIGHT_MAX);
 	return -EINVAL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting, printing and dumping single settings by the table of settings. */
+/* Set, print and dump single settings, as their table describes them. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -79,7 +79,7 @@ static int config_bad(char *why, const struct mpib_setting *s,
 }
 
 /* Return the shift for a suffix K, M, G or T (powers of 1024). "B" or "iB" may
- * follow. -1: end is no such suffix. */
+ * follow. -1: `end` is not such a suffix. */
 static int suffix_shift(const char *end)
 {
 	static const char units[] = "KMGT";

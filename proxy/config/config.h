@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy's settings. A table has, for each of them, its range, its default,
+ * The proxy's settings. A table has the range and the default of each setting,
  * and its names in a file, in the environment and on the command line. struct
- * mpib_config has its value and the source of that value. A source overrides
- * those before it in this list: built-in, variables of NCCL's transport,
- * /etc/mpib/mpib.conf, conf.d, environment, flags and, for some settings, the
- * admin command set. Control thread.
+ * mpib_config has the value of each setting and the source of that value. A
+ * source overrides those before it in this list: built-in, variables of NCCL's
+ * transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for some
+ * settings, the admin command set. Control thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
  */
@@ -30,8 +30,8 @@
 #define MPIB_WHY_MAX 2048 /* bytes of an error text: a line for each fault */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
-/* A value beyond the engine's modes. mpib_config_finish() replaces it by
- * vanilla if islands are given, by static if sup.bw is given, else by
+/* A value beyond the engine's modes. mpib_config_finish() replaces it with
+ * vanilla if islands are given, with static if sup.bw is given, else with
  * adaptive. */
 #define MPIB_MODE_AUTO (MPIB_MODE_STATIC + 1)
 
@@ -40,15 +40,15 @@ enum mpib_lanes_mode {
 	MPIB_LANES_PRIVATE, /* imm v1, one lane per connection */
 };
 
-/* Which devices to make of HCAs that no setting names as devices. */
+/* How to group HCAs into devices if no setting names a device. */
 enum mpib_layout {
 	MPIB_LAYOUT_AUTO, /* FUSED for two HCAs, EACH for more */
-	MPIB_LAYOUT_FUSED, /* a device for a pair of HCAs */
-	MPIB_LAYOUT_EACH, /* a device for each HCA; its neighbour is standby */
+	MPIB_LAYOUT_FUSED, /* one device for each pair of HCAs */
+	MPIB_LAYOUT_EACH, /* one for each HCA; its neighbour is standby */
 };
 
-/* Which users may register memory that they made themselves. The user that
- * made the memory can block the proxy when the proxy maps or touches it. */
+/* Which users may register memory that they made themselves. Such a user can
+ * block the proxy when the proxy maps or accesses the memory. */
 enum mpib_own_memory {
 	MPIB_OWN_MEMORY_NONE,
 	MPIB_OWN_MEMORY_SELF, /* the proxy's own user */
@@ -79,14 +79,14 @@ enum mpib_quota {
 };
 
 /*
- * The rules of setting share.rules: weight and rate limit of a user or of a
+ * The rules of the setting share.rules: weight and rate limit of a user or of a
  * client. A user's clients divide its share. A client's connections divide the
  * client's share.
  */
 
 #define MPIB_SHARE_RULES 32u
 #define MPIB_SHARE_LIMIT_MAX 10000000u /* Mb/s */
-#define MPIB_SHARE_BYTES 125000ull /* bytes per Mb */
+#define MPIB_SHARE_BYTES 125000ull /* bytes per megabit */
 
 struct mpib_share {
 	uint32_t weight; /* 0: the default */
@@ -110,16 +110,16 @@ struct mpib_share_rules {
 };
 
 /*
- * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". After -EINVAL,
- * why names the wrong rule and describes the syntax of a rule.
+ * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". On -EINVAL,
+ * `why` names the wrong rule and describes the syntax of a rule.
  */
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len);
-/* Parse "weight=20" or "limit=5000" into share. 0 or -EINVAL. */
+/* Parse "weight=20" or "limit=5000" into *share. Returns 0 or -EINVAL. */
 int mpib_share_parse_word(struct mpib_share *share, const char *word);
 
 /* Return the share that the first matching rule gives. If no rule matches, a
- * user's share is dflt, and a client's is all zero. */
+ * user's share is `dflt`, and a client's is all zero. */
 struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
 				     uid_t uid, struct mpib_share dflt);
 struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
@@ -138,10 +138,10 @@ struct mpib_config {
 	char peer_addr[2 * MPIB_ADDRESS_MAX]; /* "": see proxy/peer_link.c */
 	struct in6_addr peer_at[2]; /* peer_addr, parsed; "::": none */
 	char traffic_classes[MPIB_VALUE_MAX]; /* "any", "none" or a list */
-	uint64_t classes[4]; /* a bit for each; mpib_config_finish() sets it */
+	uint64_t classes[4]; /* a bitmap, set by mpib_config_finish() */
 	char peer_networks[MPIB_VALUE_MAX]; /* "auto", "any" or a list */
-	/* The list, parsed by mpib_config_finish(). mpib_start_peer_link() adds
-	 * the networks of "auto". */
+	/* peer_networks, parsed by mpib_config_finish(). mpib_start_peer_link()
+	 * adds the networks of "auto". */
 	struct mpib_networks networks;
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/discover.h */
@@ -155,8 +155,8 @@ struct mpib_config {
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* set by mpib_config_finish() */
-	/* Seconds after which a silent peer's link is closed, and for which a
-	 * client waits for an answer. */
+	/* `silence`: seconds after which the link to a silent peer is closed.
+	 * `answer`: seconds for which a client waits for an answer. */
 	uint32_t silence, answer;
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
 	uint32_t resume_grace; /* seconds; used if engine.resume is set */
@@ -164,7 +164,7 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
 	char events_file[256]; /* "auto": in systemd's state directory */
-	uint32_t play; /* mpibctl may play faults, see stats/play.h */
+	uint32_t play; /* mpibctl may inject faults, see stats/play.h */
 	uint32_t daemon;
 	uint32_t pin; /* shards run near their HCAs */
 	uint32_t seccomp; /* enum mpib_seccomp */
@@ -176,22 +176,22 @@ struct mpib_config {
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
 	/* Files of TLS and of the bearer token; "": none. metrics_hosts: names
-	 * that a request's Host may have, separated by commas. */
+	 * that a request's Host header may have, separated by commas. */
 	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
 	char metrics_hosts[MPIB_VALUE_MAX];
 	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: no quota, or built-in */
-	uint32_t share_threads; /* enum mpib_place, of new clients */
+	uint32_t share_threads; /* enum mpib_place, for new clients */
 	uint32_t share_limit; /* Mb/s, for users without a rule */
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
-	/* Devices named by settings; after mpib_config_finish() all devices of
-	 * the proxy, at least one. */
+	/* The devices that settings name. After mpib_config_finish(): all
+	 * devices of the proxy, at least one. */
 	struct mpib_config_device device[MPIB_DEVICES_MAX];
 	unsigned devices;
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
-	bool one_rail; /* discovery: hca.sup = none was given */
+	bool one_rail; /* found by discovery, with hca.sup = none */
 	/* SUP of each device is another device's SOUT. It carries bytes only
 	 * while the device's own SOUT has failed: the policy is static, with a
 	 * share of 0. */
@@ -207,7 +207,7 @@ struct mpib_config {
 enum mpib_setting_type {
 	MPIB_SET_UINT,
 	MPIB_SET_INT,
-	MPIB_SET_SIZE, /* bytes; a suffix K, M, G or T */
+	MPIB_SET_SIZE, /* bytes, with an optional suffix K, M, G or T */
 	MPIB_SET_TEXT,
 	MPIB_SET_CHOICE,
 };
@@ -218,7 +218,7 @@ struct mpib_setting {
 	enum mpib_setting_type type;
 	size_t offset, width; /* of its field in struct mpib_config */
 	int64_t min, max; /* for numbers and sizes */
-	const char *const *choices; /* NULL-ended */
+	const char *const *choices; /* NULL-terminated */
 	bool runtime; /* the admin command set may change it */
 	const char *arg; /* the value's name in --help */
 	const char *env; /* environment variable; NULL: MPIB_SECTION_KEY */
@@ -228,47 +228,47 @@ struct mpib_setting {
 /* The table of settings and its length. */
 extern const struct mpib_setting mpib_settings[];
 extern const unsigned mpib_settings_count;
-/* Return whether a client may ask for the class, 0 to 255. Call after
- * mpib_config_finish(). */
+/* Return whether a client may request the traffic class, 0 to 255. Call this
+ * after mpib_config_finish(). */
 bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
 /* Return the setting of that name, or NULL. */
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);
 
-/* Write "did you mean SECTION.KEY?" to hint. If no setting has a similar name,
- * write `otherwise`. */
+/* Write "did you mean SECTION.KEY?" to `hint`. If no setting has a similar
+ * name, write `otherwise`. */
 const char *mpib_config_nearest(const char *typed, const char *otherwise,
 				char *hint, size_t len);
 
 /* Give every setting its built-in value. */
 void mpib_config_init(struct mpib_config *cfg);
 
-/* Write the reason for a failure into why, of MPIB_WHY_MAX bytes, and return
- * rc. Any thread. */
+/* Write the reason for a failure to the buffer `why` of MPIB_WHY_MAX bytes, and
+ * return rc. Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Append a line to why if there is room. */
+/* Append a line to `why` if there is room. */
 void mpib_config_why(char *why, const char *line);
 
 /*
- * The calls below return 0 or -errno. On an error, why (MPIB_WHY_MAX bytes)
+ * The calls below return 0 or -errno. On an error, `why` (MPIB_WHY_MAX bytes)
  * holds "where: what (remedy)". Calls that read a whole source write one such
- * line for each fault. origin names the source of a value for
+ * line for each fault. `origin` names the source of a value for
  * mpib_config_dump(), such as "flag --sup-bw".
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		    const char *value, const char *origin, char *why);
-/* The same while the proxy runs. If start-up would refuse the value, *cfg does
- * not change. */
+/* Set a value while the proxy runs. If start-up would refuse the value, *cfg
+ * does not change. */
 int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 		       const char *value, const char *origin, char *why);
-/* Read settings. The file at path must exist; dir/mpib.conf and dir/conf.d may
- * be missing. */
+/* Read settings. The file at `path` must exist; dir/mpib.conf and dir/conf.d
+ * may be missing. */
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
-/* Read NCCL's NCCL_IB_ variables about HCAs. Call it before all other
- * sources. */
+/* Read NCCL's NCCL_IB_ variables about HCAs. Call this before any other source
+ * is read. */
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
 /* Return whether mpib_config_read_nccl() reads this variable. */
 bool mpib_config_takes_nccl(const char *name);
@@ -277,35 +277,36 @@ const char *mpib_config_getenv(char **env, const char *name);
 /* Parse metrics.listen, such as "127.0.0.1:9495". -EINVAL: it is not an IPv4
  * address with a port. */
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
-/* Call after all sources: parse rails, islands and shares, and check settings
- * against each other. why has a line for each thing that is wrong. */
+/* Call this after all sources were read: parse rails, islands and shares, and
+ * check settings against each other. `why` gets a line for each fault. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
 /* Do the part of mpib_config_finish() that checks single settings, addresses
  * and files. It is for a configuration in which some settings were refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
 
-/* devices.c: set one key, sout or sup, of "[device NAME]"; and parse "--device
- * SOUT[,SUP]". Devices on the command line replace those of files. */
+/* devices.c: mpib_config_device_set() sets one key, sout or sup, of "[device
+ * NAME]". mpib_config_device_flag() parses "--device SOUT[,SUP]". Devices on
+ * the command line replace those of files. */
 int mpib_config_device_set(struct mpib_config *cfg, const char *name,
 			   const char *key, const char *value,
 			   const char *origin, char *why);
 int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
 			    char *why);
 
-/* The calls below name a rail by its number among those of all devices. Call
- * them after mpib_config_finish(). */
+/* In the calls below, the number of a rail counts the rails of all devices.
+ * Call them after mpib_config_finish(). */
 /* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Describe the device as its section in a file would. sup is "" if it has one
- * rail, and the origin is "". */
+/* Describe the device in *d as its section in a file would. If the device has
+ * one rail, d->sup is "". d->origin is "". */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
 /* Return the number of rails of all devices. */
 unsigned mpib_config_rail_total(const struct mpib_config *cfg);
-/* Return the number of the rail with this label of len bytes, in upper or lower
- * case; -1: none. */
+/* Return the number of the rail with this label; -1: none. `label` has `len`
+ * bytes, in upper or lower case. */
 int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
 			  size_t len);
 /* Return the name of a rail's device. */
@@ -319,14 +320,15 @@ void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
 /* Print all settings as a configuration file, each with its origin. */
 void mpib_config_dump(const struct mpib_config *cfg, FILE *out);
 
-/* Return the source of a setting's value; return whether the value was given,
- * that is, not built in. Any thread. */
+/* Return the source of a setting's value. mpib_config_given() returns whether
+ * the value was given, that is, whether it is not built in. Any thread. */
 const char *mpib_config_origin(const struct mpib_config *cfg,
 			       const char *section, const char *key);
 bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 		       const char *key);
-/* Set engine.cq_whole, since a given quota.lanes also limits the QPs of a user.
- * mpib_config_finish() calls this; call it again after quota.lanes was set. */
+/* Set engine.cq_whole if quota.lanes was given: that quota also limits the QPs
+ * of a user. mpib_config_finish() calls this; call it again after quota.lanes
+ * was set. */
 void mpib_config_share_cqs(struct mpib_config *cfg);
 
 /* The command line of mpib-proxy, read once at start-up. */
@@ -341,7 +343,7 @@ enum mpib_action {
 /*
  * Read every source of the configuration into cfg: the files of dir (or only
  * the --config file), then env, then argv. cfg has the built-in values of
- * mpib_config_init(). Returns 0, or -EINVAL with why as above. With
+ * mpib_config_init(). Returns 0, or -EINVAL with `why` as above. With
  * MPIB_ACTION_HELP and _VERSION, cfg is not complete.
  */
 int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
@@ -351,11 +353,11 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 void mpib_options_help(FILE *out);
 
 /* Inside config/: the parts of mpib_config_finish(). They return 0, or -errno
- * with one line in why. */
+ * with one line in `why`. */
 int mpib_config_rails(struct mpib_config *cfg, char *why);
 int mpib_config_policy(struct mpib_config *cfg, char *why);
-/* Check that the proxy can serve [metrics], and that only clients with the
- * permission can read it. */
+/* Check that the proxy can serve [metrics], and that only authorized clients
+ * can read it. */
 int mpib_config_http(struct mpib_config *cfg, char *why);
 
 #endif

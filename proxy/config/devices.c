@@ -68,8 +68,8 @@ int mpib_config_device_set(struct mpib_config *cfg, const char *name,
 
 	if (!sound_name(name))
 		return devices_bad(why, origin, name,
-				   "is no name (give up to 31 letters, digits, "
-				   "_ and -)");
+				   "is not a name (give up to 31 letters, "
+				   "digits, _ and -)");
 	if (!sup && strcmp(key, "sout"))
 		return devices_bad(why, origin, name,
 				   "has no such setting (give sout and sup)");

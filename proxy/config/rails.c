@@ -10,8 +10,8 @@
 #include "config/config.h"
 #include "rails/discover.h"
 
-/* device.layout: which devices to make of HCAs that no setting names as
- * devices. */
+/* device.layout: how to group HCAs into devices if no setting names a
+ * device. */
 
 /* Return the name of a setting that puts bytes on both rails of a device; NULL:
  * all settings allow a standby rail. */
@@ -35,7 +35,7 @@ static int layout_bad(const struct mpib_config *cfg, const char *what,
 		      char *why)
 {
 	return mpib_why_fail(
-		why, -EINVAL, "%s: device.layout = %s, and %s (leave it out)",
+		why, -EINVAL, "%s: device.layout = %s, but %s (omit it)",
 		mpib_config_origin(cfg, "device", "layout"),
 		cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
 }
@@ -107,7 +107,8 @@ static void layout_each(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->standby = !one;
 }
 
-/* Ignore an odd HCA: all devices have the same number of rails. */
+/* Ignore an HCA that is in no pair: all devices have the same number of
+ * rails. */
 static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 			 bool one)
 {
@@ -148,8 +149,8 @@ static int layout_make(struct mpib_config *cfg, const struct mpib_found *f,
 	return 0;
 }
 
-/* Set the share of standby rails. Its origin is device.layout, as no setting
- * gave the share. */
+/* Set the share of standby rails. Its origin is device.layout, because no
+ * setting gave the share. */
 static void standby_share(struct mpib_config *cfg)
 {
 	cfg->engine.sup_bw = 0;
@@ -253,7 +254,7 @@ static void name_hca(struct mpib_found *f, const char *name)
 	f->n++;
 }
 
-/* If no section names a device: make devices of the HCAs that hca.sout and
+/* If no section names a device, make devices from the HCAs that hca.sout and
  * hca.sup name, or that discovery finds. */
 static int rails_only(struct mpib_config *cfg, char *why)
 {
@@ -270,8 +271,8 @@ static int rails_only(struct mpib_config *cfg, char *why)
 	} else if (!strcmp(cfg->sup, "auto")) {
 		return mpib_why_fail(
 			why, -EINVAL,
-			"%s: hca.sup is auto and hca.sout is not (name it, "
-			"or none, or leave both out)",
+			"%s: hca.sup is auto, but hca.sout is not (give "
+			"hca.sup a rail or none, or omit both)",
 			mpib_config_origin(cfg, "hca", "sup"));
 	} else {
 		name_hca(&f, cfg->sout);
@@ -323,8 +324,8 @@ static int rails_alone(const struct mpib_config *cfg, char *why)
 	if (cfg->layout != MPIB_LAYOUT_AUTO)
 		return mpib_why_fail(
 			why, -EINVAL,
-			"%s: device.layout is for HCAs without a name, and %s "
-			"names a device (give one or the other)",
+			"%s: device.layout is for HCAs that no setting names, "
+			"but %s names a device (give one or the other)",
 			mpib_config_origin(cfg, "device", "layout"),
 			cfg->device[0].origin);
 	if (!cfg->sout[0] && !cfg->sup[0])

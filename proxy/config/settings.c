@@ -49,10 +49,10 @@ static const char *const no_yes[] = { "no", "yes", NULL };
  * environment variable that users know, such as MPIB_SUP_BW. */
 const struct mpib_setting mpib_settings[] = {
 	{ "run", "dir", "run-dir", MPIB_SET_TEXT, FIELD(run_dir), TEXT("DIR"),
-	  "for the sockets; default /run/mpib as root, else "
+	  "run directory; default /run/mpib as root, else "
 	  "$XDG_RUNTIME_DIR/mpib" },
 	{ "run", "group", "run-group", MPIB_SET_TEXT, FIELD(run_group),
-	  TEXT("NAME"), "group that may attach, where it exists" },
+	  TEXT("NAME"), "group that may attach, if it exists" },
 	{ "run", "user", "run-user", MPIB_SET_TEXT, FIELD(run_user),
 	  TEXT("NAME"), "user to change to at start; default: none" },
 	{ "hca", "sout", "sout", MPIB_SET_TEXT, FIELD(sout), TEXT("SPEC"),
@@ -73,7 +73,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "expected speed of each rail's port, in Gb/s; 0: do not compare" },
 	{ "device", "layout", "device-layout", MPIB_SET_CHOICE, FIELD(layout),
 	  CHOICE(layouts, "HOW"),
-	  "how to make devices of HCAs: fused (pairs), each, or auto" },
+	  "how to group HCAs into devices: fused (pairs), each, or auto" },
 	{ "peer", "addr", "peer-addr", MPIB_SET_TEXT, FIELD(peer_addr),
 	  TEXT("ADDRESS[,ADDRESS]"),
 	  "one or two addresses of the peer link, IPv4 or IPv6" },
@@ -100,7 +100,7 @@ const struct mpib_setting mpib_settings[] = {
 	  CHOICE(no_yes, NULL), "run in the background" },
 	{ "proxy", "core", "core", MPIB_SET_CHOICE, FIELD(core),
 	  CHOICE(no_yes, "yes|no"),
-	  "allow core files, with users' data and the key" },
+	  "allow core files, which contain users' data and the key" },
 	{ "proxy", "seccomp", "seccomp", MPIB_SET_CHOICE, FIELD(seccomp),
 	  CHOICE(seccomps, "yes|no|kill"),
 	  "refuse system calls that the proxy does not need" },
@@ -118,7 +118,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "shared: one lane per peer; private: one per connection" },
 	{ "lane", "window", "lane-window", MPIB_SET_SIZE,
 	  FIELD(engine.lane_window), UINT_RUN(4096, 1 << 30, "BYTES"),
-	  "bytes in flight on a lane and rail" },
+	  "limit of the bytes in flight on each rail of a lane" },
 	{ "lane", "spread", "lane-spread", MPIB_SET_CHOICE,
 	  FIELD(engine.spread), CHOICE(spreads, "MODE"),
 	  "how a rail's part uses its QPs: split, spray, dqplb or auto" },
@@ -139,7 +139,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "when a send completes: auto, delivered, or wire (no replay)" },
 	{ "fault", "enable", "fault", MPIB_SET_CHOICE, FIELD(play),
 	  CHOICE(no_yes, "yes|no"),
-	  "allow mpibctl fault to play faults on this node's rails" },
+	  "allow mpibctl fault to inject faults into this node's rails" },
 	{ "sout", "qp", "sout-qp", MPIB_SET_UINT,
 	  FIELD(engine.qps[MPIB_RAIL_SOUT]), UINT(1, MPIB_QPS_MAX, "N"),
 	  "QPs of a lane on SOUT" },
@@ -190,7 +190,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "pause between RNR retries, in the encoding of verbs" },
 	{ "qp", "traffic_class", "qp-traffic-class", MPIB_SET_INT,
 	  FIELD(engine.traffic_class), UINT(-1, 255, "N"),
-	  "traffic class of RoCE packets; -1: none given, 0 is used" },
+	  "traffic class of RoCE packets; -1: not given, use 0" },
 	{ "qp", "traffic_classes", "qp-traffic-classes", MPIB_SET_TEXT,
 	  FIELD(traffic_classes), TEXT("LIST"),
 	  "classes that clients may ask for: any, none or N,..." },
@@ -264,7 +264,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "threads of a user's processes: all progress threads, or one (own)" },
 	{ "share", "window", "share-window", MPIB_SET_SIZE,
 	  FIELD(engine.share_window), UINT_RUN(0, 1 << 30, "BYTES"),
-	  "bytes in flight on a rail while users compete; 0: no limit" },
+	  "limit of bytes in flight on a rail while users compete; 0: none" },
 	{ "limit", "readers", "limit-readers", MPIB_SET_UINT,
 	  FIELD(max_readers), UINT_RUN(1, 65536, "N"),
 	  "connections to the stats socket" },
@@ -288,7 +288,7 @@ const unsigned mpib_settings_count =
 
 _Static_assert(sizeof(mpib_settings) / sizeof(mpib_settings[0]) <=
 		       MPIB_SETTINGS_MAX,
-	       "origins have no room");
+	       "MPIB_SETTINGS_MAX is too small");
 
 void mpib_config_init(struct mpib_config *cfg)
 {

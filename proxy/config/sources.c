@@ -13,8 +13,9 @@
 #include "base/text.h"
 #include "config/config.h"
 
-/* Values of getopt_long(). They are above all characters, because ':' and '?'
- * are errors. A setting's value is a base plus its index in the table. */
+/* Values of getopt_long(). They are larger than any character, because ':' and
+ * '?' report errors. The value for a setting is OPT_SETTING plus the setting's
+ * index in the table. */
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
@@ -94,7 +95,7 @@ static int options_set(struct mpib_config *cfg, int option, char *why)
 }
 
 /* Return the next option, like getopt_long(). A word after an option with an
- * optional value is that value, as no other words are allowed. */
+ * optional value is that value, because no other words are allowed. */
 static int options_next(const struct config_options *o, int argc, char **argv)
 {
 	int c = getopt_long(argc, argv, ":", o->list, NULL);
@@ -106,7 +107,7 @@ static int options_next(const struct config_options *o, int argc, char **argv)
 }
 
 /* Read --check-config, --config and similar options from argv. Read settings
- * into cfg; if cfg is NULL, skip them. */
+ * into cfg; if cfg is NULL, skip the settings. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			int argc, char **argv, enum mpib_action *action,
 			const char **file, char *why)
@@ -293,8 +294,9 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 	file_fail(r, -EINVAL, why);
 }
 
-/* Return whether the value has quotes, which would be part of it; or
- * typographic quotes or no-break spaces, which are hard to see. */
+/* Return whether the value begins with a quote, or contains typographic quotes
+ * or no-break spaces. Quotes have no meaning in the file and would become part
+ * of the value; the other characters are hard to see. */
 static bool is_quoted(const char *value)
 {
 	return *value == '"' || *value == '\'' || strstr(value, "\xc2\xa0") ||
@@ -345,7 +347,8 @@ static char *file_trim(char *text)
 	return text;
 }
 
-/* Remove a comment. It starts at the first byte, or at a ; after a blank. */
+/* Remove a comment. It starts with # or ; as the first byte, or with ; after a
+ * blank. */
 static void file_uncomment(char *text)
 {
 	char *c = text;
@@ -372,7 +375,8 @@ static void file_neither(struct reader *r)
 		    ";)");
 }
 
-/* Continue after an error, to report all errors. */
+/* Process a line. After an error, reading continues, so that all errors are
+ * reported. */
 static void file_line(struct reader *r, char *text)
 {
 	char *end;
@@ -402,7 +406,7 @@ static int file_read(struct reader *r, struct mpib_text_file *in)
 
 	while ((n = mpib_text_line(in, text, sizeof(text))) > 0) {
 		r->line++;
-		/* A crash can leave zero bytes in a file that was being
+		/* A crash can leave NUL bytes in a file that was being
 		 * written. */
 		if (n >= LINE_BYTES)
 			file_bad(r, "the line is too long (give at most 4095 "
@@ -493,11 +497,13 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
  * of NCCL 2.30.
  */
 
-#define UNSET_NONE 1 /* a number, used unchanged */
+#define UNSET_NONE 1 /* a number; none of them means "not set" */
 
 static const struct nccl_setting {
 	const char *name, *section, *key;
-	int unset; /* the number that means "not set" to NCCL; 0: no number */
+	/* The number that means "not set" to NCCL, or UNSET_NONE; 0: the value
+	 * is text. */
+	int unset;
 	const char *const *values; /* the words for the numbers 0, 1 ... */
 } nccl_settings[] = {
 	{ "NCCL_IB_HCA", "hca", "filter", 0, NULL },

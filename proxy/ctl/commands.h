@@ -41,27 +41,28 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Print "mpibctl: why" to stderr. After mpib_ctl_json_errors(), also print an
- * object with ok, error and status to stdout. Returns status. */
+/* Print "mpibctl: " and `why` to stderr. After mpib_ctl_json_errors(), also
+ * print an object with "ok", "error" and "status" to stdout. Returns
+ * `status`. */
 int mpib_ctl_fail(int status, const char *why);
 void mpib_ctl_json_errors(void);
 
-/* Return the terminal's width. If stdout is no terminal, return a width that no
- * line exceeds. */
+/* Return the terminal's width. If stdout is not a terminal, return a width that
+ * no line exceeds. */
 unsigned mpib_ctl_width(void);
-/* Flush stdout. Returns status. If stdout could not be written, prints a line
- * to stderr and returns MPIB_EXIT_FAILED. */
+/* Flush stdout and return `status`. On failure, print a line to stderr and
+ * return MPIB_EXIT_FAILED. */
 int mpib_ctl_finish(int status);
 
 /* Write the command line for the proxy into buf. If it is too long, print a
  * line to stderr and return false. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
 
-/* Send the command to the proxy. *data becomes its answer, a new reference, or
- * NULL. Returns the exit status; unless it is MPIB_EXIT_OK, prints a line to
- * stderr. */
+/* Send the command to the proxy. Set *data to the answer, as a new reference,
+ * or to NULL. Returns the exit status; unless it is MPIB_EXIT_OK, prints a line
+ * to stderr. */
 int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
-/* Print data in the requested form. Returns like mpib_ctl_ask(). */
+/* Print `data` in the requested form. Returns like mpib_ctl_ask(). */
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);

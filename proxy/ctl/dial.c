@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 #define PATIENCE_S 10
-#define PROBE_S 2 /* short, as callers soon repeat a probe */
+#define PROBE_S 2 /* short, because callers soon probe again */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -50,8 +50,8 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 	d->silent = error == EAGAIN; /* the proxy's accept queue is full */
 	if (d->silent)
 		return dial_fail(d, MPIB_EXIT_NO_PROXY,
-				 "%s: the proxy does not accept calls (see its "
-				 "log, and whether it gets CPU time)",
+				 "%s: the proxy does not accept connections "
+				 "(see its log, and whether it gets CPU time)",
 				 d->path);
 	if (error == EACCES)
 		remedy = "adduser USER mpib, or the group that owns it, then "
@@ -82,8 +82,8 @@ static int dial_one(const char *path, int type, int seconds)
 	return rc;
 }
 
-/* Return the state of a proxy's process as in ps(1), '?' if unknown. pid 1 is
- * systemd, which made the socket. */
+/* Return the state of the proxy's process as in ps(1), '?' if unknown. If
+ * systemd made the socket, pid is 1, and the state is unknown. */
 static char dial_state(pid_t pid)
 {
 	static const char name[] = "(mpib-proxy) ";
@@ -97,8 +97,8 @@ static char dial_state(pid_t pid)
 	return at[strlen(name)];
 }
 
-/* Report that the proxy did not answer in time, with its process and, if it is
- * known, the reason. */
+/* Report that the proxy did not answer in time, with its process and, if known,
+ * the reason. */
 static int dial_silent(struct mpib_dial *d, int fd)
 {
 	struct ucred cred = { 0 };
@@ -176,7 +176,7 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 			 hint ? hint : "it may have another version");
 }
 
-/* Connect to the admin socket, which answers all commands. Its places are
+/* Connect to the admin socket, which answers all commands. Its connections are
  * reserved for the users that may use it. Return the fd or -errno. */
 static int dial_admin(struct mpib_dial *d, const char *run_dir)
 {

@@ -2,8 +2,8 @@
 /*
  * The client side of the proxy's stats socket, for mpibctl, mpib-top and
  * mpib-agent: find the socket, send commands, read answers. The functions
- * block. An int that they return is an exit status; unless it is MPIB_EXIT_OK,
- * d->why holds "what failed: why (remedy)".
+ * block. Those that return an int return an exit status; unless it is
+ * MPIB_EXIT_OK, d->why holds "what failed: why (remedy)".
  */
 #ifndef MPIB_CTL_DIAL_H
 #define MPIB_CTL_DIAL_H
@@ -36,8 +36,9 @@ struct mpib_dial {
 	char why[MPIB_DIAL_WHY];
 };
 
-/* Write "DIR/name" into buf. DIR is run_dir or, if that is NULL, the default of
- * clients, see mpib_run_dir(). Returns false if the path exceeds len. */
+/* Write the path of the file `name` in the run directory into buf. If run_dir
+ * is NULL, use the default for clients, see mpib_run_dir_default(). Returns
+ * false if the path exceeds `len`. */
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len);
 
@@ -49,14 +50,14 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Send a command and read its answer. *data becomes the "data" of the answer, a
- * new reference. */
+/* Send a command and read its answer. Set *data to the "data" of the answer, as
+ * a new reference. */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 
 /* Return a member of an answer, or 0 or "" if it has another type. For an
  * object of numbers per rail or per cause, return their sum. */
 uint64_t mpib_json_num(const json_t *o, const char *key);
-double mpib_json_real(const json_t *o, const char *key); /* or an integer */
+double mpib_json_real(const json_t *o, const char *key); /* integers, too */
 const char *mpib_json_str(const json_t *o, const char *key);
 
 #endif

@@ -22,7 +22,7 @@ static const struct mpib_option options[] = {
 	  "print rates, over a second or the interval of --watch",
 	  &typed.rates },
 	{ "wide", 0, NULL, "print all columns, and cut none", &typed.wide },
-	{ "watch", 'w', "SECONDS", "print again each SECONDS", &watch },
+	{ "watch", 'w', "SECONDS", "repeat every SECONDS", &watch },
 	{ "strict", 0, NULL, "doctor: fail on warnings", &typed.strict },
 	{ "quiet", 0, NULL, "doctor, cluster: print only what is wrong",
 	  &typed.quiet },
@@ -162,9 +162,9 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "devices", "gpus", false, "", 0, 0, "rails", mpib_ctl_topology,
 	  "how this machine's GPUs reach the rails' HCAs" },
 	{ "fault", "show", true, "", 0, 0, "faults", mpib_ctl_show,
-	  "faults that are being played" },
+	  "active faults" },
 	{ "fault", "play", false, "WHAT RAIL[@PEER] SECONDS", 3, 3, "fault",
-	  mpib_ctl_change, "play a fault: rate=MBITS, delay=US, ..." },
+	  mpib_ctl_change, "inject a fault: rate=MBITS, delay=US, ..." },
 	{ "fault", "end", false, "RAIL", 1, 1, "heal", mpib_ctl_change,
 	  "end the fault on a rail" },
 	{ "jobs", "show", true, "", 0, 0, "jobs", mpib_ctl_show,
@@ -174,7 +174,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,
 	  "disconnect a client" },
 	{ "clients", "share", false, "CLIENT[.CONN] WHAT...", 2, 3, "share",
-	  mpib_ctl_change, "set weight=1..100 or limit=MBITS of one" },
+	  mpib_ctl_change, "set its weight=1..100 or limit=MBITS" },
 	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
 	  "connections, and the traffic of closed ones" },
 	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,
@@ -184,9 +184,9 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "cluster", "show", true, "", 0, 0, "cluster", mpib_ctl_show,
 	  "nodes linked to this one, and their faults" },
 	{ "cluster", "jobs", false, "", 0, 0, "cluster", mpib_ctl_show,
-	  "running jobs of all these nodes" },
+	  "running jobs on all linked nodes" },
 	{ "cluster", "stuck", false, "", 0, 0, "cluster", mpib_ctl_show,
-	  "oldest hanging requests of all these nodes" },
+	  "oldest hanging requests on all linked nodes" },
 	{ "why", "show", true, "[CLIENT.CONN]", 0, 1, "why", mpib_ctl_show,
 	  "the split of a sending connection, and its reason" },
 	{ "agent", "show", true, "", 0, 0, "agent", mpib_ctl_show,
@@ -198,7 +198,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "stuck", "show", true, "[SECONDS]", 0, 1, "stuck", mpib_ctl_show,
 	  "hanging requests, and what they wait for" },
 	{ "events", "show", true, "[SINCE]", 0, 1, "events", mpib_ctl_show,
-	  "past events; those after event SINCE" },
+	  "past events, or those after event SINCE" },
 	{ "events", "follow", false, "", 0, 0, "events", mpib_ctl_follow,
 	  "past events, then new ones as they happen" },
 	{ "history", "show", true, "[MINUTES]", 0, 1, "history", mpib_ctl_show,
@@ -210,7 +210,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "config", "set", false, "KEY VALUE", 2, 2, "set", mpib_ctl_change,
 	  "change a setting that can change at run time" },
 	{ "upgrade", "start", true, "[PATH]", 0, 1, "upgrade", mpib_ctl_upgrade,
-	  "replace the running proxy by a new process" },
+	  "replace the running proxy with a new process" },
 	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,
 	  "metrics for Prometheus" },
 	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,
@@ -276,8 +276,8 @@ static bool bad_words(const struct mpib_ctl_command *c, char **words,
 	return false;
 }
 
-/* Find the command that words name and parse its arguments. On failure, write
- * "what: why (remedy)" into why and return false. */
+/* Find the command that `words` name, and parse its arguments. On failure,
+ * write "what: why (remedy)" into `why` and return false. */
 static bool ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 		      char *why, size_t len)
 {

@@ -18,13 +18,13 @@ struct mpib_option {
 	{                                                                      \
 		"run-dir", 's', "DIR",                                         \
 			"the proxy's run directory; default MPIB_RUN_DIR, "    \
-			"else $XDG_RUNTIME_DIR/mpib where it is, else "        \
+			"else $XDG_RUNTIME_DIR/mpib if it exists, else "       \
 			"/run/mpib",                                           \
 			to                                                     \
 	}
 
 /* Parse the options, and move all other words to the end of argv. Returns the
- * index of the first of these words. -1: why has "command line: ... (see
+ * index of the first of these words. -1: `why` has "command line: ... (see
  * PROGRAM --help)". */
 int mpib_options_read(const struct mpib_option *options, const char *program,
 		      int argc, char **argv, char *why, size_t len);

@@ -93,7 +93,7 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 /* mpibctl without a command: the state of the node on one screen. */
 
 #define RATE_US 500000
-#define EVENTS 5 /* warnings and errors shown, the latest ones */
+#define EVENTS 5 /* the number of latest warnings and errors to show */
 
 struct summary {
 	const char *command;

@@ -57,7 +57,7 @@ int mpib_ctl_finish(int status)
 
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* If the reader closed the pipe, that is no error to report. */
+	/* A pipe that the reader closed is not an error to report. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
 	snprintf(why, sizeof(why), "standard output: %s (check the file)",
@@ -136,7 +136,8 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 	return MPIB_EXIT_OK;
 }
 
-/* Return the exit status for an answer: failed if it has faulty rows. */
+/* Return the exit status for an answer: MPIB_EXIT_FAILED if the answer has
+ * faulty rows. */
 static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
@@ -284,7 +285,7 @@ static bool is_counted(const char *key)
 	return false;
 }
 
-/* Add a row for each integer in value, which may be an object of objects. */
+/* Add a row for each integer in `value`, which may be an object of objects. */
 static void counters_add(json_t *rows, const char *rail, const char *name,
 			 json_t *value)
 {
@@ -358,7 +359,7 @@ static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 	}
 }
 
-/* Ask the proxy for the events after event number last. */
+/* Ask the proxy for the events after event number `last`. */
 static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 {
 	char line[64];

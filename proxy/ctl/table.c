@@ -14,7 +14,7 @@
 
 #define GAP 2
 #define SHORTEST 6 /* minimum width of a shortened column */
-#define WRAPPED 24 /* minimum width of wrapped text that is not shorter */
+#define WRAPPED 24 /* minimum width of a wrapped column with long text */
 
 struct table {
 	unsigned columns, rows;
@@ -24,8 +24,8 @@ struct table {
 	char (*cell)[MPIB_CELL_MAX]; /* row by row */
 };
 
-/* Replace the control characters of UTF-8 text by '?'. The text may come from
- * another user, and a terminal would execute them. */
+/* Replace the control characters in UTF-8 text with '?'. The text may come from
+ * another user, and a terminal would execute the control characters. */
 static void table_plain(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++) {
@@ -105,7 +105,8 @@ static unsigned table_measure(const struct table *t, unsigned *width)
 }
 
 /* Make the widest text column narrower by 1. The first column names the row and
- * is the last to become narrower. Returns false if no text column can. */
+ * is the last to become narrower. Returns false if no text column can become
+ * narrower. */
 static bool table_shrink(const struct table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
@@ -126,8 +127,8 @@ static bool table_shrink(const struct table *t, unsigned *width)
 	return true;
 }
 
-/* Print the line of len bytes, and text after it. If the line has little room
- * left, the text starts on the next line. */
+/* Print the first `len` bytes of `line`, then `text`. If the line has little
+ * room left, `text` starts on the next line. */
 static void print_wrapped(const char *line, size_t len, const char *text,
 			  unsigned room, FILE *out)
 {
@@ -144,7 +145,7 @@ static void print_wrapped(const char *line, size_t len, const char *text,
 	mpib_wrap(text, at, at, room, out);
 }
 
-/* Print a line; text has the text of each column. */
+/* Print a line of the table. `text` has the text of each column. */
 static void print_line(const struct table *t, const unsigned *width,
 		       const char *const *text, unsigned room, FILE *out)
 {
@@ -331,7 +332,7 @@ static void put_list(char *buf, size_t len, const char *between,
 	}
 }
 
-/* Write a point in time. Return false if form is not a format of times. */
+/* Write a point in time. Return false if `form` is not a format of times. */
 static bool put_moment(char *buf, size_t len, const char *form, double at)
 {
 	time_t when = (time_t)at, now = time(NULL);
@@ -360,7 +361,7 @@ static void put_age(char *buf, size_t len, double s)
 		snprintf(buf, len, "%.0f h", s / 3600);
 }
 
-/* Write a number. Return false if form is not a format of numbers. */
+/* Write a number. Return false if `form` is not a format of numbers. */
 static bool put_form(char *buf, size_t len, const char *form, json_t *value)
 {
 	double n = field_number(value);
@@ -546,7 +547,7 @@ static const json_t *fields_find(const json_t *row, const char *name)
 	return field_at(row, name, strcspn(name, ",")).value;
 }
 
-/* Copy a text. Replace control characters, and replace field separators by
+/* Copy a text. Replace control characters, and replace field separators with
  * blanks. */
 static char *fields_plain(const char *from)
 {

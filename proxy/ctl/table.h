@@ -17,9 +17,9 @@
 /* Longer text is cut and marked "~". */
 #define MPIB_CELL_MAX 512
 
-/* Print text, wrapped to width, and a newline. The text starts at column `at`;
- * its next lines start at indent. A word that is longer than a line is not
- * split. */
+/* Print `text`, wrapped to `width` columns, and a newline. The text starts at
+ * column `at`; its next lines start at column `indent`. A word that is longer
+ * than a line is not split. */
 void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
 	       FILE *out);
 /* Sort the rows; compare() gets pointers to json_t *. */
@@ -33,19 +33,20 @@ const char *mpib_human_count(uint64_t n, char *buf, size_t len);
 const char *mpib_human_duration(double ns, char *buf, size_t len);
 
 /*
- * Templates, which make a text of a JSON row, and tables with such texts in
+ * Templates, which make text from a JSON row, and tables with such text in
  * their cells.
  *
- * {PATH} is a field of the row, such as {tx_bytes.sout} or {rails.0.pci}. A
- * number per rail prints as the sum, true as the field's name, and false as
- * nothing. A list prints as its texts with commas, and a missing field as "-".
- * {A|B|=text} prints the first alternative that is neither 0 nor empty, else
- * the last one. {PATH:FORM} formats a number or a point in time. FORM is bytes,
- * count, gbps (from Mb/s), rate (Gb/s) or percent; s, ms or age (from seconds);
- * ns or us (from nanoseconds); time, date or since (points in time). The FORM
- * inner prints the text in parentheses. Any other FORM separates the texts of a
- * list. [...] is left out if a field in it is 0 or empty; {?PATH} tests a field
- * without printing it.
+ * {PATH} prints a field of the row, such as {tx_bytes.sout} or {rails.0.pci}.
+ * If the field has one number per rail, it prints their sum. For a boolean, it
+ * prints the field's name if the field is true, and nothing if it is false. For
+ * a list, it prints the texts of the list with commas. For a missing field, it
+ * prints "-". {A|B|=text} prints the first alternative that is neither 0 nor
+ * empty, else the last one. {PATH:FORM} formats a number or a point in time.
+ * FORM is bytes, count, gbps (from Mb/s), rate (Gb/s) or percent; s, ms or age
+ * (from seconds); ns or us (from nanoseconds); time, date or since (points in
+ * time). The FORM `inner` prints only the part of the text that is in
+ * parentheses. Any other FORM separates the texts of a list. [...] is left out
+ * if a field in it is 0 or empty; {?PATH} tests a field without printing it.
  */
 
 struct mpib_column {
@@ -74,12 +75,13 @@ enum {
 };
 void mpib_columns_show(bool wide, bool rates);
 
-/* Write the template with the fields of row into buf, truncated to its size. */
+/* Fill in the template `text` with the fields of row, and write the result into
+ * buf, truncated to `len` bytes. */
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
 
-/* Print a table with one line for each row of the lists rows and more. Rows
- * whose field `but` is 0 are left out. more and but may be NULL. Exits the
- * process if memory is short. */
+/* Print a table with one line for each element of the arrays `rows` and `more`.
+ * Rows whose field `but` is 0 are left out. `more` and `but` may be NULL. Exits
+ * the process if memory is short. */
 void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
 		     const json_t *more, const char *but, unsigned width,
 		     FILE *out);
@@ -88,9 +90,9 @@ void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
  * per row. Tabs separate the fields, and numbers are not rounded. */
 
 /*
- * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
- * array of rows. If no row has one of the fields, writes "what: why (remedy)"
- * into why and returns false.
+ * Print the fields that `list` names, such as "name,tx_bytes.sout". `data` is
+ * one row or an array of rows. If a field is missing in all rows, writes "what:
+ * why (remedy)" into `why` and returns false.
  */
 bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 		       size_t len);

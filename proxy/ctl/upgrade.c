@@ -33,7 +33,7 @@ static int say_done(const struct mpib_ctl_call *call, uint64_t before,
 	json_t *data;
 
 	if (!call->json && !call->fields) {
-		printf("mpib-proxy %s serves with pid %llu, before with pid %llu\n",
+		printf("mpib-proxy %s now runs as pid %llu, previously pid %llu\n",
 		       mpib_json_str(greeting, "mpib"),
 		       (unsigned long long)mpib_json_num(greeting, "pid"),
 		       (unsigned long long)before);
@@ -47,7 +47,8 @@ static int say_done(const struct mpib_ctl_call *call, uint64_t before,
 	return MPIB_EXIT_OK;
 }
 
-/* Wait until another pid answers. In the meantime no process may answer. */
+/* Wait until a process with another pid answers. Until then, there may be no
+ * answer at all. */
 static int await_successor(const struct mpib_ctl_call *call, uint64_t before)
 {
 	uint64_t until = mpib_now_ns() + WITHIN_NS;

@@ -550,9 +550,9 @@ static bool rates_same(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* Return the row of `was` for the same object as row, or NULL. Rows keep their
- * order between answers, so the search starts at *from: 0 at first, then the
- * place where the last search ended. */
+/* Return the row in `was` that is about the same object as `row`, or NULL. Rows
+ * keep their order between answers, so the search starts at *from: 0 at first,
+ * then the index after the last row that was found. */
 static const json_t *rates_find(const json_t *was, const json_t *row,
 				size_t *from)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpibctl doctor: find the faults of this node, and their remedies. Each check
- * adds findings by mpib_find(); no check changes anything. Private to doctor/.
+ * adds findings with mpib_find(); no check changes anything. Private to
+ * doctor/.
  */
 #ifndef MPIB_DOCTOR_DOCTOR_H
 #define MPIB_DOCTOR_DOCTOR_H
@@ -10,7 +11,7 @@
 
 enum mpib_verdict {
 	MPIB_OK,
-	MPIB_NOTE, /* a fact that is no problem for jobs */
+	MPIB_NOTE, /* a fact that does not harm jobs */
 	MPIB_WARN,
 	MPIB_FAIL,
 };
@@ -32,13 +33,13 @@ struct mpib_doctor {
 	char attach_why[MPIB_DIAL_WHY];
 };
 
-/* Add a finding. fix is the remedy for the user, or NULL. */
+/* Add a finding. `fix` is the remedy for the user, or NULL. */
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Add a finding from the text why, which is "what: why (remedy)". other is the
- * remedy if that text has none; it may be NULL. */
+/* Add a finding. `why` has the form "what: reason (remedy)". `other` is the
+ * remedy if `why` has none; it may be NULL. */
 void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 		   const char *check, char *why, const char *other);
 

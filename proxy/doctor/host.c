@@ -102,7 +102,8 @@ static int node_of(const char *pci)
 
 struct host_near {
 	int node; /* of the HCA; -1: unknown */
-	bool gpus, same; /* the machine has GPUs; some GPU is on that node */
+	bool gpus; /* the machine has GPUs */
+	bool same; /* at least one GPU is on the HCA's node */
 };
 
 static void host_look_at_gpu(void *arg, const char *dev)
@@ -132,7 +133,7 @@ static void check_node(struct mpib_doctor *d, const char *rail, const char *dev)
 	else
 		mpib_find(d, MPIB_OK, "NUMA", NULL, "%s: %s is on node %d%s",
 			  rail, dev, near.node,
-			  near.gpus ? ", as a GPU is" : ", there is no GPU");
+			  near.gpus ? ", as is a GPU" : ", there is no GPU");
 }
 
 void mpib_check_numa(struct mpib_doctor *d)
@@ -163,7 +164,8 @@ void mpib_check_numa(struct mpib_doctor *d)
  * all its work late. Nothing fails, but the CPU share limits the bandwidth.
  */
 
-/* Return the number after name in a cpu.stat; 0 if it is missing. */
+/* Return the number after `name` in the cpu.stat file at `path`; 0 if there is
+ * none. */
 static uint64_t stat_of(const char *path, const char *name)
 {
 	char line[128];
@@ -180,9 +182,9 @@ static uint64_t stat_of(const char *path, const char *name)
 	return n;
 }
 
-/* Return the number of throttled periods of the proxy's cgroup or of the
- * ancestor that has most; *us becomes their duration. Cgroups of version 2 have
- * the line "0::/PATH". */
+/* Return the number of throttled periods of the proxy's cgroup, or of the
+ * ancestor with the most, and set *us to their total duration. Cgroups of
+ * version 2 have the line "0::/PATH". */
 static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 			     uint64_t *us)
 {
@@ -211,7 +213,8 @@ static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 	return most;
 }
 
-/* Return field 19 of /proc/PID/stat. The name before it may contain blanks. */
+/* Return the nice value, field 19 of /proc/PID/stat. Field 2, the name in
+ * parentheses, may contain blanks. */
 static int nice_of(const struct mpib_doctor *d, uint64_t pid)
 {
 	char line[512], *at;
@@ -244,8 +247,8 @@ void mpib_check_cpu(struct mpib_doctor *d)
 	if (throttled)
 		mpib_find(d, MPIB_WARN, "cpu",
 			  "set no CPUQuota= for mpib-proxy.service and no "
-			  "limits.cpu for its pod; reserve cores by CPUWeight= "
-			  "and requests.cpu",
+			  "limits.cpu for its pod; reserve cores with "
+			  "CPUWeight= and requests.cpu",
 			  "its cgroup was throttled %" PRIu64
 			  " times, for %.1f s in all",
 			  throttled, (double)us / 1e6);
@@ -312,7 +315,7 @@ static bool rank_is_file(const char *name)
 }
 
 /* Load one name of NCCL_NET_PLUGIN like NCCL: first the name itself, then
- * libnccl-net-NAME.so. The last name tried is written to file. */
+ * libnccl-net-NAME.so. The last name tried is written to `file`. */
 static void *open_plugin(const char *name, char *file, size_t len)
 {
 	void *so;
@@ -371,7 +374,7 @@ static bool rank_is_rank(void)
 	return false;
 }
 
-/* Report that no plugin is set. In an operator's shell that is no fault. */
+/* Report that no plugin is set. In an operator's shell that is not a fault. */
 static void check_no_plugin(struct mpib_doctor *d)
 {
 	if (rank_is_rank())
@@ -382,7 +385,7 @@ static void check_no_plugin(struct mpib_doctor *d)
 			  "uses libnccl-net.so or no plugin");
 	else
 		mpib_find(d, MPIB_OK, "plugin", NULL,
-			  "this is no rank's shell: ranks need "
+			  "this shell is not part of a rank; ranks need "
 			  "NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB");
 }
 
@@ -406,11 +409,11 @@ void mpib_check_plugin(struct mpib_doctor *d)
 	if (!so) {
 		mpib_find(d, MPIB_FAIL, "plugin",
 			  strchr(name, '/')
-				  ? "give the path that it has here, in the "
-				    "job's container if there is one"
-				  : "export LD_LIBRARY_PATH=DIR, where it is, "
-				    "or run ldconfig once it is in "
-				    "/usr/local/lib",
+				  ? "give the plugin's path as the job sees it "
+				    "(in the job's container, if it has one)"
+				  : "export LD_LIBRARY_PATH=DIR, the plugin's "
+				    "directory, or install the plugin in "
+				    "/usr/local/lib and run ldconfig",
 			  "NCCL_NET_PLUGIN=%s: %s", name, dlerror());
 		return;
 	}

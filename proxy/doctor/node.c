@@ -76,8 +76,8 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 		 mpib_json_str(rail, "label"));
 	if (!strcmp(state, "lost") && new_port)
 		mpib_find(d, MPIB_FAIL, check,
-			  "see dmesg(1); once it works, another proxy is "
-			  "started to open it",
+			  "see dmesg(1); once the port works, the proxy starts "
+			  "a successor, which opens it",
 			  "%s failed, or its port was down at the start", dev);
 	else if (strcmp(state, "active") != 0 && new_port)
 		mpib_find(d, MPIB_FAIL, check,
@@ -86,7 +86,8 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "%s is down", dev);
 	if (new_port)
 		check_gid(d, check, rail);
-	/* Counted since the start: the fault may have been mended since. */
+	/* The counter starts with the proxy: the fault may have been
+	 * repaired. */
 	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
@@ -108,7 +109,7 @@ static bool have_hardware(const struct mpib_doctor *d)
 	return some;
 }
 
-/* Return whether the device of any rail begins with prefix. */
+/* Return whether the device of any rail begins with `prefix`. */
 static bool has_rail(const struct mpib_doctor *d, const char *prefix)
 {
 	const json_t *rail;
@@ -155,7 +156,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
-/* Report faults that a rehearsal plays on rails. */
+/* Report faults that an administrator injected into rails (mpibctl fault). */
 void mpib_check_faults(struct mpib_doctor *d)
 {
 	const json_t *fault;
@@ -163,8 +164,8 @@ void mpib_check_faults(struct mpib_doctor *d)
 
 	json_array_foreach(d->faults, i, fault) mpib_find(
 		d, MPIB_WARN, "fault",
-		"wait for its end, or mpibctl fault end RAIL",
-		"%s is played on %s for another %.0f s, by uid "
+		"wait until it ends, or run mpibctl fault end RAIL",
+		"%s is active on %s for another %.0f s, injected by uid "
 		"%" PRIu64,
 		mpib_json_str(fault, "fault"), mpib_json_str(fault, "rail"),
 		mpib_json_real(fault, "left_s"), mpib_json_num(fault, "uid"));
@@ -239,8 +240,8 @@ void mpib_check_memlock(struct mpib_doctor *d)
 		fclose(f);
 	if (!found)
 		mpib_find(d, MPIB_WARN, "memlock",
-			  "ask as the user who runs the proxy, or in its pid "
-			  "namespace",
+			  "run doctor as the user who runs the proxy, or in "
+			  "its pid namespace",
 			  "the limit of pid %" PRIu64 " cannot be read", pid);
 	else if (strcmp(soft, "unlimited") != 0 &&
 		 strtoull(soft, NULL, 10) < UINT64_C(1) << 30)
@@ -254,15 +255,16 @@ void mpib_check_memlock(struct mpib_doctor *d)
 			  strcmp(soft, "unlimited") ? " bytes" : " memory");
 }
 
-/* Check that all devices are equally fast, as NCCL treats them as equal. */
+/* Check that all devices are equally fast, because NCCL treats them as
+ * equal. */
 
 static bool is_sout(const json_t *rail)
 {
 	return !strcmp(mpib_json_str(rail, "name"), "SOUT");
 }
 
-/* Return the first SOUT before the i-th rail that is on the same port; NULL:
- * none. */
+/* Return the first SOUT rail with an index below i that is on the same port as
+ * rail i; NULL: none. */
 static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 {
 	const char *dev = mpib_json_str(json_array_get(d->rails, i), "device");
@@ -277,7 +279,8 @@ static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 	return NULL;
 }
 
-/* Return a port's speed; 0 if it is down, as its speed is then meaningless. */
+/* Return the speed of the port of a SOUT rail. For other rails, and for a port
+ * that is down, whose speed is meaningless, return 0. */
 static uint64_t devices_speed(const json_t *rail)
 {
 	return is_sout(rail) && !strcmp(mpib_json_str(rail, "state"), "active")
@@ -300,15 +303,14 @@ static void check_speeds(struct mpib_doctor *d)
 			fast = rail;
 	}
 	if (slow && devices_speed(slow) < devices_speed(fast))
-		mpib_find(
-			d, MPIB_WARN, "devices",
-			"mend the slower port, or leave the device out: a job "
-			"over all of them is as fast as the slowest",
-			"%s has %" PRIu64 " Gb/s and %s %" PRIu64,
-			mpib_json_str(slow, "label"),
-			devices_speed(slow) / 1000,
-			mpib_json_str(fast, "label"),
-			devices_speed(fast) / 1000);
+		mpib_find(d, MPIB_WARN, "devices",
+			  "repair the slower port, or omit the device: a job "
+			  "over all of them is as fast as the slowest",
+			  "%s has %" PRIu64 " Gb/s and %s %" PRIu64,
+			  mpib_json_str(slow, "label"),
+			  devices_speed(slow) / 1000,
+			  mpib_json_str(fast, "label"),
+			  devices_speed(fast) / 1000);
 }
 
 void mpib_check_devices(struct mpib_doctor *d)
@@ -335,12 +337,13 @@ void mpib_check_devices(struct mpib_doctor *d)
 		mpib_find(d, MPIB_OK, "devices", NULL, "there are %u", souts);
 }
 
-/* If no proxy answers: check whether one would start with this node's
+/* If no proxy answers: check whether a proxy would start with this node's
  * settings. */
 
-/* Start `d->proxy --check-config`. Its environment is empty, as a service does
- * not have this shell's environment. The only variable makes it report faults
- * as text, whatever log.format is. *out reads its stdout and stderr. */
+/* Start `d->proxy --check-config`. It does not get this shell's environment,
+ * because a service does not have that either. Its only variable makes it
+ * report faults as text, whatever log.format is. *out reads its stdout and
+ * stderr. */
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 
-/* Check the PCI link: one below the device's maximum limits the port. */
+/* Check the PCI link: a link below the device's maximum limits the port. */
 static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	static const char *const what[] = { "speed", "width" };
@@ -95,8 +95,9 @@ static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
 }
 
 /* Return whether a bridge redirects traffic between two devices below it to the
- * root. file is its configuration space. Return false if that is unknown, as
- * only root may read more than the first 64 bytes of the file. */
+ * root. `file` is its configuration space. If the capability ACS cannot be
+ * read, return false: only root may read more than the first 64 bytes of the
+ * file. */
 static bool acs_redirects(const char *file)
 {
 	uint8_t config[4096];

@@ -15,8 +15,8 @@ struct topology {
 	const json_t *rails;
 };
 
-/* Find the PCI address and the NUMA node of the device at path. False: it has
- * none. */
+/* Find the real path and the NUMA node of the device at `path`. Return false if
+ * there is no such device. */
 static bool device_place(const char *path, char place[PATH_MAX], int *node)
 {
 	char line[16] = "-1";

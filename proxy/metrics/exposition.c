@@ -15,7 +15,8 @@ enum metrics_family_type {
 	FAMILY_HISTOGRAM, /* in seconds */
 };
 
-/* A family: a field of a noun's JSON, or the output of fill. */
+/* A family of metrics. Its samples come from one field of the JSON rows of a
+ * kind of object (rails, clients, ...), or from fill(). */
 struct metrics_exposition;
 struct metrics_family {
 	const char *name; /* without _total and _info; NULL ends the list */
@@ -24,16 +25,16 @@ struct metrics_family {
 	/* The field within a row, such as "share.weight". For an info, the
 	 * fields that become its labels, such as "device provider". */
 	const char *path;
-	const char *by; /* for an object: the label that tells its keys */
-	unsigned times; /* the sample is the field times this; 0 means 1 */
+	const char *by; /* if the field is an object: the label for its keys */
+	unsigned times; /* factor from the field to the sample; 0 means 1 */
 	void (*fill)(const struct metrics_exposition *m);
 };
 
-/* The families of one noun. */
+/* The families of one kind of object, such as the rails. */
 struct metrics_noun {
-	mpib_view_fn *rows; /* an array, or one row; NULL: use fill instead */
+	mpib_view_fn *rows; /* an array, or one row; NULL: use fill() instead */
 	const struct metrics_family *families;
-	/* Labels of each sample: the label's name, and its field's key. */
+	/* Labels of each sample: name of the label, and key of its field. */
 	struct {
 		const char *name, *key;
 	} label[2];
@@ -103,7 +104,7 @@ static const char *suffix_of(const struct metrics_family *f)
 	return f->type == FAMILY_INFO ? "_info" : "";
 }
 
-/* Write the text before a value; le is the bound of a bucket, or "". */
+/* Write the text before a value. `le` is the bound of a bucket, or "". */
 static void put_name(const struct metrics_exposition *m, const char *suffix,
 		     const struct labels *l, const char *le)
 {
@@ -162,8 +163,8 @@ static void put_sample_hist(const struct metrics_exposition *m,
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
-/* Write the head of a family. An info is a gauge, as the format has no type
- * "info". */
+/* Write the head of a family. An info is a gauge, because the format has no
+ * type "info". */
 static void put_head(const struct metrics_exposition *m)
 {
 	static const char *const type[] = { "counter", "gauge", "gauge",
@@ -259,7 +260,8 @@ static void put_row(const struct metrics_exposition *m,
 		put_value(m, &l, value);
 }
 
-/* Write the families of a noun. Return false if there is no memory. */
+/* Write the families of one kind of object. Return false if there is no
+ * memory. */
 static bool put_noun(struct metrics_exposition *m,
 		     const struct metrics_noun *noun)
 {
@@ -278,7 +280,8 @@ static bool put_noun(struct metrics_exposition *m,
 	return rows;
 }
 
-/* Metrics that are not fields of a noun: histograms of times, and quotas. */
+/* Metrics that are not fields of a JSON row: histograms of times, and
+ * quotas. */
 
 #define USERS 8 /* maximum number of users with their own series */
 

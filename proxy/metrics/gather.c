@@ -2,7 +2,7 @@
 /*
  * Snapshots for readers. The ticket of a wait is the number of the first
  * snapshot that may answer it. gather_serve() holds a reference to the snapshot
- * until it has called all waits.
+ * until it has called all readers that it may answer.
  */
 #include "metrics/gather.h"
 
@@ -33,8 +33,8 @@ static void gather_end(struct mpib_gather *g)
 		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
-/* Call fn of each wait that the snapshot just taken may answer. Waits with
- * later tickets follow in the list and get another snapshot. */
+/* Call the callback of each reader that the new snapshot may answer. Readers
+ * with later tickets follow in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
@@ -58,7 +58,7 @@ static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	gather_serve(g, snap ? &g->view : NULL);
 }
 
-/* Return the smallest age of requests that a wait asks for; UINT64_MAX: no wait
+/* Return the smallest older_ns of all waiting readers; UINT64_MAX: no reader
  * asks for requests. */
 static uint64_t gather_youngest(const struct mpib_gather *g)
 {
@@ -103,8 +103,8 @@ void mpib_gather_ask_requests(struct mpib_gather *g,
 	wait->arg = arg;
 	wait->waiting = true;
 	wait->older_ns = older_ns;
-	/* Answer with the next snapshot. One that is in progress may have read
-	 * a shard already, so it is too old for this call. */
+	/* Answer with the next snapshot. A snapshot that is in progress may
+	 * have read a shard already, so it is too old for this call. */
 	wait->ticket = g->begun + 1;
 	wait->put_off = false;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
@@ -122,8 +122,8 @@ void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait)
 {
 	struct mpib_gather_wait *next = TAILQ_FIRST(&g->waits);
 
-	/* Insert the wait after the waits for this snapshot, and after those
-	 * that were put off before. */
+	/* Insert `wait` after those that wait for this snapshot, and after
+	 * those that were put off before. */
 	while (next && (next->ticket <= g->begun || next->put_off))
 		next = TAILQ_NEXT(next, link);
 	wait->waiting = wait->put_off = true;

@@ -2,8 +2,9 @@
 /*
  * Snapshots of the engine for the readers of metrics, stats and HTTP. Readers
  * that ask at the same time share a snapshot. No reader gets a snapshot that
- * was begun before it asked. There is only one snapshot at a time: the next one
- * is taken after the last reader has released it. Control thread only.
+ * was begun before the reader's request. There is only one snapshot at a time:
+ * the next one is taken after the last reader has released it. Control thread
+ * only.
  */
 #ifndef MPIB_METRICS_GATHER_H
 #define MPIB_METRICS_GATHER_H
@@ -20,7 +21,7 @@
  * short. */
 typedef void mpib_gather_fn(void *arg, const struct mpib_view *v);
 
-/* One reader's request. Zeroed memory is a valid, inactive wait. */
+/* One reader's request. If all bytes are 0, it is inactive. */
 struct mpib_gather_wait {
 	TAILQ_ENTRY(mpib_gather_wait) link;
 	bool waiting;
@@ -42,37 +43,38 @@ struct mpib_gather {
 	uint64_t begun, start;
 	bool taking;
 	struct mpib_snapshot *snap; /* the current one; NULL: none */
-	unsigned kept; /* references to snap */
+	unsigned kept; /* references to `snap` */
 };
 
 void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 		      struct mpib_engine *engine, const struct mpib_view *view);
-/* Call fn(arg, view) once, in a later turn of the loop. wait must be
+/* Call fn(arg, view) once, in a later turn of the loop. `wait` must be
  * inactive. */
 void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 		     mpib_gather_fn *fn, void *arg);
-/* The same, but the snapshot includes outstanding requests that are at least
- * older_ns old. It may include younger ones that another reader asked for. */
+/* Like mpib_gather_ask(), but the snapshot includes outstanding requests that
+ * are at least older_ns old. It may include younger ones that another reader
+ * asked for. */
 void mpib_gather_ask_requests(struct mpib_gather *g,
 			      struct mpib_gather_wait *wait, uint64_t older_ns,
 			      mpib_gather_fn *fn, void *arg);
-/* Call fn again with the next snapshot, before readers that have asked since
- * this one was begun. Call it only within fn. */
+/* Call fn again with the next snapshot. This reader then comes before readers
+ * that asked after the current snapshot was begun. Use only within fn. */
 void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait);
 /* Keep the view's snapshot. The reader must release it soon: until then no
- * other snapshot is taken. Call it only within fn. */
+ * other snapshot is taken. Use only within fn. */
 void mpib_gather_keep(struct mpib_gather *g);
 void mpib_gather_release(struct mpib_gather *g);
-/* Cancel: fn will not be called. Does nothing if wait is inactive. */
+/* Cancel: fn will not be called. Does nothing if `wait` is inactive. */
 void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
 
 /* The limit on one user's readers, for all sockets that show statistics. */
 
 /*
- * Return whether user uid, with of_user readers, may have one more. A user may
- * have a quarter of max. others is the number of readers of all users. If
- * for_root is not 0, root may have for_root readers, however many others there
- * are.
+ * Return whether user uid, who has of_user readers, may have one more. A user
+ * may have a quarter of `max`. `others` is the number of readers of all users,
+ * including uid. If for_root is not 0, root may have for_root readers, however
+ * many readers other users have.
  */
 static inline bool mpib_reader_fits(uid_t uid, unsigned of_user,
 				    unsigned others, unsigned max,

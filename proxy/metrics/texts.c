@@ -8,9 +8,10 @@
 #include "metrics/exposition.h"
 
 /* Time between two snapshots. All readers that ask in between share the next
- * one. */
+ * snapshot. */
 #define PACE (20 * MPIB_MSEC)
-#define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
+/* Time of a slice, after which the loop continues. */
+#define BUDGET (MPIB_MSEC / 2)
 #define EVENTS 100
 #define HOUR_S 3600
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texts about a snapshot for HTTP readers. Each text is made once for all
- * readers that wait for it, one part at a time. After each slice of parts there
- * is a pause of the same length. The next snapshot is taken after a delay. So
- * endless requests use only a part of the control thread's time. Control
- * thread.
+ * readers that wait for it, one part at a time. Parts are made in slices of
+ * about 0.5 ms. After each slice, the control thread does other work for as
+ * long as the slice took. The next snapshot is taken after a delay. So endless
+ * requests use only a part of the control thread's time. Control thread.
  */
 #ifndef MPIB_METRICS_TEXTS_H
 #define MPIB_METRICS_TEXTS_H
@@ -21,7 +21,7 @@ enum mpib_text {
 	MPIB_TEXTS,
 };
 
-/* Receive a text for all readers that have asked for it so far, and free it.
+/* Receive `text` for all readers that have asked for it so far, and free it.
  * NULL: there is no memory. */
 typedef void mpib_texts_fn(void *arg, enum mpib_text which, char *text);
 
@@ -35,8 +35,9 @@ struct mpib_texts {
 	uint8_t wanted; /* mask of the texts of the next snapshot */
 	uint8_t asked; /* mask of the texts of the current snapshot */
 	bool keeps;
-	unsigned key; /* for MPIB_TEXT_STATS: the answer being made */
-	struct mpib_view_part part; /* the list of the answer `key` */
+	/* For MPIB_TEXT_STATS: number of the answer in progress. */
+	unsigned key;
+	struct mpib_view_part part; /* the text in progress */
 };
 
 /* Call fn with the text, in a later turn of the loop. */

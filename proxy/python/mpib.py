@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics and events of this node's mpib-proxy, by its stats socket.
+"""Statistics and events of this node's mpib-proxy, read from its stats socket.
 
     import mpib
     with mpib.Stats() as stats:
@@ -73,12 +73,12 @@ class Stats:
         return answer["data"]
 
     def events(self, since=0):
-        """Return the events after number since that are stored, oldest first."""
+        """Return the stored events with numbers above `since`, oldest first."""
         return self.ask(f"events {since}")["events"]
 
     def follow(self, since=None, pause=0.5):
-        """Yield new events forever, or those after number since. Restarts of the
-        proxy do not end this."""
+        """Yield events forever: new ones, or first those with numbers above `since`.
+        Restarts of the proxy do not end this."""
         last = self.ask("events")["last"] if since is None else since
         while True:
             try:
@@ -96,7 +96,7 @@ class Stats:
 
     def _again(self, pause):
         """Connect again, once a proxy accepts. If that proxy speaks another
-        protocol, raise Error, as waiting does not help."""
+        protocol, raise Error, because waiting does not help."""
         while True:
             self.close()
             time.sleep(pause)

@@ -144,8 +144,8 @@ static bool same_card(const struct mpib_rdma_port *a,
 	return !strcmp(a->name, b->name) || (a->card && a->card == b->card);
 }
 
-/* Domain, bus, device and function, "0000:41:00.0", in one number; 0:
- * unknown. */
+/* Return domain, bus, device and function, such as "0000:41:00.0", as one
+ * number; 0: unknown. */
 static uint64_t pci_order(const char *path)
 {
 	static const char ends[] = { ':', ':', '.', '\0' };
@@ -165,8 +165,8 @@ static uint64_t pci_order(const char *path)
 	return order;
 }
 
-/* Return whether a precedes b in PCI order. Ports without a known PCI address
- * keep their order. */
+/* Return whether port a precedes port b in PCI order. Ports without a known PCI
+ * address keep their order. */
 static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 {
 	uint64_t x = pci_order(h->port[a].info.pci_path);
@@ -229,9 +229,9 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* Exclude ports without a GPU near if another port has one. The other port must
- * be up, because a port that is down may never have had a cable. If all ports
- * are down, this condition is dropped. */
+/* If some port has a GPU near it, exclude the ports that have none. That port
+ * must be up, because a port that is down may never have had a cable. If all
+ * ports are down, this condition is dropped. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;
@@ -247,8 +247,8 @@ static void leave_far_from_gpus(const struct hcas *h)
 	}
 }
 
-/* Return the link layer whose ports are fastest in total. If no port is active,
- * return the link layer of the first port. */
+/* Return the link layer whose ports have the highest total speed. If no port is
+ * active, return the link layer of the first port. */
 static uint8_t best_layer(const struct hcas *h)
 {
 	uint64_t best = 0;
@@ -298,8 +298,8 @@ static void leave_slow(const struct hcas *h)
 }
 
 /* Exclude ports that are down, unless an active card is of the same model. A
- * card of another model may never have had a cable, and the speed of such a
- * port is meaningless. */
+ * card of another model may never have had a cable. The speed of a port without
+ * a cable is meaningless. */
 static void leave_spares(const struct hcas *h)
 {
 	bool any = false;
@@ -440,7 +440,7 @@ static int filter_number(const char **text, const char *end)
 	return n;
 }
 
-/* Parse one NAME[:[PORT][:[RAIL][:[PLANE]]]] of len characters. */
+/* Parse one NAME[:[PORT][:[RAIL][:[PLANE]]]] of `len` characters. */
 static bool filter_parse_one(struct mpib_hca_filter_port *p, const char *text,
 			     size_t len)
 {
@@ -488,7 +488,7 @@ int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 		}
 		if (!filter_parse_one(&f->port[f->n++], text, len)) {
 			snprintf(why, why_len,
-				 "\"%.*s\" is no device (give NAME or "
+				 "\"%.*s\" is not a device (give NAME or "
 				 "NAME:PORT, with ^ or = before the first "
 				 "alone)",
 				 (int)(len < 64 ? len : 64), text);
@@ -555,7 +555,8 @@ static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 	return found;
 }
 
-/* The first call loads it. At start-up there is only one thread. */
+/* hwloc's topology of this machine, loaded by the first call of numa_load(). At
+ * start-up there is only one thread. */
 static hwloc_topology_t machine;
 
 static bool numa_load(void)

@@ -37,15 +37,17 @@ struct mpib_hcas {
  *
  * A card is represented by its fastest ACTIVE port, or by its first port if
  * none is ACTIVE. If there is only one card, each of its ACTIVE ports counts as
- * an HCA, except virtual functions. If some HCAs (of the ACTIVE ones, if there
- * are any) have a GPU near, the others are excluded: they serve storage. All
- * chosen HCAs have the link layer that is fastest in total. Each has at least a
- * quarter of the fastest one's speed. An HCA without an ACTIVE port is chosen
- * if an ACTIVE one is of the same model: its port may come up later, and other
- * nodes count it. Ports without hardware are never chosen. Partners are on one
- * NUMA node if possible.
+ * an HCA, except virtual functions. If an ACTIVE HCA has a GPU near it, HCAs
+ * without a GPU near them are excluded, because they serve storage. If no HCA
+ * is ACTIVE, a GPU near any HCA is enough. All chosen HCAs have the same link
+ * layer: the one whose ports have the highest total speed. Each has at least a
+ * quarter of the speed of the fastest HCA. An HCA without an ACTIVE port is
+ * chosen if an ACTIVE HCA is of the same model: its port may come up later, and
+ * nodes with the same hardware must number their HCAs alike. Ports without
+ * hardware are never chosen. Partners are on one NUMA node if possible.
  *
- * why[i] is NULL for a chosen port, else the rest of "mlx5_1:1 ...".
+ * why[i] is NULL for a chosen port. For other ports, it is the end of a
+ * sentence that begins with the port's name, such as "is not active".
  */
 void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 		      unsigned n, mpib_numa_fn *distance, struct mpib_hcas *out,
@@ -57,7 +59,8 @@ void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
  *   mlx5            ports of all devices whose names begin with "mlx5"
  *   =mlx5_0         ports of the device with exactly that name
  *   mlx5_0:1,mlx5_1 port 1 of mlx5_0* and all ports of mlx5_1*
- *   ^mlx5_3         all ports except of mlx5_3*; "^=" excludes exact names
+ *   ^mlx5_3         all ports except those of mlx5_3*
+ *   ^=mlx5_3        all ports except those of the device mlx5_3
  *   mlx5_0:1:0:2    NCCL 2.30's numbers of rail and plane, which are ignored
  *                   here; the port may be empty
  */
@@ -73,8 +76,8 @@ struct mpib_hca_filter {
 	} port[MPIB_HCA_FILTERS];
 };
 
-/* Parse text; "" allows all ports. Returns 0 or -EINVAL. why then has the fault
- * and the remedy, as part of a sentence. */
+/* Parse `text`; "" allows all ports. Returns 0 or -EINVAL. On -EINVAL, `why`
+ * has the fault and the remedy, as part of a sentence. */
 int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 			  char *why, size_t why_len);
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
@@ -90,9 +93,9 @@ struct mpib_found {
 };
 
 /*
- * Choose among the ports of this machine that filter allows. Returns the number
- * of HCAs. note says why the other ports were not chosen: "mlx5_1:1 is not
- * active, rxe0:1 has no hardware behind it". Called at start-up.
+ * Choose among the ports of this machine that `filter` allows. Returns the
+ * number of HCAs. `note` says why the other ports were not chosen: "mlx5_1:1 is
+ * not active, rxe0:1 has no hardware behind it". Called at start-up.
  */
 unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 			     struct mpib_found *found, char *note,
@@ -104,8 +107,8 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
  * it at start-up only, on one thread: it loads hwloc's topology, which is slow.
  */
 unsigned mpib_numa_distance(int a, int b);
-/* Get the CPUs of a NUMA node that this process may use. False: there are none,
- * or the machine has only one node. Call it at start-up only. */
+/* Get those CPUs of a NUMA node that this process may use. False: there are
+ * none, or the machine has only one node. Call it at start-up only. */
 bool mpib_numa_cpus(int node, cpu_set_t *cpus);
 /* Free the topology. */
 void mpib_numa_forget(void);

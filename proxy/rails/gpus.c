@@ -32,7 +32,8 @@ static bool is_gpu(const char *dev)
 	       (base == CLASS_DISPLAY || base == CLASS_ACCELERATOR);
 }
 
-/* Return the path after "pci0000:15"; NULL: not a PCI device's path. */
+/* Return the part of `path` after "pci0000:15/"; NULL: not a PCI device's
+ * path. */
 static const char *behind_host_bridge(const char *path)
 {
 	while ((path = strstr(path, "/pci"))) {
@@ -51,7 +52,7 @@ static const char *behind_host_bridge(const char *path)
 	return NULL;
 }
 
-/* Return the length of path up to the end of the root port's name. 0: the
+/* Return the length of `path` up to the end of the root port's name. 0: the
  * device has no root port, as in many virtual machines. */
 static size_t root_port(const char *path)
 {

@@ -13,8 +13,8 @@ struct mpib_gpus {
 };
 
 /* Call fn(arg, dev) for each display controller and accelerator of NVIDIA and
- * AMD. dev is its path below sysfs, which is "/sys". For tools and for start-up
- * only. */
+ * AMD. `dev` is the device's path below `sysfs`, which is "/sys". For tools and
+ * for start-up only. */
 void mpib_gpus_each(const char *sysfs, void (*fn)(void *arg, const char *dev),
 		    void *arg);
 /* Find the places of the GPUs. GPUs without a root port are not counted. */

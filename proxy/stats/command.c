@@ -158,7 +158,7 @@ static json_t *command_why(struct mpib_ask *ask)
 
 	if (ask->argc && !mpib_ask_conn(ask->argv[0], &client, &index))
 		return mpib_ask_fail(ask, "conns lists them, as in 7.0",
-				     "\"%.32s\" is no CLIENT.CONNECTION",
+				     "\"%.32s\" is not a CLIENT.CONNECTION",
 				     ask->argv[0]);
 	which = (uint64_t)client << 32 | index;
 	if (ask->argc && ask->part.at == 0 &&
@@ -302,14 +302,15 @@ static bool command_may(const struct mpib_command *c, struct mpib_ask *ask)
 	mpib_ask_fail(ask,
 		      "ask as root or as the user who runs the proxy, where "
 		      "RUNDIR.admin is",
-		      "%s: uid %u may not change anything by the stats socket",
+		      "%s: uid %u may not change anything through the stats "
+		      "socket",
 		      c->name, ask->uid);
 	return false;
 }
 
 static const char blank[] = " \t\r";
 
-/* Put the arguments of a command into ask; return their number. */
+/* Put the arguments of a command into *ask. Return their number. */
 static unsigned take_arguments(const struct mpib_command *c, char **save,
 			       struct mpib_ask *ask)
 {

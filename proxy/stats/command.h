@@ -34,15 +34,15 @@ struct mpib_ask {
 	const char *argv[MPIB_COMMAND_ARGS];
 	char *text; /* the answer as text; the reader frees it */
 	/* The state of an answer in parts: while part.more is set, the command
-	 * is called again. Its answer is text. */
+	 * is called again. The complete answer is in `text`. */
 	struct mpib_view_part part;
 	/* Set if the command failed. */
 	char error[256], hint[128];
 };
 
-/* Answer ask: return a new reference, or NULL. After NULL, the answer is
- * ask->text, or the command failed with ask->error. If neither is set, memory
- * was short. */
+/* Run the command of *ask. Return the answer's data as a new reference, or
+ * NULL. NULL: the answer is ask->text, or the command failed with ask->error;
+ * if neither is set, memory was short. */
 typedef json_t *mpib_command_fn(struct mpib_ask *ask);
 
 enum mpib_command_needs {
@@ -54,7 +54,9 @@ enum mpib_command_needs {
 
 struct mpib_command {
 	const char *name;
-	const char *args; /* "CLIENT", "[since]", ""; "...]" takes the rest */
+	/* The arguments, for messages: "CLIENT", "[since]" or "" (none). With
+	 * "...]", the last argument is the rest of the line. */
+	const char *args;
 	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
 	bool admin; /* only the admin socket accepts it */
@@ -67,20 +69,20 @@ extern const unsigned mpib_command_count;
 /*
  * Split a line in place, find its command, and check the number of arguments
  * and the reader's rights. On failure, return NULL with the error in *ask.
- * ask->argv points into line.
+ * ask->argv points into `line`.
  */
 const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 
 /* Set ask->error and ask->hint; return NULL. */
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
-/* Parse argument n as a number from 0 to max; if the argument is missing, use
- * dflt. If it is not such a number, set the error and return false. */
+/* Parse argument n as a number from 0 to `max`; if the argument is missing, use
+ * `dflt`. If it is not such a number, set the error and return false. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
 
-/* Return the number of the rail with this label of len bytes. If there is none,
- * set the error and return -1. */
+/* Return the number of the rail with this label, which has `len` bytes. If
+ * there is none, set the error and return -1. */
 int mpib_ask_rail(struct mpib_ask *ask, const char *label, size_t len);
 /* Parse the argument of "stuck", the minimum age of the listed requests in
  * seconds, and convert it to ns. Returns like mpib_ask_number(). */

@@ -63,7 +63,7 @@ static void play_on_time(void *arg)
 		return;
 	}
 	if (p->fault.kind == MPIB_FAULT_QP_KILL) {
-		/* Hit the lanes that recovered since the last time. */
+		/* Kill the QPs of lanes that recovered since the last time. */
 		mpib_engine_play(p->all->engine, &p->fault);
 		if (next > now + KILL_AGAIN)
 			next = now + KILL_AGAIN;
@@ -122,7 +122,8 @@ static const struct play_kind *play_kind_named(struct mpib_ask *ask,
 	return NULL;
 }
 
-/* Return whether the connections survive a fault that stops the rail. */
+/* Return whether connections survive if the fault stops the rail. If not, set
+ * the error. */
 static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 {
 	const struct mpib_plays *all = ask->admin->plays;
@@ -132,7 +133,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 			mpib_engine_lost(all->engine);
 
 	if (!cfg->failover || cfg->rails < 2) {
-		/* Software rails carry no job that a fault could end. */
+		/* Software rails carry no real job that a fault could end. */
 		if (cfg->rail[fault->rail].provider == MPIB_PROVIDER_SOFT)
 			return true;
 		mpib_ask_fail(ask, "set failover.enable = yes first",
@@ -195,8 +196,9 @@ static json_t *play_begin(struct mpib_ask *ask, struct mpib_play *p,
 	int rc = mpib_engine_play(all->engine, fault);
 
 	if (rc == -EOPNOTSUPP)
-		return mpib_ask_fail(ask, "play qp-kill, or use software rails",
-				     "%s is a real rail, which cannot play it",
+		return mpib_ask_fail(ask, "use qp-kill, or software rails",
+				     "%s is a real rail, which does not "
+				     "support this fault",
 				     p->rail);
 	if (rc < 0)
 		return mpib_ask_fail(ask, "peers lists them",
@@ -235,7 +237,7 @@ json_t *mpib_admin_fault(struct mpib_ask *ask)
 	p = &ask->admin->plays->play[fault.rail];
 	if (p->fault.kind != MPIB_FAULT_NONE)
 		return mpib_ask_fail(ask, "mpibctl fault end ends it",
-				     "%s is played on %s already", p->what,
+				     "%s is already active on %s", p->what,
 				     p->rail);
 	return play_begin(ask, p, &fault, seconds ? seconds : 1);
 }
@@ -253,7 +255,7 @@ json_t *mpib_admin_heal(struct mpib_ask *ask)
 	p = &ask->admin->plays->play[rail];
 	if (p->fault.kind == MPIB_FAULT_NONE)
 		return mpib_ask_fail(ask, "mpibctl fault lists them",
-				     "no fault is played on %s", p->rail);
+				     "no fault is active on %s", p->rail);
 	play_end(p, "by mpibctl fault end");
 	return json_pack("{ss}", "rail", p->rail);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rehearsals: the admin command "fault" injects a fault into a rail for a time,
- * at most one per rail. This needs [fault] enable = yes. The fault ends after
- * its time, by the command "heal", or when the proxy exits. Control thread.
+ * Rehearsals: the admin command "fault" injects a fault into a rail for a
+ * limited time, at most one per rail. This needs [fault] enable = yes. The
+ * fault ends after its time, by the command "heal", or when the proxy exits.
+ * Control thread.
  */
 #ifndef MPIB_PROXY_STATS_PLAY_H
 #define MPIB_PROXY_STATS_PLAY_H
@@ -28,7 +29,8 @@ struct mpib_plays {
 
 void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,
 		     struct mpib_engine *engine, const struct mpib_config *cfg);
-/* End all faults; why is logged. Does nothing before mpib_plays_init(). */
+/* End all faults, and log `why` as the reason. Does nothing before
+ * mpib_plays_init(). */
 void mpib_plays_end(struct mpib_plays *all, const char *why);
 
 #endif

@@ -18,8 +18,9 @@
 #define PATIENCE (5 * MPIB_SEC)
 /* SEND_BUFFER: bytes that the kernel may buffer for one reader. HELD_MAX: bytes
  * of answers that the proxy may hold for all readers of the stats socket
- * together. A single answer may be larger. For the readers of one user it may
- * hold a quarter of HELD_MAX. Readers of the admin socket are not counted. */
+ * together. A single answer may be larger. The proxy may hold at most a quarter
+ * of HELD_MAX for the readers of one user. Readers of the admin socket are not
+ * counted. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define HELD_SHARE (HELD_MAX / 4)
@@ -98,8 +99,8 @@ static bool may_hold(const struct stats_reader *r)
 	       (mine == 0 || mine + r->out_len <= HELD_SHARE);
 }
 
-/* Hold the rest of the answer until r has read some bytes, as the kernel's
- * buffer is full. Return false if r was dropped. */
+/* The kernel's buffer is full: hold the rest of the answer until r has read
+ * some bytes. Return false if r was dropped. */
 static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
@@ -169,7 +170,7 @@ static bool reader_flush(struct stats_reader *r)
 	return reader_go_on(r);
 }
 
-/* Send text and free it. If text is NULL, memory was short: drop r. Return
+/* Send `text` and free it. If `text` is NULL, memory was short: drop r. Return
  * false if r was dropped. */
 static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 {
@@ -184,7 +185,7 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 	return reader_flush(r);
 }
 
-/* Send value as a line and drop the reference. Return false if r was
+/* Send `value` as a line, and drop the reference. Return false if r was
  * dropped. */
 static bool reader_answer(struct stats_reader *r, json_t *value)
 {
@@ -231,7 +232,8 @@ static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 		r, data ? json_pack("{sb so}", "ok", 1, "data", data) : NULL);
 }
 
-/* Carry out line, which becomes r->line. Return false if r was dropped. */
+/* Execute the command in `line`, and keep `line` as r->line. Return false if r
+ * was dropped. */
 static bool reader_command(struct stats_reader *r, char *line)
 {
 	struct mpib_stats *st = r->stats;
@@ -319,7 +321,7 @@ static void on_reader(void *arg, uint32_t events)
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
 		reader_flush(r);
 	else if (r->out || r->waits || r->queued)
-		stats_reader_drop(r); /* r hung up: input is not watched */
+		stats_reader_drop(r); /* input is not watched: r hung up */
 	else
 		reader_take(r);
 }

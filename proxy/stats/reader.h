@@ -35,8 +35,9 @@ struct stats_reader {
 	size_t in_len;
 	char *out; /* the answer being sent; NULL: none */
 	size_t out_len, out_at;
-	bool held; /* out_len counts in stats->held */
-	const struct mpib_command *making; /* its answer is made in parts */
+	bool held; /* stats->held includes out_len */
+	/* Command whose answer is made in parts. */
+	const struct mpib_command *making;
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
@@ -58,7 +59,7 @@ struct mpib_stats {
 	 * peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
-	uint64_t paid; /* debt of past slices, see mpib_rate_pay() */
+	uint64_t paid; /* for the time of past slices, see mpib_rate_pay() */
 	size_t held; /* bytes of answers that readers have not read yet */
 	struct mpib_cluster_wait cluster; /* the wait for the peers' answers */
 	uint64_t start_ns;
@@ -73,11 +74,13 @@ void stats_reader_drop(struct stats_reader *r);
  * reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
 
-/* stats.c: queue r for stats_reader_step(); _next puts it at the head. */
+/* stats.c: queue r for stats_reader_step(). mpib_stats_next() puts it at the
+ * head of the queue. */
 void mpib_stats_queue(struct stats_reader *r);
 void mpib_stats_next(struct stats_reader *r);
-/* Queue r for c once a snapshot is complete that was begun after this call. If
- * c needs the cluster, queue r once the peers have answered. */
+/* Request a snapshot that begins after this call. When it is complete, queue r
+ * to run the command c. If c needs the cluster, queue r once the peers have
+ * answered. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
 /* Release r's snapshot, or stop waiting for one. */
 void mpib_stats_release(struct stats_reader *r);

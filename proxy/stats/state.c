@@ -25,8 +25,8 @@ static unsigned list_client(FILE *out, const struct mpib_kept_share *kept)
 	return 1;
 }
 
-/* List the shares of clients. Clients are named by pid and shard, as the next
- * proxy numbers them differently. */
+/* List the shares of clients. Clients are named by pid and shard, because the
+ * next proxy gives them other numbers. */
 static unsigned list_clients(const struct proxy_clients *all, FILE *out)
 {
 	const struct proxy_client *s;
@@ -115,8 +115,8 @@ void mpib_state_save(const struct mpib_admin *admin)
 			  strerror(-rc));
 }
 
-/* Return whether the line is about a client. If it is, keep it until the client
- * attaches. */
+/* Return whether the line is about a client. If it is, keep the client's share
+ * until the client attaches. */
 static bool state_client(struct proxy_clients *all, const char *line)
 {
 	static const char *const before[] = { "", " client ", ".",

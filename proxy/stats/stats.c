@@ -13,15 +13,16 @@
 #include "metrics/gather.h"
 #include "stats/reader.h"
 
-#define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
+/* Time of a slice, after which the loop continues. */
+#define BUDGET (MPIB_MSEC / 2)
 /* After a slice, the queue rests for REST times the time of the slice, so that
  * endless commands use at most half of the control thread. Slices of AHEAD in
  * total may run without a rest. */
 #define REST 1
 #define AHEAD (4 * MPIB_MSEC)
 /* The maximum number of a user's readers that are answered from the same
- * snapshot. The user's other readers get the next one, which is taken after
- * these have their answers. */
+ * snapshot. The user's other readers get the next snapshot, which is taken
+ * after these readers have their answers. */
 #define AT_ONCE 4u
 /* The maximum number of readers of the admin socket, which only root and the
  * proxy's user may use. */
@@ -50,8 +51,9 @@ static bool admin_waits(const struct mpib_stats *st)
 	return false;
 }
 
-/* Schedule the next slice. It runs immediately if a reader of the admin socket
- * is queued, or waits for a snapshot that the queue delays. */
+/* Schedule the next slice. The slice runs immediately in two cases: a reader of
+ * the admin socket is queued, or such a reader waits for a snapshot and the
+ * queue delays that snapshot. */
 static void stats_work(struct mpib_stats *st, bool admin)
 {
 	uint64_t now = mpib_loop_now(st->loop), rest = 0;

@@ -31,11 +31,11 @@ struct mpib_stats_sockets {
 };
 
 /* Serve the sockets. *view describes the proxy and is copied; each answer sets
- * snap of the copy. *admin must outlive stats. Returns 0 or -errno. */
+ * `snap` in the copy. *admin must outlive *stats. Returns 0 or -errno. */
 int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats);
-/* Return the acceptor of a socket; NULL if stats is NULL or the socket is
+/* Return the acceptor of a socket; NULL if `stats` is NULL or the socket is
  * absent. */
 struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
 					  enum mpib_stats_door which);

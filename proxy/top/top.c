@@ -17,7 +17,7 @@
 #define NOUNS 8
 #define FIRST_S 0.1 /* first interval: short, so that rates appear soon */
 
-/* The tables, as nouns of mpibctl. */
+/* The tables, named by the mpibctl commands that print them. */
 static const char *const nouns[NOUNS] = {
 	"rails", "clients", "conns", "jobs", "peers", "lanes", "stuck", "events"
 };
@@ -43,7 +43,7 @@ static double screen_now(void)
 	return (double)mpib_now_ns() / 1e9;
 }
 
-/* Ask the proxy. While it does not run, each call tries to connect again. */
+/* Ask the proxy. While no proxy runs, each call tries to connect again. */
 static void screen_take(struct screen *s)
 {
 	json_t *data;
@@ -140,7 +140,7 @@ static void draw_help(void)
 		"s               sort by rate, or in the proxy's order",
 		"up down PgUp/Dn scroll",
 		"p, space        pause, resume",
-		"+ -             ask less often, more often",
+		"+ -             query less often, more often",
 		"h, ?            this help",
 		"q               leave",
 		"",
@@ -370,7 +370,7 @@ static const char *run_dir, *delay, *tab;
 static bool help, version;
 
 static const struct mpib_option options[] = {
-	{ "delay", 'd', "SECONDS", "between two questions; default 1", &delay },
+	{ "delay", 'd', "SECONDS", "between two queries; default 1", &delay },
 	{ "tab", 't', "NAME",
 	  "rails, clients, conns, jobs, peers, lanes, stuck or events", &tab },
 	MPIB_OPTION_RUN_DIR(&run_dir),

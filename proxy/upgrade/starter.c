@@ -70,8 +70,8 @@ static bool is_less_protected(const struct stat *st, const struct stat *own)
 	       (st->st_mode & ~own->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Replace the pid in a variable of systemd by this process's pid: the variable
- * applies only to the process that it names. */
+/* Replace the pid in a variable that systemd set with this process's pid: the
+ * variable applies only to the process that it names. */
 static void adopt_variable(const char *name)
 {
 	char pid[16];
@@ -108,7 +108,7 @@ static void execute_successor(const struct own_program *own, char *path,
 	signal(SIGCHLD, SIG_DFL);
 	say(link, "pid %d %s", (int)getpid(), path);
 	own->argv[0] = path;
-	/* Execute the checked file, even if path now names another one. */
+	/* Execute the checked file, even if `path` now names another file. */
 	fexecve(fd, own->argv, environ);
 	say(link, "error %s: %s (give the path of an mpib-proxy)", path,
 	    strerror(errno));
@@ -129,7 +129,7 @@ static void starter_run(struct own_program *own, int sock)
 		}
 		if (pid < 0)
 			say(link,
-			    "error %s: no process: %s (raise the limit, "
+			    "error %s: cannot fork: %s (raise the limit, "
 			    "ulimit -u)",
 			    path, strerror(errno));
 		close(link);

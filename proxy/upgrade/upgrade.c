@@ -49,8 +49,8 @@ static bool speaks_with_peers(const json_t *theirs)
 	return min <= MPIB_PEER_VERSION && max >= MPIB_PEER_VERSION;
 }
 
-/* Return -EINVAL, with u->why, if the ranks could not resume with the
- * successor. */
+/* If the ranks could not resume with the successor, return -EINVAL, with the
+ * reason in u->why. */
 static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 {
 	const bool served = u->clients->usage.attached > 0;
@@ -89,7 +89,8 @@ static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 
 static void upgrade_end(struct mpib_upgrade *u)
 {
-	/* A program that is no proxy never set up u: it has no loop. */
+	/* In a program that never called mpib_upgrade_init(), u->loop is
+	 * NULL. */
 	if (!u->loop || u->link < 0)
 		return;
 	mpib_timer_disarm(u->loop, &u->timer);
@@ -286,8 +287,8 @@ static int upgrade_start(struct mpib_upgrade *u)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return mpib_why_fail(u->why, -errno,
-				     "no socket: %s (raise the limit, ulimit "
-				     "-n)",
+				     "cannot make a socket: %s (raise the "
+				     "limit, ulimit -n)",
 				     strerror(errno));
 	u->link = pair[0];
 	rc = mpib_text_send(u->starter, u->path, pair[1]);
@@ -297,7 +298,8 @@ static int upgrade_start(struct mpib_upgrade *u)
 				   on_link, u);
 	if (rc < 0)
 		return mpib_why_fail(u->why, rc,
-				     "starter: %s (restart mpib-proxy)",
+				     "cannot ask the starter process for a "
+				     "successor: %s (restart mpib-proxy)",
 				     strerror(-rc));
 	mpib_timer_arm(u->loop, &u->timer, READY_WITHIN, upgrade_on_time, u);
 	return 0;
@@ -325,7 +327,7 @@ void mpib_succession_find(void)
 	if (fcntl(to_running, F_SETFD, FD_CLOEXEC) < 0)
 		to_running = -1;
 	unsetenv(MPIB_SUCCEEDS);
-	/* After fexecve() the process has the name of a descriptor. */
+	/* fexecve() has set the process name to the number of a descriptor. */
 	prctl(PR_SET_NAME, program_invocation_short_name);
 }
 

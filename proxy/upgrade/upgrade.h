@@ -43,22 +43,22 @@ struct mpib_upgrade {
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_loop *loop,
 		       const struct mpib_config *cfg,
 		       struct proxy_clients *clients, int starter);
-/* Start the program at path as the successor; with "", this proxy's own program
+/* Start the program at `path` as the successor; "": this proxy's own program
  * file. If the upgrade fails, now or later, u->why is set. */
 void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path);
 
-/* Find out whether this process is a successor. main() must call it first. */
+/* Find out whether this process is a successor. main() must call this first. */
 void mpib_succession_find(void);
 /* Return whether this is a successor whose predecessor has not ended. */
 bool mpib_succession(void);
 /* Report to the running proxy why this successor cannot start. */
 void mpib_succession_fail(const char *why);
 /* Send "ready" and get the control socket, after the rails were opened. If the
- * running proxy continues, returns -errno with why. */
+ * running proxy continues, returns -errno with the reason in `why`. */
 int mpib_succession_take(const struct mpib_config *cfg, int *control,
 			 char *why);
 /* Run the loop until the running proxy has ended. If it continues, returns
- * -errno with why. */
+ * -errno with the reason in `why`. */
 int mpib_succession_wait(struct mpib_loop *loop, char *why);
 
 /*
@@ -69,11 +69,11 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why);
  * program. So code that was injected into the proxy cannot execute a file that
  * it wrote.
  *
- * After mpib_text_send(starter, path, link), the starter executes path with the
- * proxy's arguments and environment. An empty path means the proxy's own
- * program file. The successor inherits the socket link, which the caller still
- * owns. The other end of link receives "pid N PATH" and then the messages of
- * the successor, or "error WHY".
+ * After mpib_text_send(starter, path, link), the starter executes the file
+ * `path` with the proxy's arguments and environment. If `path` is empty, it
+ * executes the proxy's own program file. The successor inherits the socket
+ * `link`, which the caller still owns. The other end of `link` receives "pid N
+ * PATH" and then the messages of the successor, or "error WHY".
  */
 
 /* The environment variable with the successor's descriptor of the link. */

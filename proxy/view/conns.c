@@ -128,8 +128,8 @@ static json_t *lane_spread(const struct mpib_view *v,
 			 "above", above, "late", (json_int_t)lane->late);
 }
 
-/* For each rail, return the address of the peer's port that it is connected to;
- * null: none. */
+/* Return, for each rail, the address of the peer's port to which the rail is
+ * connected; null: none. */
 static json_t *lane_to(const struct mpib_view *v,
 		       const struct mpib_snap_lane *l)
 {
@@ -209,7 +209,7 @@ struct conns_refused {
 	json_t *list;
 };
 
-/* List a node without a link as a peer without lanes. */
+/* List a node whose link was refused as a peer without lanes. */
 static void conns_refused(void *arg, const struct mpib_broker_told *t)
 {
 	const struct conns_refused *to = arg;
@@ -413,8 +413,8 @@ json_t *mpib_view_agent(const struct mpib_view *v)
 	return json_null();
 }
 
-/* Return the source of a split. If no agent has filled the hint slot yet, that
- * is "no hint". */
+/* Return the source of a split, or "no hint" if no agent has filled the hint
+ * slot yet. */
 static const char *why_source(const struct mpib_snap_conn *f)
 {
 	if (f->why.source == MPIB_SPLIT_HINT && f->why.hint_slot == UINT32_MAX)

@@ -27,7 +27,7 @@ json_t *mpib_field_job(uint64_t job);
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n);
 
-/* Return item i of a list, or NULL if arg excludes it. */
+/* Return item i of a list, or NULL if `arg` excludes it. */
 typedef json_t *mpib_view_item_fn(const struct mpib_view *v, uint64_t arg,
 				  uint32_t i);
 /* Write the next items of a list of n items to the part. */
@@ -45,14 +45,14 @@ struct mpib_client_sums {
 	uint32_t connections; /* open connections */
 	uint64_t messages; /* of open and closed connections */
 	uint64_t limited; /* rounds in which a limit delayed the client */
-	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
+	struct mpib_rail_counts n[MPIB_RAILS]; /* as above */
 };
 
-/* Add n to sum, on both rails. */
+/* Add n to `sum`, on both rails. */
 void mpib_sums_add(struct mpib_rail_counts *sum,
 		   const struct mpib_rail_counts *n);
-/* Return the sums of all clients of the snapshot, which must outlive them;
- * NULL: no memory. */
+/* Return the sums of all clients of the snapshot; NULL: no memory. The snapshot
+ * must outlive the sums. */
 struct mpib_sums;
 struct mpib_sums *mpib_sums_all(const struct mpib_snapshot *snap);
 const struct mpib_client_sums *mpib_sums_get(const struct mpib_sums *all,

@@ -103,7 +103,7 @@ static json_t *hist_one(const struct mpib_view *v, unsigned which)
 	return o;
 }
 
-/* Return the row of a connection, or NULL. It is also NULL if the connection
+/* Return the row of a connection. NULL: `arg` excludes the connection, or it
  * was closed after the snapshot. */
 static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The traffic of the rails in the last hour, for the analysis of incidents. A
- * sample is taken each MPIB_HISTORY_PERIOD_S. The memory is allocated once, and
- * passed to the next proxy in an upgrade. Control thread.
+ * sample is taken every MPIB_HISTORY_PERIOD_S seconds. The memory is allocated
+ * once, and passed to the next proxy in an upgrade. Control thread.
  */
 #ifndef MPIB_VIEW_HISTORY_H
 #define MPIB_VIEW_HISTORY_H

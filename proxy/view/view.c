@@ -97,8 +97,8 @@ static json_t *view_rejected(const struct mpib_view *v)
 			: 0);
 }
 
-/* Return the used part of each limit. For memory and regions, it is the part
- * that the client with the highest use has used. */
+/* Return the used part of each limit. Memory and regions are limited per
+ * client: return the highest value of all clients. */
 static json_t *view_limits(const struct mpib_view *v)
 {
 	const struct proxy_clients *all = v->clients;
@@ -259,8 +259,8 @@ static json_int_t view_said(const _Atomic uint64_t *n)
 	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
 }
 
-/* Add the counters that the client writes. They are 0 until it has a submit
- * segment. */
+/* Add the counters that the client writes. They are 0 until the client has a
+ * submit segment. */
 static void add_own_counts(json_t *o, const struct proxy_client *s)
 {
 	static const struct mpib_client_counts none;
@@ -413,9 +413,10 @@ json_t *mpib_view_devices(const struct mpib_view *v)
 	return list;
 }
 
-/* The jobs as JSON: the running ones, and the last ones that ended. */
+/* The jobs as JSON: the running jobs, and the last jobs that ended. */
 
-/* Add to sum the traffic of the job's attached clients until now. */
+/* Add the traffic of the job's attached clients, up to this snapshot, to
+ * *sum. */
 static void jobs_attached(const struct mpib_view *v,
 			  const struct mpib_sums *all, uint32_t at,
 			  struct mpib_job *sum)
@@ -540,7 +541,7 @@ json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 	if (fd >= 0)
 		close(fd);
 	closedir(dir);
-	json_object_del(all, "lifespan"); /* no counter: a cache time in ms */
+	json_object_del(all, "lifespan"); /* not a counter, but a time in ms */
 	return all;
 }
 

@@ -27,7 +27,7 @@ struct mpib_cluster;
 struct mpib_view_rail {
 	char name[64];
 	const char *label; /* for users: gpu0.SUP */
-	const char *net; /* its device's name */
+	const char *net; /* name of its device */
 	char pci[16]; /* "" if none */
 	bool standby; /* it carries payload only while SOUT has failed */
 	const char *provider;
@@ -56,17 +56,18 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 /* mpib-agent's report about itself; JSON null: no agent has reported. Needs no
  * snapshot. */
 mpib_view_fn mpib_view_agent;
-/* For metrics, which must be quick. The first function leaves out a rail's
- * values that are read from files. The second one returns only the clients that
- * have been attached longest. */
+/* For metrics, which must be quick. mpib_view_rails_quick() leaves out a rail's
+ * values that are read from files. mpib_view_clients_first() returns only the
+ * `most` clients that have been attached longest. */
 mpib_view_fn mpib_view_rails_quick;
 json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
 /* Return whether mpib_view_why_part() would list a connection. */
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which);
 /*
  * A long list as text. It is made in parts, so that other work does not wait
- * for the whole list. Begin a part, then call the function again and again with
- * it until part->more is false.
+ * for the whole list. For each part, call mpib_view_part_begin() and then the
+ * list's mpib_view_part_fn, until part->more is false. Then get the text from
+ * mpib_view_part_end().
  */
 #define MPIB_VIEW_PART 16u /* items */
 struct mpib_view_part {
@@ -80,26 +81,26 @@ struct mpib_view_part {
 };
 typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
 			       struct mpib_view_part *part);
-/* Begin a text in *part, which is all zero; or continue it. *part must not move
- * in between. False: there is no memory. */
+/* Begin a text in *part if that is all zero; otherwise continue the text. Until
+ * mpib_view_part_end(), *part must not move. False: there is no memory. */
 bool mpib_view_part_begin(struct mpib_view_part *part);
 /* Return the text, which the caller frees, and zero *part. NULL: memory was
  * short, part->more is set, or the part was not begun. */
 char *mpib_view_part_end(struct mpib_view_part *part);
-/* List the connections of the client arg, or of all clients if arg is 0. */
+/* List the connections of the client `arg`, or of all clients if `arg` is 0. */
 mpib_view_part_fn mpib_view_conns_part;
-/* List the splits of sending connections. The high 32 bits of arg are the
- * client; 0: all clients. The low 32 bits are the index of its connection;
- * UINT32_MAX: all connections. */
+/* List the splits of sending connections. The high 32 bits of `arg` are the
+ * client; 0: all clients. The low 32 bits are the index of the client's
+ * connection; UINT32_MAX: all connections. */
 mpib_view_part_fn mpib_view_why_part;
-/* List the samples of the last arg seconds. Needs no snapshot. */
+/* List the samples of the last `arg` seconds. Needs no snapshot. */
 mpib_view_part_fn mpib_view_history_part;
-/* Write a histogram, and its quantiles for each connection of a client. The
- * high 32 bits of arg are the number that mpib_view_hist_find() returned. The
- * low 32 bits are the client; 0: all clients. */
+/* Write a histogram of all connections, and the quantiles of each connection of
+ * a client. The high 32 bits of `arg` are the number that mpib_view_hist_find()
+ * returned. The low 32 bits are the client; 0: all clients. */
 mpib_view_part_fn mpib_view_hist_part;
-/* Write value and drop its reference. mpib_view_item() writes it as an item of
- * a list. */
+/* Write `value` and drop its reference. mpib_view_item() writes `value` as an
+ * item of a list. */
 void mpib_view_dump(struct mpib_view_part *part, json_t *value);
 void mpib_view_item(struct mpib_view_part *part, json_t *value);
 /* Return the number of the histogram of that name, or -ENOENT. */
@@ -109,19 +110,20 @@ int mpib_view_hist_find(const char *name);
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* Return the names of the rails in a mask. */
 json_t *mpib_view_rail_names(uint8_t mask);
-/* Return the events of base/event.h's journal with a number above since. */
+/* Return the events of base/event.h's journal whose number is greater than
+ * `since`. */
 json_t *mpib_view_events(const struct mpib_view *v, uint64_t since);
 
 /*
  * Counters of an RDMA port. Each is a file below
- * ROOT/class/infiniband/DEVICE/ports/PORT: in hw_counters those of the driver,
- * in counters the standard ones.
+ * ROOT/class/infiniband/DEVICE/ports/PORT. The directory hw_counters has those
+ * of the driver, and the directory counters has the standard ones.
  */
 
 /* Return all counters, {"name": n, ...}, under the driver's names; JSON null if
- * the port has none. root is "/sys", or a test's directory. */
+ * the port has none. `root` is "/sys", or a test's directory. */
 json_t *mpib_hw_counters(const char *root, const char *device, unsigned port);
-/* Return the sum of the retransmission counters; JSON null if counters is
+/* Return the sum of the retransmission counters; JSON null if `counters` is
  * null. */
 json_t *mpib_hw_retries(const json_t *counters);
 

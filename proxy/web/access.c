@@ -28,8 +28,9 @@ static int access_fail(const char *key, const char *path, const char *bad,
 			     bad);
 }
 
-/* Return a file's text, or NULL with *rc and why. A file with a secret must
- * belong to root or the proxy's user, and other users must not have access. */
+/* Return a file's text. On failure, return NULL and set *rc and `why`. A file
+ * with a secret must belong to root or the proxy's user, and other users must
+ * not have access. */
 static char *read_text(const char *key, const char *path, bool secret, int *rc,
 		       char *why)
 {
@@ -112,8 +113,8 @@ void mpib_access_close(struct mpib_access *a)
 	a->cert = a->key = NULL;
 }
 
-/* Return whether name is in the list, whose names are separated by commas,
- * blanks, or both. */
+/* Return whether `list` contains `name`. The names in `list` are separated by
+ * commas, blanks, or both. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -202,13 +203,13 @@ const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 		       "add its name to metrics.hosts\n";
 	*status = 401;
 	if (!mpib_access_token(a, authorization))
-		return "give the token of metrics.token_file, as a bearer's or "
-		       "as a password\n";
+		return "give the token of metrics.token_file, as a bearer token "
+		       "or as a password\n";
 	return NULL;
 }
 
-/* Ask sock_diag(7) for the user of a connection, like ss(8), as TCP does not
- * identify the user. */
+/* Ask sock_diag(7) for the user of a connection, like ss(8), because TCP does
+ * not identify the user. */
 
 struct question {
 	struct nlmsghdr head;
@@ -336,7 +337,8 @@ static bool same_caller(const struct mpib_caller *a,
 	return a->uid == b->uid && a->from == b->from;
 }
 
-/* Return whether there is room for the caller next. */
+/* Return whether the limits allow another connection of the caller
+ * all->next. */
 static bool visitor_fits(const struct mpib_visitors *all)
 {
 	const struct mpib_visitor *v;
@@ -359,23 +361,24 @@ static struct mpib_caller caller_of(const struct mpib_visitors *all,
 	struct mpib_caller who = { 0 };
 	struct sockaddr_in to = all->own;
 
-	/* If the listener has all addresses, a caller on this machine usually
-	 * has the same address at both ends. */
+	/* If the listener is bound to INADDR_ANY, assume that the caller has
+	 * connected to its own address: a caller on this machine usually
+	 * does. */
 	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
 		to.sin_addr = from->sin_addr;
 	if (mpib_caller_uid(all->diag, from, &to, &who.uid) == 0)
 		return who;
 	who.uid = NOBODY;
 	who.from = from->sin_addr.s_addr;
-	/* Count all loopback addresses as one, as a user of this machine can
-	 * use any number of them. */
+	/* Count all loopback addresses as one, because a user of this machine
+	 * can use any number of them. */
 	if (ntohl(who.from) >> 24 == IN_LOOPBACKNET)
 		who.from = htonl(INADDR_LOOPBACK);
 	return who;
 }
 
-/* Return the table entry of the caller `next`. A new entry replaces the one
- * that asked for a handshake least recently. */
+/* Return the table entry of the caller all->next. A new entry replaces the
+ * entry whose caller asked for a handshake least recently. */
 static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 {
 	struct mpib_shaker *s = all->shaker;

@@ -24,15 +24,15 @@ struct mpib_access {
 };
 
 /* Read the files of metrics.cert, .key and .token_file. Returns 0, or -errno
- * with why as in config.h. */
+ * with `why` as in config.h. */
 int mpib_access_open(struct mpib_access *a, const struct mpib_config *cfg,
 		     char *why);
 void mpib_access_close(struct mpib_access *a);
 
 /*
- * Return NULL if a request with these headers is allowed; either may be NULL.
- * Otherwise return the reason, and the status of the answer. fd is the
- * connection's socket.
+ * Return NULL if a request with these headers is allowed; either header may be
+ * NULL. Otherwise return the reason, and set *status to the status of the
+ * answer. fd is the connection's socket.
  */
 const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 				const char *host, const char *authorization,
@@ -48,15 +48,15 @@ bool mpib_access_host(const struct mpib_access *a, const char *host,
 		      struct in_addr own);
 
 /* Return whether an Authorization header has the token, either as a bearer
- * token or as the password of any user. Browsers ask for the latter. header may
- * be NULL. */
+ * token or as the password of any user. Browsers ask for a password. `header`
+ * may be NULL. */
 bool mpib_access_token(const struct mpib_access *a, const char *header);
 
 /* Find the user at the other end of a loopback connection. Private to web/. */
 
 /*
- * Open a socket for queries to the kernel. Returns the socket or -errno. A test
- * query for the listener must succeed: otherwise queries do not work here.
+ * Open a socket for queries to the kernel, and test it with a query for the
+ * listener. Returns the socket, or -errno if such queries do not work here.
  */
 int mpib_caller_open(const struct sockaddr_in *listener);
 /*
@@ -73,12 +73,13 @@ int mpib_caller_uid(int diag, const struct sockaddr_in *from,
  * their time limits. Control thread only. Private to web/.
  */
 
-/* The maximum number of connections of all users except root, and that of root.
- * A user may have a quarter. So may each remote address, as the users there are
- * not known. */
+/* MPIB_VISITORS_MAX: the maximum number of connections of all users except
+ * root. A user may have a quarter. A remote address counts as a user, because
+ * the users of other machines are not known. MPIB_VISITORS_ROOT: the maximum
+ * number of connections of root. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
-/* The last callers that asked for TLS handshakes. */
+/* Number of latest callers whose TLS handshakes are counted. */
 #define MPIB_VISITORS_SHAKERS 16u
 
 struct mpib_visitor;
@@ -104,10 +105,11 @@ struct mpib_visitors {
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Return whether to accept a caller at that address. There must be a place for
- * it. With TLS, its limit of handshakes must not be used up, nor (except for
- * root) the limit of all callers. If true, the next mpib_visitor_new() is for
- * this caller. */
+/* Return whether to accept a caller at that address. Return false if the
+ * caller, or all callers together, have the maximum number of connections. With
+ * TLS, also return false if the caller's limit of handshakes is used up or,
+ * except for root, the limit of all callers. If true, the next
+ * mpib_visitor_new() is for this caller. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
 /* Make a visitor for the connected socket fd, which the caller still owns. If

@@ -27,8 +27,8 @@
 #include "web/page.h"
 
 #define IDLE_S 10
-/* libmicrohttpd's limit of connections, above which it does not accept.
- * access.c has a lower limit, above which it hangs up immediately. */
+/* The number of connections above which libmicrohttpd does not accept. access.c
+ * has a lower limit, above which it hangs up immediately. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request {
@@ -36,7 +36,9 @@ struct request {
 	TAILQ_ENTRY(request) link;
 	struct MHD_Connection *conn;
 	bool suspended, failed;
-	enum mpib_text which; /* MPIB_TEXTS: the cluster, without a snapshot */
+	/* The requested text. MPIB_TEXTS: that of the cluster, which needs no
+	 * snapshot. */
+	enum mpib_text which;
 };
 
 struct mpib_http {
@@ -52,9 +54,9 @@ struct mpib_http {
 	struct mpib_cluster_wait cluster; /* shared by all visitors */
 };
 
-/* Make an answer with the common headers. mode says whether libmicrohttpd owns
- * the text. After a failure (NULL) the caller still owns it. One answer may be
- * sent to several readers. */
+/* Make an answer with the common headers. `mode` says whether libmicrohttpd
+ * owns the text. After a failure (NULL) the caller still owns the text. One
+ * answer may be sent to several readers. */
 static struct MHD_Response *reply_make(const char *type, const char *text,
 				       size_t len,
 				       enum MHD_ResponseMemoryMode mode)
@@ -81,7 +83,7 @@ static struct MHD_Response *reply_make(const char *type, const char *text,
 	return response;
 }
 
-/* Answer with text that is valid forever. */
+/* Answer with `text`, which must stay valid forever. */
 static enum MHD_Result reply(struct MHD_Connection *conn, unsigned status,
 			     const char *type, const char *text, size_t len)
 {
@@ -111,8 +113,8 @@ static enum MHD_Result reply_words(struct MHD_Connection *conn, unsigned status,
 		     strlen(text));
 }
 
-/* Let libmicrohttpd do all pending work. Call it again when it asks for
- * that. */
+/* Let libmicrohttpd do all pending work. If it asks to run again after some
+ * time, arm the timer for that. */
 static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
@@ -132,7 +134,7 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-/* Resume r with its answer. If response is NULL, there was no memory. */
+/* Resume r with its answer. If `response` is NULL, there was no memory. */
 static void http_resume(struct request *r, struct MHD_Response *response)
 {
 	r->failed = !response || MHD_queue_response(r->conn, MHD_HTTP_OK,
@@ -143,8 +145,8 @@ static void http_resume(struct request *r, struct MHD_Response *response)
 		       r->http);
 }
 
-/* Answer all requests for this text. libmicrohttpd frees it after the last
- * one. */
+/* Answer all requests for this text. libmicrohttpd frees the text after the
+ * last answer. */
 static void http_on_text(void *arg, enum mpib_text which, char *text)
 {
 	static const char *const type[] = {
@@ -390,7 +392,7 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "metrics.%s: %s",
 			 h->access.cert ? "cert" : "listen",
-			 rc == -EKEYREJECTED ? "certificate and key are no "
+			 rc == -EKEYREJECTED ? "certificate and key are not a "
 					       "pair in PEM form (make "
 					       "another pair)"
 					     : strerror(-rc));

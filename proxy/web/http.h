@@ -15,8 +15,9 @@
 struct mpib_http;
 
 /*
- * Serve HTTP as configured by [metrics] of cfg, whose files are read now. Port
- * 0 means any free port. Returns 0, or -errno with why as in config.h.
+ * Serve HTTP as configured by [metrics] in cfg. This call reads the files of
+ * the certificate, its key and the token. Port 0 means any free port. Returns
+ * 0, or -errno with `why` as in config.h.
  */
 int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		   struct mpib_http **http, char *why);
@@ -29,9 +30,9 @@ void mpib_http_close(struct mpib_http *http);
 
 /* The listening socket of HTTP. Private to web/. */
 
-/* Listen on an IPv4 address. Writes the address with the actual port into own
- * and, as text, into address. Returns the socket, or -errno with why as in
- * config.h. */
+/* Listen on an IPv4 address. Writes the address with the actual port into *own
+ * and, as text, into the buffer `address`. Returns the socket, or -errno with
+ * `why` as in config.h. */
 int mpib_http_listen(const char *listen, struct sockaddr_in *own, char *address,
 		     size_t len, char *why);
 

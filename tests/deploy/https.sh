@@ -28,7 +28,7 @@ refused 'other machines can reach it' --metrics-listen 0.0.0.0:0
 refused 'other machines can reach it' --metrics-listen 0.0.0.0:0 \
 	--metrics-token-file "$dir/token"
 echo "no certificate" >"$dir/bad"
-refused "are no pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
+refused "are not a pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
 
 # 0.0.0.0 would listen on all of this machine's networks, so use an address of

@@ -198,7 +198,7 @@ TEST(a_fault_that_would_end_jobs_is_refused)
 		const char *what, *on, *seconds, *text;
 	} row[] = {
 		{ "black-hole", "SOUT", "1", "SUP is out of use" },
-		{ "rate=10", "SUP", "1", "is played on SUP already" },
+		{ "rate=10", "SUP", "1", "is already active on SUP" },
 		{ "sleet", "SUP", "1", "there is no fault \"sleet\"" },
 		{ "rate=0", "SOUT", "1", "there is no fault \"rate=0\"" },
 		{ "rate=x", "SOUT", "1", "is not a whole number" },
@@ -216,7 +216,7 @@ TEST(a_fault_that_would_end_jobs_is_refused)
 	}
 	assert_null(fault("end", "SUP", NULL, NULL));
 	assert_non_null(strstr(fault("end", "SUP", NULL, NULL),
-			       "no fault is played on SUP"));
+			       "no fault is active on SUP"));
 	until_used(MPIB_RAIL_SUP);
 }
 

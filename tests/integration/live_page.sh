@@ -291,7 +291,7 @@ until_true "document.documentElement.dataset.samples > 2"
 kill "${pids[0]}"
 until_true "document.getElementById('live').textContent.includes('does not answer')"
 until_true "$verdict === 'mpib-proxy does not answer'"
-until_true "/the data below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
+until_true "/the data below is from [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
 # Old data is marked as old, even after the window changed its size or colours.
 width 800

@@ -82,7 +82,7 @@ expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 # First SOUT is under maintenance for that peer, then for another peer.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
-told "why" 'SOUT left: maintenance, line 3' ctl why
+told "why" 'SOUT avoided: maintenance, line 3' ctl why
 rules "rule peer $net.99 $then drain sout"
 told "another's maintenance" adaptive ctl why
 
@@ -90,7 +90,7 @@ told "another's maintenance" adaptive ctl why
 end -TERM agent
 agent --dry-run
 rules "rule peer $net.2 $then drain sout"
-told "a dry run" 'adaptive.*SOUT left: maintenance, line 3' ctl why
+told "a dry run" 'adaptive.*SOUT avoided: maintenance, line 3' ctl why
 told "a dry run" 'dry run: nothing is steered' ctl agent
 expect "a dry run" '$1 > 0 && $2 > 0'
 end -TERM agent

@@ -53,7 +53,7 @@ await is $'hint\t0' split || fail "in maintenance: $(split)"
 is '["SUP"]' told agent.maintenance || fail "$(told agent)"
 is '["SUP in maintenance"]' told notes || fail "$(told notes)"
 because() {
-	has 'SUP left: maintenance at the peer' < <(ctl why)
+	has 'SUP avoided: maintenance at the peer' < <(ctl why)
 }
 await because || fail "the agent does not say why: $(ctl why)"
 # Check that no new bytes use the rail.

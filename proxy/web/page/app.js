@@ -3,7 +3,8 @@
 
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
-const CLUSTER_S = 10; /* seconds between questions to the peers, if the page is visible */
+/* Seconds between two queries of the peers while the page is visible. */
+const CLUSTER_S = 10;
 let paused = false;
 
 function show() {

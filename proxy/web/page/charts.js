@@ -92,7 +92,8 @@ function timeAxis(c, w, h, span) {
 	}
 }
 
-/* Return the samples of the last span seconds: the proxy's, then the page's own. */
+/* Return the samples of the last `span` seconds: the proxy's, then the page's
+ * own. */
 function samplesOf(span) {
 	const from = model.now.time - span, own = model.live.length ? model.live[0].time : Infinity;
 	return span === HOUR ? model.hour :

@@ -14,7 +14,7 @@ function eventTime(kind, rail) {
 	return 0;
 }
 
-/* Return whether a fault is played on the rail. */
+/* Return whether an injected fault is active on the rail. */
 const isPlayed = (rail) => eventTime("fault", rail) > eventTime("fault_end", rail);
 
 /* Return the time of the first of the latest consecutive samples for which bad() holds. */
@@ -31,7 +31,7 @@ function sinceHour(bad) {
 function railProblems(r, now) {
 	const list = [];
 	if (r.state !== "active")
-		list.push([r.label + " is " + r.state + (isPlayed(r) ? " (a fault is played)" : ""), eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
+		list.push([r.label + " is " + r.state + (isPlayed(r) ? " (an injected fault)" : ""), eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.drained)
 		list.push([r.label + " is drained", eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
@@ -39,7 +39,7 @@ function railProblems(r, now) {
 	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
 }
 
-/* Faults that have ended, but may explain why a job ran badly. */
+/* Return faults that have ended, but may explain why a job ran badly. */
 function pastProblems() {
 	const list = [], bad = model.hour.filter((s) => s.errors > 0);
 	if (bad.length) {
@@ -73,7 +73,7 @@ function problems() {
 	if (oldest > SLOW_S)
 		list.push({ text: "a request waits", since: now - oldest });
 	for (const r of model.rails.filter((x) => isPlayed(x)))
-		list.push({ text: `a fault is played on ${r.label}`, since: eventTime("fault", r), past: true });
+		list.push({ text: `an injected fault is active on ${r.label}`, since: eventTime("fault", r), past: true });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
 		list.push({ text: "software rails, for trials only", since: 0, past: true });
@@ -92,7 +92,8 @@ function showHealth() {
 	$("verdict").textContent = (grave.length ? "not ok" : "ok") + (drill ? ", in a rehearsal" : "");
 	const texts = list.map((p) => p.text + (p.since ? ", since " + clock(p.since) :
 		p.last ? ", last at " + clock(p.last) : ""));
-	/* Write changes only, so that a screen reader speaks once. */
+	/* Write only changes, so that a screen reader reads each change
+	 * once. */
 	if (texts.join("\n") !== $("problems").dataset.text) {
 		$("problems").dataset.text = texts.join("\n");
 		$("problems").replaceChildren(...texts.map((t) => el("li", {}, t)));
@@ -109,6 +110,6 @@ function showDead() {
 	$("verdict").textContent = "mpib-proxy does not answer";
 	$("problems").dataset.text = "";
 	$("problems").replaceChildren(el("li", {}, last ?
-		`the data below is of ${clock(last)}, ${age} s ago` : "no data was shown yet"));
+		`the data below is from ${clock(last)}, ${age} s ago` : "no data was shown yet"));
 	document.title = (host ? host + ": " : "") + "no answer \u2013 mpib";
 }

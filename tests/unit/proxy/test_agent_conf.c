@@ -101,7 +101,7 @@ fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 	assert_int_equal(fwrite((char[300]){ 0 }, 1, 300, f), 300);
 	fclose(f);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
-	assert_non_null(strstr(why, "conf:1: the line contains zero bytes ("));
+	assert_non_null(strstr(why, "conf:1: the line contains a NUL byte ("));
 }
 
 /* No process writes to the pipe, so a blocking open would never return. */
@@ -201,7 +201,7 @@ fixture_test(a_sick_rail_is_avoided_until_it_has_been_healthy_for_long)
 	look(1);
 	assert_int_equal(hint(3), 0);
 	assert_string_equal(s->choice.why,
-			    "SUP left: gpu0.SUP: cqe_errors 11/s");
+			    "SUP avoided: gpu0.SUP: cqe_errors 11/s");
 	assert_int_equal(s->choice.since, policy.now.s);
 	look(4);
 	assert_int_equal(hint(3), 0);
@@ -216,11 +216,11 @@ fixture_test(a_sick_rail_is_avoided_until_it_has_been_healthy_for_long)
 	look(1);
 	assert_int_equal(hint(3), 0);
 	assert_string_equal(s->choice.why,
-			    "SUP left: gpu0.SUP: 200 of 400 Gb/s");
+			    "SUP avoided: gpu0.SUP: 200 of 400 Gb/s");
 	sup.mbps = 400000;
 	sup.state = "down";
 	look(10);
-	assert_string_equal(s->choice.why, "SUP left: gpu0.SUP is down");
+	assert_string_equal(s->choice.why, "SUP avoided: gpu0.SUP is down");
 }
 
 static uint32_t hint_at(uint64_t now_s)
@@ -282,7 +282,7 @@ fixture_test(the_worse_of_two_sick_rails_is_avoided)
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 1024);
-	assert_string_equal(s->choice.why, "SOUT left: maintenance, line 1");
+	assert_string_equal(s->choice.why, "SOUT avoided: maintenance, line 1");
 	policy.dry = true;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), MPIB_HINT_OWN);

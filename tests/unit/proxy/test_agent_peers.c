@@ -119,19 +119,19 @@ CASE(a_rail_is_avoided_if_the_peers_agent_reports_it)
 	policy.peers = (struct mpib_agent_peers){ .n = 2, .of = says };
 	assert_int_equal(decided(0)->sup_bw, 0);
 	assert_string_equal(decided(0)->why,
-			    "SUP left: maintenance at the peer");
+			    "SUP avoided: maintenance at the peer");
 	assert_int_equal(decided(1)->sup_bw, MPIB_HINT_SUP_BW_MAX);
 	assert_string_equal(decided(1)->why,
-			    "SOUT left: sick by the peer's agent");
+			    "SOUT avoided: the peer's agent finds it sick");
 	assert_int_equal(decided(2)->sup_bw, MPIB_HINT_OWN);
 	/* If two rails are unhealthy, the worse one is avoided, no matter which
 	 * agent reports it. */
 	policy.sick[0].since = 1;
 	snprintf(policy.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
-	assert_string_equal(decided(2)->why, "SOUT left: errors");
+	assert_string_equal(decided(2)->why, "SOUT avoided: errors");
 	policy.peers.n = 0;
-	assert_string_equal(decided(0)->why, "SOUT left: errors");
+	assert_string_equal(decided(0)->why, "SOUT avoided: errors");
 	for (unsigned i = 0; i < 3; i++)
 		agent.slot[i].users = 0;
 }

@@ -155,7 +155,7 @@ static const struct patient {
 	  .rails = "[" SOUT("rdma:mlx5_0", "active") "]",
 	  .check = { mpib_check_rails, mpib_check_numa },
 	  .found = { "OK|rail SOUT|400 Gb/sec",
-		     "OK|NUMA|mlx5_0 is on node 0, as a GPU is",
+		     "OK|NUMA|mlx5_0 is on node 0, as is a GPU",
 		     "WARN|rails|only one" },
 	  .findings = 3 },
 	{ .name = "each fault of a rail",
@@ -197,8 +197,8 @@ static const struct patient {
 	  .check = { mpib_check_faults },
 	  .faults = "[{\"rail\":\"SUP\",\"fault\":\"link-down\","
 		    "\"left_s\":7.2,\"uid\":3}]",
-	  .found = { "WARN|fault|link-down is played on SUP for another 7 s, "
-		     "by uid 3" } },
+	  .found = { "WARN|fault|link-down is active on SUP for another 7 s, "
+		     "injected by uid 3" } },
 	{ .name = "a peer whose link is refused",
 	  .rails = "[]",
 	  .check = { mpib_check_peers },
@@ -221,7 +221,7 @@ static const struct patient {
 	  .file = { "bus/pci/devices/0000:99:00.0/vendor", "0x1002\n",
 		    "bus/pci/devices/0000:99:00.0/class", "0x120000\n",
 		    "bus/pci/devices/0000:99:00.0/numa_node", "1\n" },
-	  .found = { "OK|NUMA|mlx5_1 is on node 1, as a GPU is" } },
+	  .found = { "OK|NUMA|mlx5_1 is on node 1, as is a GPU" } },
 	{ .name = "enough CPU",
 	  .rails = "[]",
 	  .check = { mpib_check_cpu },
@@ -489,7 +489,7 @@ CASE(only_a_rank_needs_the_plugin)
 	unsetenv("NCCL_NET_PLUGIN");
 	unsetenv("SLURM_PROCID");
 	mpib_check_plugin(&d);
-	assert_found(&d, "OK|plugin|no rank's shell");
+	assert_found(&d, "OK|plugin|not part of a rank");
 	setenv("SLURM_PROCID", "0", 1);
 	mpib_check_plugin(&d);
 	assert_found(&d, "WARN|plugin|not set in this rank");

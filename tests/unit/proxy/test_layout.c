@@ -172,7 +172,7 @@ TEST(settings_that_contradict_the_layout_are_refused)
 {
 	found(1);
 	set("device", "layout", "each");
-	refused("device.layout = each, and there is one HCA (leave it out)");
+	refused("device.layout = each, but there is one HCA (omit it)");
 	found(8);
 	set("device", "layout", "fused");
 	set("hca", "sup", "none");
@@ -189,8 +189,8 @@ TEST(settings_that_contradict_the_layout_are_refused)
 	found(0);
 	set("device", "layout", "each");
 	mpib_config_device_flag(&cfg, "soft:127.41.3.1,soft:127.41.3.2", why);
-	refused("the test: device.layout is for HCAs without a name, and flag "
-		"--device names a device (give one or the other)");
+	refused("the test: device.layout is for HCAs that no setting names, "
+		"but flag --device names a device (give one or the other)");
 }
 
 /* The layout itself implies a share of 0. */

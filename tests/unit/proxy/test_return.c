@@ -107,9 +107,9 @@ static void pass(unsigned s)
 }
 
 static const char sup_is_back[] =
-	"SUP: works again; another proxy is started to open it";
+	"SUP: works again; a successor is started to open it";
 static const char both_are_back[] =
-	"SOUT and SUP: works again; another proxy is started to open it";
+	"SOUT and SUP: works again; a successor is started to open it";
 
 fixture_test(a_successor_is_started_once_after_the_hold_down)
 {
