@@ -22,8 +22,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that is being started, and for
- * processes of an earlier proxy, which attach first. */
+/* How long a first attach waits for a proxy that is starting, or that first
+ * lets the processes of the previous proxy attach. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -109,7 +109,7 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the launcher's name of this job; "" if unknown. */
+/* Return the name that the launcher gave this job; "" if unknown. */
 static void attach_label(char *label, size_t len)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -146,7 +146,8 @@ static int attach_send_hello(const struct mpib_client *c, int sock)
 {
 	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
 
-	/* A proxy that hung up may have sent the reason: recv_welcome(). */
+	/* A proxy that hung up may have sent the reason before, see
+	 * recv_welcome(). */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
@@ -173,8 +174,9 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
 		return mpib_fail(rc,
-				 "no descriptors are left for what mpib-proxy "
-				 "at %s gives (raise the limit, ulimit -n)",
+				 "no file descriptors are left to receive "
+				 "those of mpib-proxy at %s (raise the limit, "
+				 "ulimit -n)",
 				 c->path);
 	if (rc <= 0)
 		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
@@ -278,8 +280,9 @@ static int check_proxy(struct mpib_client *c, const struct mpib_attached *at)
 	if (cred.uid == c->proxy_uid || cred.uid == 0)
 		return check_owner(c, cred.uid);
 	return mpib_fail(-EACCES,
-			 "what listens at %s now has uid %u, and the proxy "
-			 "before had uid %u (start mpib-proxy as that user)",
+			 "the process that listens at %s has uid %u, but the "
+			 "previous proxy had uid %u (start mpib-proxy as that "
+			 "user)",
 			 c->path, (unsigned)cred.uid, (unsigned)c->proxy_uid);
 }
 
@@ -387,9 +390,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until deadline. If the rank's program
- * reaps this child itself, waitpid() fails. A late daemon is not ended, because
- * other ranks may wait for it. */
+/* Wait until the daemon is ready, at most until `deadline`. If the rank's
+ * program reaps this child itself, waitpid() fails. A late daemon is not ended,
+ * because other ranks may wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -410,7 +413,7 @@ static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 	if (status != 0)
 		return mpib_fail(-ENOEXEC,
 				 "%s --daemon --run-dir %s, which MPIB_START "
-				 "names, ended with status %d (call it by hand "
+				 "names, ended with status %d (run it by hand "
 				 "to see why)",
 				 c->start, dir,
 				 WIFEXITED(status) ? WEXITSTATUS(status)
@@ -426,15 +429,15 @@ static int start_locked(const struct mpib_client *c, char *dir,
 
 	if (rc < 0)
 		return mpib_fail(-ENOEXEC,
-				 "%s, which MPIB_START names: %s (give "
-				 "mpib-proxy, or its path)",
+				 "%s, which MPIB_START names: %s (set "
+				 "it to mpib-proxy, or to its path)",
 				 c->start, mpib_errtext(rc));
 	return start_wait(c, dir, pid, deadline);
 }
 
-/* Start a proxy and wait until it serves, at most until deadline (ms). -EBUSY:
- * another process is starting one. -ENOEXEC: it could not be started, and the
- * error text is set. */
+/* Start a proxy and wait until it serves, at most until `deadline` (ms).
+ * -EBUSY: another process is starting one. -ENOEXEC: it could not be started,
+ * and the error text is set. */
 static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 {
 	char dir[sizeof(c->path)];

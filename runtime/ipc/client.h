@@ -3,10 +3,10 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process: the client, its connections, requests, regions and staging memory.
  *
- * The first descriptors of a connection's requests are pushed to the shard in
- * the order posted. A request of registered memory is pushed whole. A request
- * of ordinary memory is pushed part by part, through the connection's staging
- * window.
+ * The first descriptor of each request of a connection is pushed to the shard
+ * in the order posted, except that wanted sends may overtake others (feed.h). A
+ * request of registered memory is pushed whole. A request of ordinary memory is
+ * pushed part by part, through the connection's staging window.
  */
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
@@ -28,21 +28,24 @@
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 
 /*
- * How to undo a pool, region, listener or connection that the client has in the
- * proxy. It is embedded in the client's object, and idle while that is in use.
- * If the client drops its object, but the proxy still has or may still make the
- * corresponding one, the debt is "owed": it is on client->debts until the undo
- * request is sent (rpc.c).
+ * How to undo a pool, region, listener or connection that the proxy made for
+ * the client. The debt is embedded in the client's object, and is unused while
+ * the client uses the object. If the client drops the object while the proxy
+ * still has, or may still make, its own object, the debt is "owed": it is on
+ * client->debts until the undo request is sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Id of the request that makes the object, while its answer is late.
-	 * The answer will contain id. 0: id is known. */
+	/* Id of the request that makes the object, if its answer is late. The
+	 * answer will contain `id`. 0: `id` is known. */
 	uint32_t asked;
-	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
+	/* type of the undo request: MPIB_CTL_DEREG, MPIB_CTL_CLOSE_LISTEN or
+	 * MPIB_CTL_CLOSE */
+	uint32_t undo;
 	uint32_t id; /* mr, listen_id or connection index */
 	/* Called under the lock after the undo request was sent, or if the
-	 * proxy made no object. NULL: free the object, which begins with d. */
+	 * proxy made no object. NULL: free the object, whose first member is
+	 * the debt. */
 	void (*paid)(struct mpib_debt *d);
 };
 
@@ -53,7 +56,7 @@ struct mpib_memory {
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration at a later proxy than the first. */
+	/* The latest registration at a proxy after the first one. */
 	uint32_t at; /* number of that attach; 0: none */
 	uint32_t asked; /* id of the request; 0: answered */
 	uint32_t mr; /* the region there */
@@ -75,7 +78,7 @@ static inline uint32_t mpib_window_size(const struct mpib_pool *window)
 }
 
 struct mpib_region {
-	struct mpib_debt debt; /* first; used only with own_mr */
+	struct mpib_debt debt; /* first member; used only if `own_mr` is set */
 	LIST_ENTRY(mpib_region) link;
 	struct mpib_client *client;
 	char *addr;
@@ -83,16 +86,17 @@ struct mpib_region {
 	/* Maximum size of a request without a copy; 0 for staged memory. */
 	size_t direct;
 	bool staged; /* ordinary memory: passes through a staging window */
-	/* from mpib_reg_fd(): mr is deregistered with the region */
+	/* from mpib_reg_fd(): the proxy's MR is deregistered with the region */
 	bool own_mr;
-	struct mpib_memory memory; /* with own_mr */
-	dev_t dev; /* with own_mr: identifies the descriptor's file */
+	struct mpib_memory memory; /* used only if `own_mr` is set */
+	dev_t dev; /* if `own_mr` is set: device and inode of the file */
 	ino_t ino;
 	_Atomic uint32_t mr; /* changes with the proxy */
-	uint64_t off; /* offset of addr in mr */
-	unsigned regs; /* registrations; under the client's lock */
-	_Atomic unsigned refs; /* requests that use this region */
-	/* Running copies, plus MPIB_REGION_DEAD after deregistration. */
+	uint64_t off; /* offset of `addr` in the MR */
+	unsigned regs; /* number of registrations; under the client's lock */
+	_Atomic unsigned refs; /* number of requests that use this region */
+	/* Number of running copies, plus MPIB_REGION_DEAD after
+	 * deregistration. */
 	_Atomic unsigned copying;
 };
 
@@ -101,24 +105,28 @@ struct mpib_region {
 struct mpib_attached;
 struct mpib_message;
 
-/* One instance of a connection's end: from its request to a proxy until that
- * proxy ends or loses the connection. */
+/* One instance of a connection's end. It exists from the request to a proxy
+ * until that proxy ends or loses the connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
-	uint64_t base; /* receives that both ends had completed before */
-	/* ms: time since which a window is refused; 0: it is not */
+	/* number of receives that both ends had completed before this
+	 * instance */
+	uint64_t base;
+	/* ms: when a window was refused for the first time; 0: never */
 	uint64_t no_window;
 };
 
 /* The reason for a connection's failure, from the proxy or the helper. */
 struct mpib_reason {
-	uint64_t until; /* ms: deadline for waiting for it; 0: not needed yet */
+	/* ms: when to stop waiting for the reason; 0: not needed yet */
+	uint64_t until;
 	/* Under the client's lock. */
 	uint32_t asked; /* id of the WHY; 0: not sent yet */
 	uint32_t heard; /* client->heard when the WHY was sent */
-	bool early; /* the first WHY came before the proxy knew */
-	char text[240]; /* "": no reason; final once told is true */
+	/* the proxy answered the first WHY before it knew the reason */
+	bool early;
+	char text[240]; /* "": no reason; final once `told` is true */
 	_Atomic bool told;
 };
 
@@ -129,31 +137,33 @@ enum mpib_next {
 };
 
 /* A connection that the rank closed stays in client->conns until the process at
- * the other end knows, even if the proxy ends before that. */
+ * the other end knows of the close, even if the proxy ends before that. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
-	MPIB_CLOSING_TOLD, /* the proxy has closed it: wait for FREE */
+	/* the proxy has closed it: wait until its index is FREE */
+	MPIB_CLOSING_TOLD,
 	MPIB_CLOSING_OWED, /* wait for its next instance, then close that */
 };
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* sends: the client of a sending end, else NULL. receives: the same for
-	 * a receiving end. Requests may use only regions of that client. */
+	/* `sends` is the client in a sending end and NULL in a receiving end,
+	 * `receives` the reverse. Requests may use only regions of that
+	 * client. */
 	const struct mpib_client *sends, *receives;
-	/* Parts in the window + requests in feed + 1 if error is set + 1 if
-	 * armed + 1 if refused. If it is not 0, post and test take the slow
-	 * path. */
+	/* Parts in the window + requests in `feed` + 1 if `error` is set + 1 if
+	 * `armed` is set + 1 if `refused` is set. If it is not 0, post and test
+	 * take the slow path. */
 	uint32_t work;
 	/* Generations of the first and of the latest request. Each request adds
-	 * 2, so they count the connection's receives. */
+	 * 2, so in a receiving end the generations also count the receives. */
 	uint32_t first_gen, gen;
 	uint32_t turn; /* gen / MPIB_TURN at the last mpib_conn_lap() */
 	/* Lists of unused requests: with a place, with a place of the sender's
 	 * reserve, and without a place. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
-	uint64_t lived; /* MPIB_ATTACHED() of at's number */
+	uint64_t lived; /* MPIB_ATTACHED(at->number) */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
 	const _Atomic uint32_t *sleeping; /* flag of the shard */
@@ -162,7 +172,7 @@ struct mpib_conn {
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
 	/* 0: usable. -ENOTCONN: not ready yet. Other values: the connection
-	 * failed for the reason in why[], and nothing is pushed or copied any
+	 * failed for the reason in `why`, and nothing is pushed or copied any
 	 * more. */
 	int error;
 	/* The current instance. These three change under the client's lock. */
@@ -174,7 +184,8 @@ struct mpib_conn {
 	/* For rail_report.c. Any value but MPIB_REPORT_OFF: the connection is
 	 * armed, and the slow path watches the next post. */
 	enum mpib_report report;
-	/* tests without result until MPIB_REPORT_LATER watches */
+	/* number of further tests without a result before MPIB_REPORT_LATER
+	 * watches a request */
 	uint32_t later;
 	bool armed;
 	mpib_watch_fn *watch;
@@ -183,14 +194,15 @@ struct mpib_conn {
 	/* Requests posted in this instance, at the time of the last
 	 * mpib_conn_lap(). */
 	_Atomic uint64_t posts;
-	uint64_t base; /* receives that completed before this instance */
+	/* number of receives that completed before this instance */
+	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
 	/* Under the client's lock: arguments of the next request for the
 	 * connection. */
-	uint64_t number; /* requests for the connection so far */
+	uint64_t number; /* number of requests for the connection so far */
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
-	struct mpib_reply_end end; /* receiver; key 0: not known */
+	struct mpib_reply_end end; /* receiver; `key` 0: not known */
 	/* The instance in which the connection will continue. next_state is
 	 * written under the lock and read without it. */
 	struct mpib_instance next;
@@ -207,11 +219,11 @@ struct mpib_conn {
 
 /* State of a connection index that outlives the connection. */
 struct mpib_index {
-	struct mpib_debt debt; /* first; used while taken */
+	struct mpib_debt debt; /* first member; used while `taken` is set */
 	bool taken;
 	uint64_t key; /* key in the reply segment when the index was taken */
-	uint64_t tail; /* of the index's ring */
-	/* even; at least as late as that of every request so far */
+	uint64_t tail; /* tail of the index's ring */
+	/* even; not older than the generation of any request so far */
 	uint32_t gen;
 	/* The window, and the previous window while it holds parts. A closing
 	 * connection keeps both, because the proxy may still write to them. */
@@ -226,7 +238,7 @@ struct mpib_listener {
 	uint32_t at; /* number of the latest attach at which it was requested */
 };
 
-/* Maximum of registrations without an answer. Descriptors in a socket count
+/* Maximum number of unanswered registrations. Descriptors in a socket count
  * towards a limit of the process's user (ETOOMANYREFS of unix(7)). */
 #define MPIB_REGISTERING 32
 
@@ -234,7 +246,7 @@ enum mpib_attach_state {
 	MPIB_ATTACH_NEW,
 	/* all memory is registered; connections may be requested */
 	MPIB_ATTACH_REGISTERED,
-	/* all is requested; connections may use this attach */
+	/* everything is requested; connections may use this attach */
 	MPIB_ATTACH_WHOLE,
 	/* was not whole when this client shut the socket down */
 	MPIB_ATTACH_CUT,
@@ -249,7 +261,8 @@ struct mpib_attached {
 	/* references from client and instances; under the lock */
 	unsigned users;
 	int sock, doorbell;
-	int pidfd; /* of the proxy's process; -1: no pidfds in this kernel */
+	/* pidfd of the proxy's process; -1: the kernel has no pidfds */
+	int pidfd;
 	const struct mpib_status *status;
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
@@ -269,7 +282,8 @@ enum mpib_asked {
 /*
  * The helper: a thread of the client that waits until the proxy ends, attaches
  * to the next proxy, and requests the client's objects there again
- * (docs/recovery.md). If the proxy resumes nothing, the client has no helper.
+ * (docs/recovery.md). If the proxy does not resume connections, the client has
+ * no helper.
  */
 struct mpib_helper {
 	/* True: the client will continue at another proxy when this one
@@ -291,28 +305,28 @@ struct mpib_helper {
 	char tried[256]; /* why the last attempt failed */
 	uint32_t upgrade; /* number of the announced upgrade; 0: none */
 	bool attach; /* the announcement is not handled yet */
-	/* Why the client cannot continue; "": it could not from the start.
-	 * Written before resumes becomes false. */
+	/* Why the client cannot continue; "": it never could. Written before
+	 * `resumes` becomes false. */
 	char why[512];
 };
 
 struct mpib_client {
 	unsigned forks; /* mpib_forks when the client attached */
-	/* Low half: forks. High half: the attach's number. MPIB_GONE: no proxy.
-	 * So one comparison detects a dead proxy, a forked child and a
+	/* Low half: `forks`. High half: the attach's number. MPIB_GONE: no
+	 * proxy. So one comparison detects a dead proxy, a forked child and a
 	 * connection of an earlier attach. */
 	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
 	char start[108]; /* program that starts a proxy; "": none */
-	uid_t proxy_uid; /* of the first proxy */
+	uid_t proxy_uid; /* uid of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
 	/* protects all fields below and the control socket */
 	pthread_mutex_t lock;
 	struct mpib_attached *at; /* only the helper changes it */
-	/* during an upgrade: of the next proxy */
+	/* during an upgrade: the attach to the next proxy */
 	struct mpib_attached *successor;
 	uint32_t attaches; /* attaches so far, including failed ones */
 	uint32_t next_id;
@@ -324,9 +338,10 @@ struct mpib_client {
 	uint64_t swept; /* ms: when idle windows were last released */
 	_Atomic uint32_t sweeps; /* number of such releases */
 	LIST_HEAD(, mpib_debt) debts;
-	LIST_HEAD(, mpib_conn) conns; /* closed ones, too: enum mpib_closing */
+	/* includes closed ones (enum mpib_closing) */
+	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
-	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
+	LIST_HEAD(, mpib_pool) pools; /* pools of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
 	/* Deregistered regions. They are freed when no request uses them
 	 * (registration.c). */
@@ -349,21 +364,22 @@ bool mpib_mutex_try(pthread_mutex_t *mutex);
 /* attach.c: number of forks between the process that first attached and this
  * one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* A value of living for "no proxy". mpib_forks never equals its low half. */
+/* The value of client->living for "no proxy". mpib_forks never equals its low
+ * half. */
 #define MPIB_GONE UINT64_MAX
-/* The number of an attach, as it is in living. */
+/* The number of an attach, in the high half of client->living. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
  * attach.c, without the lock. Attach to the proxy, within answer_ms. If no
  * proxy runs and MPIB_START names a program, start a proxy and wait for it
- * until deadline (ms). Then -ENOENT and -ECONNREFUSED mean that another process
- * is still starting one.
+ * until `deadline` (ms). In this case -ENOENT and -ECONNREFUSED mean that
+ * another process is still starting a proxy.
  */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
 /* Like mpib_attach_once(), without starting a proxy. */
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
-/* Under the lock. Drop one user of at; the last one frees it. */
+/* Under the lock. Drop one reference to the attach; the last one frees it. */
 void mpib_attached_put(struct mpib_attached *at);
 
 /*
@@ -372,8 +388,9 @@ void mpib_attached_put(struct mpib_attached *at);
 /* Return 0 if requests are possible, or will be after another proxy starts.
  * -EPIPE: no proxy. -EOWNERDEAD: this is a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* Like mpib_client_check() == 0, wait-free and without a text. Relaxed: no data
- * is published with living, and noticing a dead proxy late is harmless. */
+/* Return mpib_client_check() == 0, but wait-free and without setting a text.
+ * Relaxed: no data is published with client->living, and noticing a dead proxy
+ * late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
 	return (uint32_t)atomic_load_explicit(
@@ -398,37 +415,39 @@ static inline bool mpib_client_resumes(const struct mpib_client *c)
 {
 	return mpib_client_again(c) && atomic_load(&c->living) == MPIB_GONE;
 }
-/* Wait for a proxy, then take the lock. These errors return without the lock.
- * -ETIMEDOUT: no proxy. -EOWNERDEAD: this is a forked child, and another thread
- * of the parent may have held the lock at fork(). */
+/* Wait for a proxy, then take the lock. After these errors the caller does not
+ * hold the lock. -ETIMEDOUT: no proxy. -EOWNERDEAD: this is a forked child, and
+ * another thread of the parent may have held the lock at fork(). */
 int mpib_client_lock(struct mpib_client *c);
-/* Take the lock, with or without a proxy. Only in the process that attached. */
+/* Take the lock, with or without a proxy. Call this only in the process that
+ * attached. */
 void mpib_client_hold(struct mpib_client *c);
 /* Take the lock if no other thread has it. Posts and tests use this, so that
  * they never wait for a thread that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Any thread, without the lock. If the last check was 10 ms ago, check whether
- * the proxy hung up, and read late answers. mpib_client_look_now() always does
- * that. Returns the result of mpib_client_check(). */
+/* Any thread, without the lock. If the last check was at least 10 ms ago, check
+ * whether the proxy hung up, and read late answers. mpib_client_look_now()
+ * always checks. Returns the result of mpib_client_check(). */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 /* Monotonic clock. */
 uint64_t mpib_now_ms(void);
-/* Wait until the socket has one of events (poll(2)), at most until the
- * monotonic deadline. 0, -ETIMEDOUT, -ECANCELED: the client detaches,
- * -errno. */
+/* Wait until poll(2) reports one of `events` for the socket, at most until the
+ * deadline (mpib_now_ms()). Returns 0, -ETIMEDOUT, -ECANCELED if the client
+ * detaches, or -errno. */
 int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 		     uint64_t deadline);
 
 /* All functions below are called under the lock. */
-/* Handle that the proxy hung up or ended. Returns -EPIPE and sets the text. */
+/* Handle the end or the hang-up of the proxy. Returns -EPIPE and sets the
+ * text. */
 int mpib_client_gone(struct mpib_client *c);
 /* Wait at most ms for the proxy's process to end. Return whether it has ended,
- * and with it all its writes. */
+ * so that it cannot write to memory any more. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /*
- * Send a control request and wait for an answer of at least want bytes. *m
+ * Send a control request and wait for an answer of at least `want` bytes. *m
  * receives the answer and its descriptors. c->asked tells how far the request
  * got.
  *   -EPIPE      the proxy is gone
@@ -442,36 +461,38 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
 int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 		struct mpib_message *m, size_t want);
-/* Check that m is an answer of at least want bytes. Returns its status, or
+/* Check that m is an answer of at least `want` bytes. Returns its status, or
  * -EPROTO. On failure the text is set and the descriptors are closed. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
-/* Send a request to the proxy of at; h->id becomes its id. Never waits.
+/* Send a request to the proxy of `at`, and store its id in h->id. Never waits.
  * -EAGAIN: the socket is full; -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
 		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
-/* Like mpib_rpc_send(), for a request of the form mpib_ctl_id. *asked becomes
- * its id. */
+/* Like mpib_rpc_send(), for a request of the form mpib_ctl_id. Stores its id in
+ * *asked. */
 int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 		  uint32_t type, uint32_t id, uint32_t *asked);
 /* Read answers that came too late for their callers, and send as many undo
  * requests as the socket accepts. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* Like mpib_rpc(), for a request that makes an object in the proxy; d says how
- * to undo it. On failure the caller loses the object that embeds d: it is freed
- * at once, or after the proxy's object is undone. */
+/* Like mpib_rpc(), for a request that makes an object in the proxy; `d` says
+ * how to undo it. On failure the caller must not use the object that embeds `d`
+ * any more: it is freed at once, or after the proxy's object is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Ask the proxy to undo d, and wait for the answer. If the answer to the
- * request that made the object is still late, do not wait. In any case the
- * caller loses the object of d. -ETIMEDOUT: the proxy has not confirmed yet. */
+/* Ask the proxy to undo the object of `d`, and wait for the answer. If the
+ * answer to the request that made the object is still late, do not wait. In
+ * each case the caller must not use the object that embeds `d` any more.
+ * -ETIMEDOUT: the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Remove d, whose answer is late, from client->debts: the caller needs the
+/* Remove `d`, whose answer is late, from client->debts: the caller needs the
  * object after all and handles the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
-/* Free the debts, because the proxy drops all objects of the client. */
+/* Drop all undo requests that were not sent yet (client->debts), because the
+ * proxy drops all objects of the client anyway. */
 void mpib_debts_forget(struct mpib_client *c);
 
 /*
@@ -480,8 +501,8 @@ void mpib_debts_forget(struct mpib_client *c);
 /* Start the helper of an attached client. If that fails, the client runs
  * without one. */
 void mpib_helper_start(struct mpib_client *c);
-/* Stop the helper and wait until its thread has ended. Only in the process that
- * attached. */
+/* Stop the helper and wait until its thread has ended. Call this only in the
+ * process that attached. */
 void mpib_helper_stop(struct mpib_client *c);
 /* Any thread. Wake the helper to check for work. */
 void mpib_helper_wake(struct mpib_client *c);
@@ -491,8 +512,7 @@ void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
 /* Handle a late answer m, perhaps to a request of the helper. */
 void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
-/* Handle that a descriptor needed for a resume could not be kept; rc says
- * why. */
+/* Handle the failure rc to keep a descriptor that a resume would need. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
 /* Detach from the successor of an upgrade, if there is one. */
 void mpib_successor_drop(struct mpib_client *c);
@@ -500,12 +520,12 @@ void mpib_successor_drop(struct mpib_client *c);
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
 /* Free the closed connections whose other end knows of the close. */
 void mpib_closed_sweep(struct mpib_client *c);
-/* Keep a copy of fd, and return its name. The caller still owns fd. 0: it is
- * not kept. */
+/* Keep a copy of fd, and return the copy's name. The caller still owns fd. 0:
+ * it is not kept. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
 /* Return a copy of the kept descriptor, which the caller closes. -errno. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
-/* Close the kept descriptor, before this returns. No effect for 0. */
+/* Close the kept descriptor, and return after it is closed. No effect for 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_stop(struct mpib_client *c);
 
@@ -530,14 +550,14 @@ void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
 static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 {
-	/* Relaxed: it changes only while no connection is usable. */
+	/* Relaxed: `mr` changes only while no connection is usable. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
-/* Under the lock. Use the regions at c->at from now on. All memory is
- * registered there. */
+/* Under the lock. From now on use the MRs of c->at, where all memory is
+ * registered. */
 void mpib_regions_renew(struct mpib_client *c);
 /* Under the lock. Register at another proxy all memory that it does not have
- * yet, and wait until it serves. */
+ * yet, and wait until that proxy serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 /* Like mpib_memory_register(), without waiting. 0: all is registered; 1: call
  * again after a message from the proxy; -errno. */
@@ -550,16 +570,17 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 /*
  * connect.c.
  */
-/* Under the lock. Use that index of at for posts from now on. */
+/* Under the lock. From now on use that index of `at` for posts. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Stop using the current index. Returns the index's debt. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* Under the lock. Request the connection from the client's proxy, also if it
- * was requested before. base: the number of receives that have completed. */
+/* Under the lock. Request the connection from the client's proxy, even if it
+ * was requested before. `base` is the number of receives that have
+ * completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. Copy the proxy's report about the connection at that index,
- * as far as a later request for the connection needs it. */
+/* Under the lock. From the proxy's report about the connection at that index,
+ * copy what a later request for the connection needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
@@ -570,9 +591,9 @@ void mpib_why_tell(struct mpib_conn *conn, const char *text);
 /* Under the lock. Handle an answer to WHY. */
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
 /* On the connection's thread: copy out the arrived bytes, then mark the
- * connection failed, so that nothing is pushed or copied again. why NULL: ask
- * the proxy for the reason. Returns rc and sets the text. 0: the reason is not
- * known yet, call again. Never waits. */
+ * connection failed, so that nothing is pushed or copied again. If `why` is
+ * NULL, ask the proxy for the reason. Returns rc and sets the text. 0: the
+ * reason is not known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
 /* On the connection's thread, before a request. 1: usable. 0: not now, or it
@@ -583,14 +604,14 @@ int mpib_conn_usable(struct mpib_conn *conn);
 static inline unsigned mpib_index_state(const struct mpib_attached *at,
 					uint32_t index)
 {
-	/* Acquire pairs with the proxy's release store of state. */
+	/* Acquire pairs with the proxy's release store of `state`. */
 	return atomic_load_explicit(&at->reply->conn[index].state,
 				    memory_order_acquire);
 }
 /* Return 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
-	/* Acquire pairs with the shard's release store of broken: requests
+	/* Acquire pairs with the shard's release store of `broken`: requests
 	 * that the shard completed before are seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
@@ -615,15 +636,16 @@ int mpib_conn_resume(struct mpib_conn *conn);
 /* Under the lock. Return whether the next instance's window is still smaller
  * than the current one's. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: the instance works, as far as is known. 0: it
- * has stopped, and nothing can be posted now. -errno: it has stopped and will
- * not continue; the text is set. */
+/* On the connection's thread. 1: no failure of the instance is known. 0: it has
+ * stopped, and nothing can be posted now. -errno: it has stopped and will not
+ * continue; the text is set. */
 int mpib_conn_goes_on(struct mpib_conn *conn);
-/* Sort by generation, oldest first. newest is the connection's latest
+/* Sort by generation, oldest first. `newest` is the connection's latest
  * generation. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
 /* Any thread. Return how many receives of the connection have completed. Call
- * it only when nothing writes for its instance any more. */
+ * this only when no process writes completions of the connection's instance any
+ * more. */
 uint64_t mpib_conn_over(const struct mpib_conn *conn);
 
 /*
@@ -645,8 +667,8 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 /*
  * Return how many slots of the ring may be pushed, or -errno, as
  * mpib_ring_room() does. Call this before each push. Only the fast path does
- * not, and pushes into room that an earlier call returned. So mpib_conn_lap()
- * is called at least once per lap of the ring.
+ * not call it, and pushes into room that an earlier call returned. So
+ * mpib_conn_lap() is called at least once per lap of the ring.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {
@@ -654,17 +676,17 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 		mpib_conn_lap(conn);
 	return mpib_ring_room(&conn->ring, want);
 }
-/* Append r to the feed queue, and push it (in parts if staged) as far as
- * places, ring and window have room. 1: queued; 0: not queued, because r needs
- * a window that is not available yet; -errno. */
+/* Append r to the feed queue, and push as much of it (in parts if staged) as
+ * places, ring and window have room for. 1: queued; 0: not queued, because r
+ * needs a window that is not available yet; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Append r to the feed queue, to be pushed again from its first byte. */
 void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
-/* Push r as far as ring and window have room. 1: all of it; 0: not all;
+/* Push as much of r as ring and window have room for. 1: all of it; 0: not all;
  * -errno. */
 int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
-/* Take completed parts out of the window, then push queued requests as far as
- * there is room. An error fails the connection. */
+/* Take completed parts out of the window, then push queued requests while there
+ * is room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
 /* Under the lock. Use the window of the connection's index. */
 void mpib_stage_take_window(struct mpib_conn *conn);
@@ -697,7 +719,7 @@ void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
 /* Call when r could not be submitted, or has completed. */
 void mpib_report_drop(struct mpib_request *r);
-/* Call when r is tested. over: r has completed, so this is the last test. */
+/* Call when r is tested. `over`: r has completed, so this is the last test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 

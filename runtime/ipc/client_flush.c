@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. The proxy completes them in the order pushed, and
- * counts completed ones in the reply segment. If the ring is full, a later post
- * or test of a flush pushes the flush. On the connection's thread.
+ * Flushes of device memory. The proxy completes flushes in the order pushed,
+ * and counts them in the reply segment. If the ring is full, a later post or
+ * test of a flush pushes it. Runs on the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>

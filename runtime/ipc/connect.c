@@ -58,7 +58,8 @@ void mpib_close_listen(struct mpib_listener *listener)
 		return;
 	c = listener->client;
 	if (c->forks != mpib_forks)
-		return; /* forked child: the listener is the parent's */
+		/* in a forked child the listener belongs to the parent */
+		return;
 	mpib_client_hold(c);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -71,9 +72,10 @@ void mpib_close_listen(struct mpib_listener *listener)
 }
 
 /*
- * Prepare the ring of an index for another connection. It starts where the
- * shard stopped reading. Erase the descriptors that the last connection pushed
- * after that, or the shard would serve them for the new connection.
+ * Prepare the ring of an index for another connection. The new connection
+ * starts where the shard stopped reading. Erase the descriptors that the last
+ * connection pushed after that, or the shard would serve them for the new
+ * connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -207,14 +209,15 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
-	/* the proxy made it, even if the answer is late */
+	/* the proxy made the connection, even if its answer is late */
 	conn->place->debt.asked = 0;
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
 	conn->first_gen = conn->place->gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->turn = conn->first_gen / MPIB_TURN;
-	/* Relaxed: other threads read it only after the instance has ended. */
+	/* Relaxed: other threads read `posts` only after the instance has
+	 * ended. */
 	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
 	conn->reply = &at->reply->conn[i];
 	conn->completion = at->reply->completion[i];
@@ -268,8 +271,8 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 
 	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
-	/* A key that was there when the index was taken is of an earlier
-	 * connection. */
+	/* A key that is unchanged since the index was taken belongs to an
+	 * earlier connection. */
 	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
@@ -355,8 +358,8 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 	memcpy(&ask.handle, (const void *)handle, sizeof(ask.handle));
 	if (ask.handle.magic != MPIB_HANDLE_MAGIC)
 		return mpib_fail(-EINVAL,
-				 "the handle is not one of mpib_listen() (do "
-				 "all nodes use mpib?)");
+				 "the handle does not come from mpib_listen() "
+				 "(do all nodes use mpib?)");
 	/* Not getrandom(): older C libraries lack it. */
 	if (syscall(SYS_getrandom, &ask.key, sizeof(ask.key), 0) !=
 	    sizeof(ask.key))
@@ -396,7 +399,8 @@ void mpib_why_tell(struct mpib_conn *conn, const char *text)
 	struct mpib_reason *r = &conn->reason;
 
 	if (atomic_load_explicit(&r->told, memory_order_relaxed))
-		return; /* the connection's thread may be reading another one */
+		/* the connection's thread may be reading an earlier reason */
+		return;
 	snprintf(r->text, sizeof(r->text), "%s", text);
 	/* Release pairs with the acquire in why_known(). */
 	atomic_store_explicit(&r->told, true, memory_order_release);
@@ -418,8 +422,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* The shard's thread fails a request. The control thread may
-		 * answer WHY before it has read the shard's message: ask
+		/* The shard's thread fails a request, and the control thread
+		 * may answer WHY before it has read the shard's message. So ask
 		 * again. */
 		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
@@ -440,7 +444,7 @@ static bool why_ask(struct mpib_conn *conn)
 
 	mpib_rpc_settle(c);
 	if (!mpib_client_ok(c) || conn->at != c->at)
-		return false; /* the proxy that knows it has ended */
+		return false; /* the proxy that knows the reason has ended */
 	if (r->asked && mpib_now_ms() < r->until)
 		return true;
 	if (r->asked) {

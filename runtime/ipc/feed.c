@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The feed queue of a connection, with requests that are not wholly pushed to
- * the shard, and the rule of feed.h by which sends get places. On the
+ * the shard, and the rule of feed.h by which sends get places. Runs on the
  * connection's thread, inside post and test.
  */
 #include <errno.h>
@@ -135,8 +135,8 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 	r->over = r->slow = true;
 }
 
-/* Do the same with the result in the completion word. False: r has not
- * completed, or is not wholly pushed. */
+/* Like mpib_request_end(), with the result in the completion word. False: r has
+ * not completed, or is not wholly pushed. */
 static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
@@ -158,8 +158,8 @@ void mpib_place_rest(struct mpib_request *r)
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from first to end are in use: reuse the place of a send that is
- * complete but not tested yet. */
+/* All places from `first` to `end` are in use: reuse the place of a send that
+ * is complete but not tested yet. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
@@ -203,9 +203,9 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Store in tags
- * the receive's other tags, for which no send is queued, and return their
- * number. */
+/* Mark the queued sends that the oldest unanswered receive wants. Store the
+ * receive's other tags, for which no send is queued, in `tags`, and return
+ * their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests and places. A request is in the rank's memory. Its place is an index
- * and a completion in the reply segment, by which the proxy knows the request.
- * A connection has MPIB_REQUESTS places. A receive has a place from its post to
- * its end. A send has a place from its first descriptor to its completion. So a
- * rank may have many more sends than the proxy must store. Sends without a
- * place wait in the feed queue (feed.c).
+ * Requests and places. A request is in the rank's memory. The place of a
+ * request is an index and a completion in the reply segment, by which the proxy
+ * knows the request. A connection has MPIB_REQUESTS places. A receive has a
+ * place from its post to its end. A send has a place from its first descriptor
+ * to its completion. So a rank may have many more sends than the proxy must
+ * store. Sends without a place wait in the feed queue (feed.c).
  *
  * Receives are answered in order, but sends come in any order of tags. So
  * places and the staging window (window.h) have the same rule: a part is
@@ -26,7 +26,7 @@
  *
  * MPIB_SENDS_MAX: a caller may have 256 sends (for 32 receives of 8 buffers)
  * that have completed and are not tested, 256 that wait for their receives in
- * the feed queue, and some that wait at places.
+ * the feed queue, and some that have a place and wait.
  */
 #ifndef MPIB_IPC_FEED_H
 #define MPIB_IPC_FEED_H
@@ -40,7 +40,8 @@
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
-/* Once per this many generations, the place that was unused longest is used. */
+/* In each period of this many generations, the place that was unused longest is
+ * used. */
 #define MPIB_TURN (1u << 21)
 
 struct mpib_conn;
@@ -56,31 +57,34 @@ struct mpib_buffer {
  * first cache line. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
-	struct mpib_request *next; /* in a list of conn or of the feed */
+	/* next in a list of `conn` or of its feed queue */
+	struct mpib_request *next;
 	const struct mpib_completion *completion; /* NULL: it has no place */
-	uint8_t plain[4]; /* op, place, idx, n of a request of one buffer */
+	/* op, place, idx and n of the descriptor, for a request of one
+	 * buffer */
+	uint8_t plain[4];
 	/* Generation: odd; 2 more than that of the connection's previous
 	 * request. No earlier word of the place has the same generation:
-	 * mpib_place_take() skips places where one has. */
+	 * mpib_place_take() skips a place that has such a word. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
 	/* Queued, staged, grouped, watched or at a place of the reserve: test
-	 * takes the slow path. The fields below, except buf, are used only if
-	 * slow is set. */
+	 * takes the slow path. The fields below, except `buf`, are used only if
+	 * `slow` is set. */
 	bool slow;
-	bool flush : 1; /* of mpib_iflush(); gen is the flush's number */
+	bool flush : 1; /* made by mpib_iflush(); `gen` is the flush's number */
 	bool held : 1; /* holds a reference on each buffer's region */
 	bool feeding : 1; /* not wholly pushed yet */
 	bool staged : 1; /* has bytes of ordinary memory */
 	bool wanted : 1; /* a send that the oldest unanswered receive wants */
-	/* completed with result; another request has its place */
+	/* completed with `result`; another request may use its place */
 	bool over : 1;
 	bool cancelled : 1; /* its region was deregistered before the copy */
 	bool watched : 1; /* per-rail reports are wanted */
-	uint16_t number; /* of this request, < MPIB_SENDS_MAX */
-	uint16_t parts; /* in the window */
+	uint16_t number; /* number of this request, < MPIB_SENDS_MAX */
+	uint16_t parts; /* number of its parts in the window */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
-	uint64_t submitted; /* watched: when it was posted, ns */
+	uint64_t submitted; /* if `watched` is set: time of the post, in ns */
 	uint32_t pos; /* bytes pushed */
 	int32_t result;
 };
@@ -88,7 +92,7 @@ struct mpib_request {
 _Static_assert(offsetof(struct mpib_request, buf[1]) == MPIB_CACHELINE,
 	       "the first buffer is in the first cache line");
 
-/* Return the index of its place. */
+/* Return the index of the request's place. */
 static inline uint8_t mpib_request_index(const struct mpib_request *r)
 {
 	return r->plain[1];
@@ -99,19 +103,19 @@ struct mpib_feed {
 	struct mpib_request *first, *last;
 	uint32_t n;
 	/* A sender's further requests, MPIB_SENDS_MAX - MPIB_REQUESTS. Requests
-	 * at index used and above were never used, so their pages are not
+	 * from index `used` on were never used, so their pages are not
 	 * allocated. */
 	struct mpib_request *room;
 	uint32_t used;
 };
 
-/* All functions below: on the connection's thread. */
+/* All functions below run on the connection's thread. */
 /* Return an unused request of a sender, without a place, for a send with this
  * tag. NULL: none is free. */
 struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
 /* Append r. */
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
-/* Push queued requests as far as there is room. */
+/* Push queued requests while there is room. */
 void mpib_feed(struct mpib_conn *conn);
 /* Copy the result and the completion's sizes to r, so that another request can
  * use the place of r. */
@@ -122,8 +126,8 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 void mpib_place_rest(struct mpib_request *r);
 /* Put r, which is no longer in use, on the right list of unused requests. */
 void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
-/* Return whether r has completed, with *res, and its bytes have left the
- * window. */
+/* Return whether r has completed and its bytes have left the window. *res
+ * becomes its result. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
 /*
@@ -149,17 +153,18 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 
 struct mpib_flush_queue {
 	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: no dma-bufs */
-	/* free entries of room that were used before */
+	/* free entries of `room` that were used before */
 	struct mpib_request *free;
 	struct mpib_request *first, *last; /* not pushed yet, oldest first */
-	uint32_t used; /* entries of room from this index on were never used */
+	/* entries of `room` from this index on were never used */
+	uint32_t used;
 	uint32_t asked; /* flushes so far */
 };
 
-/* Return whether r is complete; pushes waiting flushes. */
+/* Push waiting flushes, then return whether r is complete. */
 bool mpib_flush_over(struct mpib_request *r);
 /* For resume.c, after the connection's instance has stopped: mark completed
- * flushes, and collect the others in left, oldest first. Returns their
+ * flushes, and collect the others in `left`, oldest first. Returns their
  * number. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
 /* Queue these flushes again and number them from the first. */

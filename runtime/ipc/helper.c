@@ -163,8 +163,8 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 }
 
 /* Get a window for the next instance if the current one has a window: tests
- * need it, and only posts get windows. True: no window yet, because a quota or
- * the memory is used up until other connections release their windows. */
+ * need a window, but only posts get one. True: no window yet, because a quota
+ * or the memory is used up until other connections release their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -201,7 +201,7 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 }
 
 /* Return whether the next instance was ready and then failed, because its other
- * end closed. Its count of completed sends is valid. */
+ * end closed. If so, its count of completed receives is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -291,8 +291,8 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* Request connections from a new proxy. accepts: those that wait for an accept;
- * else the others. 0, -EPIPE, -ETIMEDOUT. */
+/* Request connections from a new proxy. If `accepts`, request those that wait
+ * for an accept, else the others. 0, -EPIPE, -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -423,9 +423,9 @@ static void successor_tell(struct mpib_client *c, int rc)
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
-/* Attach to the proxy at the socket. Before start_until (ms), start one if none
- * runs. Other threads may take the lock meanwhile. -EPERM: that proxy would
- * resume nothing. */
+/* Attach to the proxy at the socket. If none runs, start one, but not after
+ * `start_until` (ms). Other threads may take the lock during the attach.
+ * -EPERM: that proxy would resume nothing. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
 			   struct mpib_attached **attached)
 {
@@ -529,8 +529,8 @@ static void resumed_tell(struct mpib_client *c)
 	thread_tell(c);
 }
 
-/* Continue at the current proxy. 0: done. -errno, with the text: call again,
- * also if the proxy was only slow to answer. */
+/* Continue at the current proxy. 0: done. -errno: the text is set, and the
+ * caller must call this again, even if the proxy was only slow to answer. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -614,7 +614,7 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not whole, the library itself disconnected, not the
+	/* If the attach is not whole, the library itself disconnected from the
 	 * proxy. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
@@ -731,7 +731,8 @@ void mpib_helper_gives_up(struct mpib_client *c, int rc)
 		fprintf(stderr,
 			"mpib: no descriptor of registered memory can be kept: "
 			"%s, so this process does not outlive the proxy at %s "
-			"(raise the limit, ulimit -n; Linux before 5.9 cannot)\n",
+			"(raise the limit, ulimit -n; Linux before 5.9 cannot "
+			"keep any)\n",
 			mpib_errtext(rc), c->path);
 }
 

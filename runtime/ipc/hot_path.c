@@ -46,7 +46,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	struct mpib_desc *d;
 	uint64_t off;
 
-	/* size 0 wraps to the largest size_t, so it takes the slow path too. */
+	/* `size` 0 wraps to the largest size_t, so it takes the slow path
+	 * too. */
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
 	if (unlikely(region->client != c))
@@ -82,8 +83,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 }
 
 /*
- * Push r, or queue it if others are queued, it has no place, or it is staged.
- * 1: accepted; 0: the ring or the window has no room, call again; -errno.
+ * Push r. If other requests are queued, or r has no place or is staged, queue
+ * it. 1: accepted; 0: the ring or the window has no room, call again; -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -107,7 +108,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Publish for tools the time since which sends are refused. */
+/* Publish for tools the time at which sends began to be refused. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -116,7 +117,7 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 	if (conn->refused == refused)
 		return;
 	conn->refused = refused;
-	/* While refused is set, the next post takes the slow path and calls
+	/* While `refused` is set, the next post takes the slow path and calls
 	 * this again. */
 	conn->work += refused ? 1u : -1u;
 	/* Relaxed: no other data is published with it. */
@@ -124,8 +125,8 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 			      memory_order_relaxed);
 }
 
-/* Return an unused request, for n buffers or for a send with this tag. direct:
- * it is not staged. NULL: none is free. */
+/* Return an unused request, for n buffers or for a send with this tag.
+ * `direct`: the request is not staged. NULL: none is free. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -199,7 +200,7 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 }
 
 /* Fail a call that is valid only at the other end. Returns -EINVAL, or the
- * error for which conn cannot be used at all. */
+ * error because of which conn cannot be used at all. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -316,15 +317,17 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* Finish a request that completed with res: return its sizes and free it. */
+/* Finish a request that completed with result `res`: return its sizes and free
+ * it. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
 	int rc;
 
 	if (r->feeding) {
-		/* It completed before it was wholly pushed. mpib_stage()
-		 * removes it from the feed queue before it can be reused. */
+		/* The request completed before it was wholly pushed.
+		 * mpib_stage() removes it from the feed queue before it can be
+		 * reused. */
 		r->feeding = false;
 		mpib_stage(conn);
 	}

@@ -3,9 +3,9 @@
  * Keep descriptors of memory that may be registered again. A separate thread
  * holds them in its own descriptor table. So they do not count towards the
  * rank's limit, and forked children do not inherit them. The thread receives
- * descriptors and sends copies over a socket. It starts with the first
- * descriptor. All calls are under the client's lock, so at most one request is
- * outstanding.
+ * descriptors and sends copies over a socket. The thread is started for the
+ * first descriptor. All calls are under the client's lock, so at most one
+ * request is outstanding.
  */
 #include <errno.h>
 #include <poll.h>

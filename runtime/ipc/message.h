@@ -37,8 +37,8 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
  * descriptors (all are closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
-/* Like mpib_message_recv(), but close no descriptor: with any result, *m has
- * those received. For callers that must not block in close(). */
+/* Like mpib_message_recv(), but close no descriptor: with every result, *m has
+ * the received descriptors. For callers that must not block in close(). */
 int mpib_message_take(int sock, struct mpib_message *m);
 
 /* Close the m->fds descriptors in m and set m->fds to 0. */

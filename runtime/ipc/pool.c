@@ -13,8 +13,9 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-#define FIRST_BYTES (512u << 10) /* of a connection's first window */
-#define SWEEP_MS 30000 /* idle windows are released after 1 to 2 times this */
+#define FIRST_BYTES (512u << 10) /* size of a connection's first window */
+/* idle windows are released after once to twice this time */
+#define SWEEP_MS 30000
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
 		    struct mpib_pool **pool)
@@ -145,7 +146,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Keep windows that have rested only since the last sweep. */
+	/* Keep windows that began to rest after the last sweep. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -188,7 +189,7 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 	struct mpib_pool *p;
 
 	if (client->forks != mpib_forks)
-		return; /* forked child: the memory is the parent's */
+		return; /* in a forked child the memory belongs to the parent */
 	mpib_client_hold(client);
 	LIST_FOREACH(p, &client->pools, link)
 	{

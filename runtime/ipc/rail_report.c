@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "ipc/client.h"
 
-/* Tests without result before MPIB_REPORT_LATER watches a request. */
+/* Number of tests without a result before MPIB_REPORT_LATER watches a
+ * request. */
 #define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)

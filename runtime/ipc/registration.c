@@ -23,8 +23,8 @@ void mpib_regions_ref(struct mpib_request *r)
 {
 	r->held = true;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Relaxed: the caller may not deregister a region that it posts
-		 * with, so the region is alive. */
+		/* Relaxed: the caller must not deregister a region that it
+		 * posts with, so the region is alive. */
 		if (r->buf[i].region)
 			atomic_fetch_add_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_relaxed);
@@ -74,8 +74,8 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: if this load misses the mark, mpib_region_copy_begin() finds
-	 * it. */
+	/* Relaxed: if this load does not see MPIB_REGION_DEAD yet,
+	 * mpib_region_copy_begin() will. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
@@ -95,12 +95,13 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * Return whether the existing region r can be used for the region like, which
- * is to be registered. With mpib_reg(), r must have the same range of the same
- * memory; the pools are compared, because r's pool may have been freed. With
- * mpib_reg_fd(), r must contain all memory of like. A dma-buf is identified by
- * its addresses, because each export has its own inode. A memfd is identified
- * by its file, too, because it may be mapped where another one was.
+ * Return whether the existing region r can be used instead of a new region,
+ * which `like` describes. With mpib_reg(), r must have the same range of the
+ * same memory; the pools are compared, because r's pool may have been freed.
+ * With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
+ * identified by its addresses, because each export has its own inode. A memfd
+ * is identified by its file, too, because it may be mapped where another one
+ * was.
  */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
@@ -314,11 +315,11 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* Check it here; the proxy would refuse it as well. */
+	/* Check this here; the proxy would refuse it as well. */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
-		return mpib_fail(-EBADF, "%d is no open descriptor", fd);
+		return mpib_fail(-EBADF, "%d is not an open descriptor", fd);
 	r = make_region(client, addr, size);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
@@ -378,11 +379,12 @@ int mpib_dereg(struct mpib_region *region)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* From now on region_again() does not find it. */
+	/* From now on region_again() does not find the region. */
 	LIST_REMOVE(region, link);
 	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
-	 * that begins a copy after this sees the mark and does not copy. A
-	 * running copy ends after at most one part, so the wait is short. */
+	 * that begins a copy after this sees MPIB_REGION_DEAD and does not
+	 * copy. A running copy ends after at most one part, so the wait is
+	 * short. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
 				 memory_order_acq_rel);
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
@@ -440,7 +442,7 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the memory to register next at this proxy. If asked is not 0, return
+/* Return the memory to register next at this proxy. If `asked` is not 0, return
  * the memory that is being registered by the request with this id. NULL:
  * none. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
@@ -465,7 +467,7 @@ static struct mpib_memory *memory_find(const struct mpib_client *c,
 	return NULL;
 }
 
-/* Send what the socket accepts. */
+/* Send as many requests as the socket accepts. */
 static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_memory *memory;

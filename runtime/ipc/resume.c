@@ -23,14 +23,15 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 }
 
 /* Return how many receives have completed according to a place's completion
- * word. 0: the word is not from a recent request of this instance. posts: the
- * latest count of posts. */
+ * word. 0: the word is not from a recent request of this instance. `posts` is
+ * the latest count of posts. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept words only in a range around posts. It begins one lap plus the
-	 * outstanding requests before posts, and ends one lap after posts. */
+	/* Accept words only in a range around `posts`. The range begins one lap
+	 * plus the outstanding requests before `posts`, and ends one lap after
+	 * it. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;
@@ -44,13 +45,14 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: word_counts() tolerates all posts since the last count. */
+	/* Relaxed: the value may be old. word_counts() also accepts the words
+	 * of the posts since then, at most one lap. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		/* Relaxed: its writer has ended. */
+		/* Relaxed: the writer of this word has ended. */
 		uint64_t word = atomic_load_explicit(&conn->completion[i].word,
 						     memory_order_relaxed);
 		uint64_t over = word_counts(conn, posts, word);
@@ -98,7 +100,7 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 
 		if (idle[i] || r->over)
 			continue;
-		if (answers) /* Relaxed: its writer has ended. */
+		if (answers) /* Relaxed: the writer of this word has ended. */
 			answer = atomic_load_explicit(&answers[i],
 						      memory_order_relaxed);
 		if (mpib_completion_poll(r->completion, r->gen, &result))
@@ -153,7 +155,7 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
-/* Under the lock. Move the connection to its next instance. left holds the n
+/* Under the lock. Move the connection to its next instance. `left` holds the n
  * requests that will be posted again. */
 static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
@@ -175,7 +177,7 @@ static void change_index(struct mpib_conn *conn,
 	conn->base = to->base;
 	if (conn->place->window)
 		mpib_stage_take_window(conn);
-	/* Relaxed: only set under the lock. */
+	/* Relaxed: next_state is set only under the lock. */
 	atomic_store_explicit(&conn->next_state, MPIB_NEXT_NONE,
 			      memory_order_relaxed);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {

@@ -413,8 +413,9 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 
 	if (rc == -EMFILE)
 		return mpib_fail(rc,
-				 "no descriptor is left for what the proxy at "
-				 "%s answers (raise the limit, ulimit -n)",
+				 "no file descriptor is left to receive the "
+				 "answer of the proxy at %s (raise the limit, "
+				 "ulimit -n)",
 				 c->path);
 	return rc < 0 ? rc : mpib_rpc_check(m, want);
 }

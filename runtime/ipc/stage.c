@@ -9,8 +9,9 @@
 
 #include "ipc/client.h"
 
-#define AGAIN_MS 10 /* between two requests for a window after a refusal */
-#define LARGER_MS 1000 /* the same, if the connection has a small window */
+/* pause between two requests for a window after a refusal */
+#define AGAIN_MS 10
+#define LARGER_MS 1000 /* the same pause if the connection has a small window */
 #define WAITS 16 /* posts without room before a whole window is requested */
 
 int mpib_bell_write(struct mpib_conn *conn)
@@ -22,9 +23,10 @@ int mpib_bell_write(struct mpib_conn *conn)
 	return 0;
 }
 
-/* Push a descriptor for len bytes at pos of buffer i, which lie at off in mr.
- * The caller has checked that the ring has room. Write the descriptor in place:
- * building a struct and copying it costs more than the rest of a push. */
+/* Push a descriptor for `len` bytes at `pos` of buffer i. In the region `mr`
+ * these bytes are at `off`. The caller has checked that the ring has room.
+ * Write the descriptor in place: building a struct and copying it costs more
+ * than the rest of a push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -125,7 +127,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 
 static uint32_t group_bytes(const struct mpib_request *r)
 {
-	uint32_t sum = 0; /* mpib_irecv() keeps it below MPIB_WINDOW_MAX */
+	uint32_t sum = 0; /* mpib_irecv() keeps the sum below MPIB_WINDOW_MAX */
 
 	for (unsigned i = 0; i < r->n; i++)
 		sum += is_direct(&r->buf[i])
@@ -145,13 +147,13 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 	w->size = mpib_window_size(memory);
 	w->had = w->size > w->had ? w->size : w->had;
 	mpib_window_cut(w, conn->is_sender ? conn->at->welcome.part : 0);
-	/* Relaxed: only this thread uses it from now on. */
+	/* Relaxed: only this thread uses the window from now on. */
 	atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least size bytes. 1: done; 0: another thread has the lock,
- * and may be waiting for the proxy; -errno. */
+/* Get a window of at least `size` bytes. 1: done; 0: another thread has the
+ * lock, and may be waiting for the proxy; -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;

@@ -46,7 +46,7 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Reserve len contiguous bytes of the run, but at most its size. NULL: it is
+/* Reserve `len` contiguous bytes of the run, but at most its size. NULL: it is
  * full. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
@@ -69,8 +69,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* Return whether the shard knows the send's receive. If so, it posts the send's
- * parts as they come. */
+/* Return whether the shard knows the send's receive. If so, it posts each part
+ * of the send at once. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;

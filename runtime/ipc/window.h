@@ -5,16 +5,16 @@
  * blocks later parts of the run. So the runs follow the rule of feed.h:
  *
  * - In the big run parts may wait for receives.
- * - The small run is reserved for sends that have their receive: the shard
- *   published it as wanted, or earlier parts were sent. These sends use the big
- *   run first.
+ * - The small run is reserved for sends that match the current receive: the
+ *   shard has published them as wanted, or has sent earlier parts of them.
+ *   These sends use the big run first.
  *
- * The shard posts the parts of a send that has its receive as they come, so
- * they leave. So the sends for the current receive are never blocked by sends
- * that wait for later receives. A receiver's parts leave in the order of the
- * receives, so its whole window is the big run.
+ * If a send matches the current receive, the shard posts each of its parts at
+ * once, so its parts always leave the run. So the sends for the current receive
+ * are never blocked by sends that wait for later receives. A receiver's parts
+ * leave in the order of the receives, so its whole window is the big run.
  *
- * On the connection's thread, inside post and test.
+ * The runs are used only on the connection's thread, inside post and test.
  *
  * A connection begins with a small window, since most connections carry little
  * and the kernel takes time to allocate pages. It gets a whole window after
@@ -34,13 +34,13 @@
 #include <stdint.h>
 
 #define MPIB_WINDOW_MAX (1u << 30)
-#define MPIB_PARTS 256 /* of one run */
-/* Maximum of parts that wait for receives. The shard holds 64 descriptors:
- * these parts, one for each other place, and the parts of a send whose receive
- * is known. */
+#define MPIB_PARTS 256 /* maximum of parts in one run */
+/* Maximum of parts that wait for receives. The shard can store 64 descriptors
+ * of a connection: these parts, one for each other place, and the parts of a
+ * send whose receive is known. */
 #define MPIB_PARTS_WAITING 32
 
-/* Return the bytes of the window that a part of len bytes uses. */
+/* Return how many bytes of the window a part of `len` bytes uses. */
 static inline uint32_t mpib_window_padded(uint32_t len)
 {
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
@@ -55,17 +55,18 @@ struct mpib_request;
 /* One part of a request in the window. */
 struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
-	uint8_t idx; /* buffer of a grouped receive */
-	bool waits; /* the receive of its send may be unknown yet */
+	uint8_t idx; /* index of the buffer in a grouped receive */
+	bool waits; /* the shard may not know the receive of its send yet */
 	/* its send has completed, but earlier parts have not left yet */
 	bool gone;
-	uint32_t pos, len; /* in that buffer */
+	uint32_t pos, len; /* range in that buffer */
 	uint32_t at; /* offset in the window */
-	uint64_t end; /* run->head after it; 0: it is in the previous window */
+	/* run->head after this part; 0: the part is in the previous window */
+	uint64_t end;
 };
 
 struct mpib_run {
-	uint32_t off, size; /* in the window */
+	uint32_t off, size; /* range in the window */
 	/* bytes added and removed so far; both 0 when empty */
 	uint64_t head, tail;
 	uint32_t part_head, part_tail;
@@ -74,7 +75,8 @@ struct mpib_run {
 
 enum mpib_window_state {
 	MPIB_WINDOW_NONE, /* not needed yet, or released */
-	MPIB_WINDOW_RESTS, /* empty: a thread claims it by changing this */
+	/* the window is empty: a thread claims it by changing this state */
+	MPIB_WINDOW_RESTS,
 	MPIB_WINDOW_USED, /* the connection's thread uses it */
 };
 
@@ -82,22 +84,24 @@ struct mpib_window {
 	_Atomic unsigned state; /* enum mpib_window_state; protects all below */
 	_Atomic uint32_t sweep; /* client->sweeps when it began to rest */
 	char *base;
-	uint32_t mr; /* the window is all of this region */
+	uint32_t mr; /* region of the window, which contains nothing else */
 	uint32_t size;
 	uint32_t had; /* size of the largest window so far */
-	uint64_t again_ms; /* do not request another window earlier */
-	uint32_t no_room; /* posts that found no room in it (stage.c) */
-	uint32_t waiting; /* parts with waits set */
+	/* ms: do not request another window before this time */
+	uint64_t again_ms;
+	/* number of posts that found no room in the window (stage.c) */
+	uint32_t no_room;
+	uint32_t waiting; /* number of parts with `waits` set */
 	/* A part failed with the connection. Until the connection is closed,
 	 * the peer may write to the part, or a QP may read it: add no part. */
 	bool lost;
-	_Atomic uint32_t before; /* parts in the previous window */
+	_Atomic uint32_t before; /* number of parts in the previous window */
 	char *base_before;
 	struct mpib_run big, small;
 };
 
 /* Cut a new window of w->size bytes into runs. Existing parts stay in the
- * previous window. keep: maximum size of the small run. */
+ * previous window. `keep` is the maximum size of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
 /* Return whether the window holds no part and no proxy may still access one. */
@@ -131,7 +135,7 @@ static inline bool mpib_window_use(struct mpib_window *w)
 /* Mark the window as resting: it is empty, and nothing waits for room in it. */
 void mpib_window_rest(struct mpib_conn *conn);
 
-/* Reserve room for the next part of buffer i of r, at most len bytes. NULL:
+/* Reserve room for the next part of buffer i of r, at most `len` bytes. NULL:
  * there is no room now. */
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    struct mpib_request *r, unsigned i,
@@ -159,15 +163,16 @@ void mpib_window_drain(struct mpib_conn *conn);
 
 /* pool.c, any thread. Return the size of a connection's first window. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
-/* Under the client's lock. Get the index a window of at least size bytes. A
- * smaller window is released, or becomes x->before if it holds parts (busy). */
+/* Under the client's lock. Get a window of at least `size` bytes for the index.
+ * A smaller window is released, or becomes x->before if it holds parts
+ * (`busy`). */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		    bool busy);
 /* Under the client's lock. Release the index's windows. Never waits. */
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
-/* Any thread, under the client's lock. If the last sweep was half a minute ago,
- * release the windows that were already resting then. Never waits. */
+/* Any thread, under the client's lock. If the last sweep was at least half a
+ * minute ago, release the windows that have rested since then. Never waits. */
 void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 
 #endif

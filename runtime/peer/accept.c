@@ -43,10 +43,10 @@ static void accept_on_match(void *arg)
 	}
 }
 
-/* Match only after all messages that peers have already sent are handled. If
+/* Match only after all messages that peers have already sent are handled. While
  * this process was stopped, a peer may have cancelled its connect and ended the
- * lane meanwhile. Then an accepted connect ends with the lane, and one that was
- * not accepted waits until the peer asks again. */
+ * lane. An accept that was matched with this connect would end with the lane.
+ * An accept that was not matched waits until the peer connects again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -70,7 +70,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 }
 
 /* Find the lane of a CONN_OPEN for the client. Returns 0, or -errno and sets
- * why. */
+ * `why`. */
 static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  const struct peer_client *client,
 			  struct peer_lane **lane, const char **why)
@@ -156,14 +156,15 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
  * peer. This node's client must request the connection again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
-	*why = "its rank has not resumed it";
+	*why = "the other rank has not resumed the connection";
 	if (c->state == PEER_CONN_READY)
-		peer_lane_lose(c->lane, "a connection was made again there");
+		peer_lane_lose(c->lane, "the other end created a connection of "
+					"this lane again");
 	return c->state == PEER_CONN_LOST ? -EAGAIN : -ECONNRESET;
 }
 
 /* Look up the CONN_OPEN's key. 0: unknown; 1: handled, nothing more to do;
- * -errno and why: refuse the CONN_OPEN. A repeated CONN_OPEN never creates a
+ * -errno and `why`: refuse the CONN_OPEN. A repeated CONN_OPEN never creates a
  * second end. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
@@ -172,13 +173,15 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
-	*why = "the connection is another node's, or mpib-proxy had another "
-	       "address there (start it with that address, or the job again)";
+	*why = "the connection belongs to another node, or mpib-proxy had "
+	       "another address there (start it with that address, or the "
+	       "job again)";
 	if ((c && c->peer != p) || (w && w->peer != p))
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
 		return accept_resumed(p, m, c, why);
-	/* An earlier proxy sent it, and it arrived late. */
+	/* An earlier proxy of the peer sent this CONN_OPEN, and it arrived
+	 * late. */
 	if (c && m->number < c->peer_number)
 		return 1;
 	if (c && p->broker->grace_ns &&
@@ -210,8 +213,8 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
-	/* The connection has had its accept, so it must not get a second
-	 * one. */
+	/* The connection was accepted before, so it must not use a second
+	 * accept. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
@@ -242,7 +245,7 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 	if (m->from == 0 || m->name.key == 0 || !m->name.sender)
 		return false;
-	/* The peer sends it again with the LANE_ACCEPT. */
+	/* The peer sends the CONN_OPEN again with the LANE_ACCEPT. */
 	if (lane && lane->state == PEER_LANE_ASKED)
 		return true;
 	rc = accept_offer(p, m, &why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions are sent immediately. Answers are long, so a timer sends a limited
- * number of them per turn of the loop: a thousand asking peers then do not
+ * number of them per turn of the loop. So even a thousand asking peers do not
  * delay other work. */
 #include "peer/ask.h"
 
@@ -33,8 +33,8 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Answer the peer if an answer is due and allowed now. If it is due later,
- * lower *next to that time. */
+/* Answer the peer if an answer is due and allowed now. If an answer is allowed
+ * only later, lower *next to that time. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -195,8 +195,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether to report the peer: if it is not this node, and has a link or
- * is needed. */
+/* Return whether to report the peer: it must not be this node, and it must have
+ * a link or be needed. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

@@ -47,12 +47,12 @@ struct peer_asker {
 void mpib_broker_inquirer(struct mpib_broker *b, const struct mpib_inquirer *i);
 /* Ask all peers that have no unanswered question. */
 void mpib_broker_ask(struct mpib_broker *b);
-/* Return whether a peer has not yet answered a question of since_ns or
- * later. */
+/* Return whether a peer has not yet answered a question that was asked at
+ * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
 /* Set this node's report, for peers that have asked and for peers that ask
- * within a second. Fills in the agent's message to all peers. The caller must
- * keep the report until the next call. */
+ * within a second. Adds the agent's message for all peers to the report. The
+ * caller must keep the report until the next call. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
@@ -60,7 +60,7 @@ enum mpib_told {
 	MPIB_TOLD_NEW, /* not asked yet */
 	MPIB_TOLD_SILENT,
 	MPIB_TOLD_UNREACHED, /* no link, and connections wait for one */
-	/* one end refused the link, and none came up since then */
+	/* one end refused the link, and no link has come up since then */
 	MPIB_TOLD_REFUSED
 };
 
@@ -70,9 +70,9 @@ struct mpib_broker_told {
 	/* number of refusals, and age of the last one */
 	uint64_t refusals, refused_ns;
 	unsigned version;
-	struct in6_addr addr; /* of its peer link */
+	struct in6_addr addr; /* address of its peer link */
 	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
-	uint64_t age_ns; /* of the report */
+	uint64_t age_ns; /* age of the report */
 	uint64_t silent_ns;
 	const struct mpib_node_report *report; /* the last one; NULL: none */
 };

@@ -26,7 +26,7 @@ static const char wrong_size[] =
 static const char *key_file_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return "it is no regular file";
+		return "it is not a regular file";
 	if (st->st_mode & 077)
 		return "others can read or write it (chmod 600)";
 	if (st->st_size < FILE_MIN || st->st_size > FILE_MAX)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIB_AUTH_BYTES 32u /* of challenges, proofs and keys */
+#define MPIB_AUTH_BYTES 32u /* size of challenges, proofs and keys */
 #define MPIB_SEAL_BYTES 16u
 
 struct mpib_cluster_key {
@@ -32,36 +32,38 @@ struct mpib_auth {
 struct mpib_seal {
 	bool on;
 	uint8_t key[MPIB_AUTH_BYTES];
-	/* messages so far; detects repeated and missing messages */
+	/* number of messages so far; detects repeated and missing messages */
 	uint64_t count;
 };
 
-/* Return the fault of a key's file; its owner is not checked. NULL: none that
- * this process can see. */
+/* Return what is wrong with a key's file; the owner is not checked. NULL:
+ * nothing that this process can see. */
 const char *mpib_cluster_key_fault(const char *path);
 /* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
  * must belong to root or to this user, and no other user may be able to read or
- * write it. 0, or -errno with a reason in why that names path. */
+ * write it. 0, or -errno with a reason in `why` that names the file. */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
-/* Make a random challenge, never all zeros. Without a key it is all zeros. */
+/* Make a challenge: random and not all zeros, or all zeros if there is no
+ * key. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 /* Return whether the sender of a HELLO or WELCOME with this challenge has a
  * key. */
 bool mpib_auth_given(const uint8_t *c);
 /* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make or check the proof of the called end (called true) or the calling
- * end. */
+/* Make or check the proof of one end: the called end if `called` is true, else
+ * the calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* Start the direction in which the called end (called true) or the calling end
- * sends. Without a key the direction is not sealed. */
+/* Start one direction of the link: the messages of the called end if `called`
+ * is true, else those of the calling end. Without a key the direction is not
+ * sealed. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
 /* Encrypt the next message of this direction in place, and write its seal. */

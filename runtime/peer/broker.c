@@ -11,9 +11,9 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limit of queued bytes for all peers together. Above it each peer gets at most
- * MPIB_FIFO_SMALL. Three peers that read nothing can use their full limits.
- * With eight such peers, 11 MiB remain for another peer. */
+/* Limit of queued bytes for all peers together. If it is exceeded, each peer
+ * gets at most MPIB_FIFO_SMALL. Three peers that read nothing can use their
+ * full limits. With eight such peers, 11 MiB remain for another peer. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -258,8 +258,8 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	/* Set this only now: a connection that ends immediately would otherwise
-	 * call it. */
+	/* Set `done` only now: otherwise a connection that ends immediately
+	 * would call it. */
 	if (client->conns == 0)
 		done(arg, 0);
 	else
@@ -398,7 +398,7 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 }
 
 /* Find the connection of a request by client and index. NULL if that connection
- * has ended and its index has a new connection: one that is younger than the
+ * has ended and a new one has its index: a connection that is younger than the
  * request. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,

@@ -6,15 +6,18 @@
  * state word in the client's reply segment.
  *
  * Memory that a peer may still write is released only after the peer has
- * confirmed that it stopped writing, or after the lane was killed. So every
- * close ends at the latest
- *   60 s (silence_s) after the peer fell silent: its link and its lanes are
- *   dead then; 10 s after the close, if the peer's link works but the peer does
- *   not answer. The lane is killed with all its connections, because a peer
- *   that cannot stop one connection cannot be trusted with the others; 2 s
- *   after the close, in the same case on a private lane, which has no other
- *   connection. Device memory is released earlier if all lanes of the user have
- *         failover (mpib_mr_revoke()).
+ * confirmed that it stopped writing, or after the lane was killed. So the end
+ * of a close is limited in time:
+ *
+ * - If the peer is silent, its link and its lanes are dead after 60 s
+ *   (silence_s) of silence.
+ * - If the peer's link works but the peer does not answer, the lane is killed
+ *   10 s after the close, with all its connections: a peer that cannot stop one
+ *   connection cannot be trusted with the others.
+ * - On a private lane, which has no other connection, this limit is 2 s.
+ *
+ * Device memory is released earlier if all lanes of the user have failover
+ * (mpib_mr_revoke()).
  */
 #ifndef MPIB_PEER_BROKER_H
 #define MPIB_PEER_BROKER_H
@@ -34,8 +37,8 @@ struct mpib_broker_opts {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct in6_addr addr; /* address to accept peer links on */
-	/* a second address on the same port, used if the network of addr fails;
-	 * "::": none */
+	/* a second address on the same port, used if the network of `addr`
+	 * fails; "::": none */
 	struct in6_addr second;
 	uint16_t port; /* their TCP port; 0: any */
 	/* NULL: none; copied by the broker */
@@ -43,8 +46,9 @@ struct mpib_broker_opts {
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
 	/* networks of peers, owned by the caller; NULL: any */
 	const struct mpib_networks *networks;
-	const struct mpib_islands *islands; /* NULL: none; the caller's */
-	/* lanes of this node serve one connection, by IMM v1 */
+	/* owned by the caller; NULL: none */
+	const struct mpib_islands *islands;
+	/* each lane of this node serves one connection (IMM v1) */
 	bool private_lanes;
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	/* seconds of silence after which a link is dead; 0: 60 */
@@ -75,17 +79,17 @@ struct peer_client {
 };
 
 /* Make a broker. It accepts no peer links before mpib_broker_serve(). 0, or
- * -errno with a reason in why. */
+ * -errno with a reason in `why`. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Accept peer links from now on. The caller owns agent; NULL: none. 0, or
- * -errno with a reason in why, usually that the address cannot be bound. */
+/* Accept peer links from now on. The caller owns `agent`; NULL: none. 0, or
+ * -errno with a reason in `why`, usually that the address cannot be bound. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
 /* Return whether clients of the previous proxy may still request their
- * connections and listeners: until the grace period ends, or
- * mpib_broker_grown(). During this time, peers that ask for unknown connections
- * wait. Afterwards the broker answers that these are closed. */
+ * connections and listeners: until the grace period ends or mpib_broker_grown()
+ * is called. During this time, peers that ask for unknown connections wait.
+ * Afterwards the broker answers that these are closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
 /* Call this after mpib_engine_close(), whose last callbacks still need the
@@ -93,19 +97,19 @@ void mpib_broker_grown(struct mpib_broker *broker);
  * connections to this node. */
 void mpib_broker_close(struct mpib_broker *broker);
 
-/* For mpib_engine_open(), with a pointer to a struct mpib_broker * that is set
- * before the loop runs. */
+/* The events for mpib_engine_open(). Their context points to a struct
+ * mpib_broker *, which must be set before the loop runs. */
 extern const struct mpib_engine_events mpib_broker_events;
 
 #define MPIB_CONNECT_S 120u
 
 /*
  * Set time limits. A request that is older than request_s (0: no limit) fails
- * its connection. This may be late by a quarter of request_s, but at most by a
- * second. A receive may wait longer while its sender has nothing to send. A
- * connect that is not accepted within connect_s (0: MPIB_CONNECT_S) fails.
- * request_s applies also to current requests. connect_s applies only to later
- * connects.
+ * its connection. It fails up to a quarter of request_s late, but at most a
+ * second late. A receive may wait longer while its sender has nothing to send.
+ * A connect that is not accepted within connect_s (0: MPIB_CONNECT_S) fails.
+ * request_s also applies to requests that are outstanding. connect_s applies
+ * only to later connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
@@ -119,9 +123,9 @@ uint16_t mpib_broker_port(const struct mpib_broker *broker);
 /* Return the second address that the broker listens on; "::": none. */
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
-/* Listen for the client. nonce: of a listener that an earlier proxy had, or 0.
- * 0; -ENOSPC: too many listeners; -EEXIST: a listener has this nonce; or
- * -errno. */
+/* Listen for the client. `nonce` is 0, or the nonce of a listener that an
+ * earlier proxy had. 0; -ENOSPC: too many listeners; -EEXIST: a listener has
+ * this nonce; or -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id,
 		       struct mpib_handle *handle);
@@ -142,7 +146,7 @@ int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
 /* Resume a connection that was accepted before, see struct mpib_ctl_resume.
- * Returns the values of mpib_broker_connect(). */
+ * Returns the same values as mpib_broker_connect(). */
 int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
 		       const struct mpib_ctl_resume *ask);
 /* Close a connection. -ENOENT: no connection at the index. */

@@ -3,8 +3,8 @@
  * The calling side of a peer link; hello.c is the called side. Control thread.
  *
  * At the caller a link is up after the WELCOME, at the called end after the
- * READY that follows. Only then does the new link replace an older one. So a
- * handshake that the caller has given up, and that this end reads late,
+ * READY that follows. Only then does the new link replace an older one. So if
+ * the caller has given up a handshake before this end reads it, the handshake
  * replaces nothing.
  *
  * When two nodes call each other at the same time, the call of the node with
@@ -21,11 +21,11 @@
  * The first address of a proxy identifies the proxy. A second address, of
  * another interface, may accept calls, too. Each end sends its second address
  * in the handshake. Before the first link, a second address may come from a
- * handle. It is then used only if the cluster's key proves both identities. Two
- * proxies have only one link in any case. When it breaks, or is silent for a
- * part of the allowed time, the caller calls both addresses in turn until the
- * peer's time ends. It calls from its own first or second address,
- * respectively.
+ * handle. Such an address is used only if the cluster's key proves both
+ * identities. Two proxies have only one link. When the link breaks, or is
+ * silent for a part of the allowed time, the caller calls both addresses in
+ * turn until the peer's time ends. It calls the first address from its own
+ * first address, and the second from its own second.
  */
 
 /* Fractions of the time that a peer may be silent. LINK_PART: silence of a link
@@ -82,8 +82,8 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	second_patience(p, p->link, false);
 }
 
-/* Return whether this node had no link to the peer, so the peer has sent
- * nothing about itself. */
+/* Return whether this node has not had a link to the peer yet, so that the peer
+ * has sent nothing about itself. */
 static bool is_new(const struct mpib_peer *p)
 {
 	return p->node.boot == 0;
@@ -100,7 +100,7 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 		return;
 	p->node.second = addr;
 	/* A call may be in progress that was made from a handle with only the
-	 * first address. It has a longer time limit. */
+	 * first address. Such a call has a longer time limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -200,9 +200,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect has lost its precedence. It gets it
-	 * back here: if this node accepted the peer's call now, each end would
-	 * keep the link that the other end cuts. */
+	/* A call that took long to connect has lost its precedence. The call
+	 * regains it here: if this node accepted the peer's call now, each end
+	 * would keep the link that the other end cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)

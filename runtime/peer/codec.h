@@ -3,7 +3,7 @@
  * Fixed little-endian fields in a byte buffer. One function names the fields of
  * an object for both writing and reading, so that the two cannot differ. The
  * caller owns the buffer. Neither writing nor reading goes beyond the buffer's
- * end. A field that does not fit sets failed permanently, and later reads
+ * end. A field that does not fit sets `failed` permanently, and later reads
  * return zeros. Writing does not change the object.
  */
 #ifndef MPIB_PEER_CODEC_H
@@ -81,8 +81,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* Fail decoding if bad, and return whether it failed. Encoding never fails
- * here, because this program wrote the values. */
+/* If `bad` is true, make the decoding fail. Return whether it has failed.
+ * Encoding never fails here, because this program wrote the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a connection, from the client's request to its end. Control thread. */
+/* One end of a connection, from the client's request to its end. Control
+ * thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdarg.h>
@@ -97,8 +98,8 @@ static void conn_on_late(void *arg)
 	if (c->number > 1)
 		peer_conn_fail(c, -ETIMEDOUT,
 			       "peer %s: not resumed within %llu s: %s "
-			       "(resume.grace; is mpib-proxy up there, at this "
-			       "address, and the job?)",
+			       "(check that mpib-proxy, at this address, and "
+			       "the job run there; resume.grace)",
 			       c->peer->label,
 			       (unsigned long long)(age / MPIB_SEC),
 			       peer_conn_last_error(c));
@@ -125,7 +126,7 @@ static uint64_t left_ns(const struct peer_conn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-/* Start a connect, or wait for the peer's connect. Either needs the peer's link
+/* Start a connect, or wait for the peer's connect. Both need the peer's link
  * first. */
 static void conn_begin(struct peer_conn *c)
 {
@@ -148,8 +149,8 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Make the name available for a new end of the client. -EEXIST: the present end
- * of this name is not lost, or was requested later. */
+/* Make the name available for a new end of the client. -EEXIST: the end that
+ * has this name is not lost, or was requested later. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -409,7 +410,8 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
-		/* the client closed it meanwhile: tell the peer */
+		/* the client has closed the connection since then: tell the
+		 * peer */
 		peer_conn_step(c);
 		return;
 	}
@@ -538,7 +540,7 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 }
 
 /*
- * How a connection ends. For any reason, this end first stops its engine
+ * How a connection ends. Whatever the reason, this end first stops its engine
  * connection, then sends CONN_CLOSE. Then it waits until the peer sends
  * CONN_CLOSED or its own CONN_CLOSE, or until the lane is killed. After any of
  * these the peer cannot write to this end's memory, and the engine connection
@@ -619,8 +621,8 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Return whether the peer was silent for ns: its link makes no progress, or is
- * down. */
+/* Return whether the peer was silent for `ns`: its link makes no progress, or
+ * is down. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
@@ -759,7 +761,7 @@ static void conn_end_on_grace(void *arg)
  * client may request the connection again. */
 static void conn_end_lost(struct peer_conn *c)
 {
-	c->error = 0; /* the client knows from LOST */
+	c->error = 0; /* the state LOST tells the client */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	conn_set_state(c, MPIB_CONN_LOST);
@@ -791,8 +793,8 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether to retry a connect that failed with error. A resumed connect
- * waits for a rail and for its peer until the same time limit. */
+/* Return whether to retry a connect that failed with `error`. A resumed connect
+ * waits for a rail as long as it waits for its peer. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
@@ -837,8 +839,8 @@ void peer_conn_lose(struct peer_conn *c, const char *cause)
 		return;
 	}
 	snprintf(why, sizeof(why),
-		 "peer %s: not resumed in time (resume.grace; is mpib-proxy "
-		 "up there, and the job?) after: %s",
+		 "peer %s: not resumed in time (check that mpib-proxy and the "
+		 "job run there; resume.grace); its lane was lost: %s",
 		 c->peer->label, cause);
 	mpib_peer_text(c->why, sizeof(c->why), why);
 	c->state = PEER_CONN_LOST;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The called side of peer links; call.c is the calling side. A caller is a
  * pending_peer until its READY, which must come soon. The READY proves that the
- * caller has the cluster's key. Until then the node id that it claims has no
- * effect: no peer is created for it, and the links and calls of the real peer
- * continue. Control thread. */
+ * caller has the cluster's key. Before its READY, the node id that the caller
+ * claims has no effect: no peer is created for it, and the links and calls of
+ * the real peer continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,8 +77,8 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		hello_drop(s);
 }
 
-/* Return the entry of the address. If it has none, return a free entry, else
- * the oldest. */
+/* Return the entry of the address. If there is none, return a free entry. If no
+ * entry is free, return the oldest. */
 static struct mpib_refusal *refusal_of(struct mpib_broker *b,
 				       const struct in6_addr *addr)
 {
@@ -429,7 +429,8 @@ static void open_second(struct mpib_broker *b)
 	    door_open(&b->door[1], &b->self.second, &b->self.port, why,
 		      sizeof(why)) == 0)
 		return;
-	mpib_warn("peer link: no second address, %s (it fails with its first)",
+	mpib_warn("peer link: no second address, %s (the link fails if its "
+		  "first address fails)",
 		  why);
 	b->self.second = in6addr_any;
 }

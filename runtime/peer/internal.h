@@ -19,9 +19,9 @@
 #define MPIB_LISTENERS_MAX 65536u
 /* Limit of waiting CONN_OPENs of a listener: as many as a client can accept. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
-/* Maximum of lanes that one peer may cause this proxy to keep. */
+/* Maximum number of lanes that one peer may cause this proxy to keep. */
 #define MPIB_LANES_MAX 4096u
-/* Maximum of these that belong to one user. */
+/* Maximum number of these lanes that belong to one user. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
 /* How long an unused lane is kept. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
@@ -41,8 +41,8 @@ TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
 LIST_HEAD(mpib_offer_list, mpib_pending_connect);
 
-/* Number of listening sockets: on the address that identifies this node, and on
- * its second address, see call.c. */
+/* Number of listening sockets: one on the address that identifies this node,
+ * and one on its second address, see call.c. */
 #define MPIB_DOORS 2
 
 /* Each socket has its own limits, so a flood on one of them leaves the other
@@ -61,7 +61,7 @@ struct mpib_pending_peer {
 	bool welcomed; /* its HELLO came and was answered with WELCOME */
 	bool self; /* the caller is this proxy */
 	uint16_t version;
-	struct mpib_node_id node; /* from the caller's HELLO */
+	struct mpib_node_id node; /* node id in the caller's HELLO */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_pending_peer) entry;
@@ -79,8 +79,8 @@ enum mpib_peer_state {
  * to itself are two lanes. */
 struct mpib_peer {
 	struct mpib_broker *broker;
-	/* boot is 0 until the peer has sent it; second is the address to
-	 * call */
+	/* `boot` is 0 until the peer has sent it; `second` is the second
+	 * address to call */
 	struct mpib_node_id node;
 	bool by_second; /* the next call goes to node.second */
 	bool called; /* entry of this proxy itself as the called end */
@@ -94,8 +94,9 @@ struct mpib_peer {
 	/* This node's call waits before its READY, because a caller that claims
 	 * to be the peer is pending. */
 	bool held;
-	struct mpib_node_id answer; /* from the WELCOME, while held */
-	struct mpib_auth auth; /* of this node's call */
+	/* node id in the WELCOME, while `held` is set */
+	struct mpib_node_id answer;
+	struct mpib_auth auth; /* handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
 	/* runs to list the lanes that are not listed yet */
@@ -130,18 +131,19 @@ struct peer_lane {
 	struct mpib_lane_key key; /* as seen by the opener */
 	/* ids of this end and the peer; 0: not known yet */
 	uint32_t id, their_id;
-	uint64_t nonce; /* nonce of the LANE_OPEN, if ours */
-	struct mpib_conn_name asker; /* name in the LANE_OPEN, if ours */
-	/* Send nothing about the lane: the peer knows that it ended, or no
-	 * longer has it. */
+	uint64_t nonce; /* nonce of the LANE_OPEN, if `ours` is set */
+	/* name in the LANE_OPEN, if `ours` is set */
+	struct mpib_conn_name asker;
+	/* Send nothing about the lane: the peer knows that the lane has ended,
+	 * or no longer has the lane. */
 	bool muted;
-	/* On the current link: it was listed by mpib_relink_lane(); its
+	/* On the current link: mpib_relink_lane() has listed the lane; its
 	 * LANE_ACCEPT was sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections and waiting CONN_OPENs */
-	struct mpib_timer idle; /* runs while uses is 0 */
+	struct mpib_timer idle; /* runs while `uses` is 0 */
 	struct peer_conn_list conns;
 	/* Connections that wait until the lane is up. */
 	struct peer_conn_list waiting;
@@ -156,7 +158,8 @@ enum peer_conn_state {
 	PEER_CONN_LANE, /* waits for the lane */
 	PEER_CONN_OPEN, /* CONN_OPEN sent */
 	PEER_CONN_ACCEPT, /* waits for a CONN_OPEN */
-	/* The same, for a connection that was accepted before, with its key. */
+	/* waits for the CONN_OPEN of a connection that was accepted before,
+	 * identified by its key */
 	PEER_CONN_WAIT,
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed, or closing */
@@ -178,18 +181,20 @@ struct peer_conn {
 	struct peer_client *client;
 	uint32_t index, id;
 	uint32_t their_id; /* not 0: the peer may write to this end */
-	struct mpib_conn_name name; /* key 0: a receiver without a peer yet */
+	struct mpib_conn_name name; /* `key` 0: a receiver without a peer yet */
 	/* Numbers of both ends' requests; the peer's number is 0 while
 	 * unknown. */
 	uint64_t number, peer_number;
 	/* Sender: the peer's number when both ends were last READY; 0:
 	 * never. */
 	uint64_t met;
-	uint64_t base; /* receives that completed before this end was created */
+	/* number of receives that completed before this end was created */
+	uint64_t base;
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
-	uint64_t until; /* deadline to become READY, if it has a name */
+	/* deadline to become READY, if the connection has a name */
+	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
 	struct mpib_handle handle; /* sender: given by the client */
 	uint8_t traffic_class; /* requested by the sender, 0: none */
@@ -218,7 +223,7 @@ struct peer_conn {
 /* broker.c: return why the connection is not ready yet. */
 const char *peer_conn_last_error(const struct peer_conn *c);
 
-/* A CONN_OPEN from a peer that waits for an accept. */
+/* A peer's CONN_OPEN that waits for an accept. */
 struct mpib_pending_connect {
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
@@ -232,9 +237,9 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* The name of a listener for connects. It contains the uid, so a client that
- * knows the nonce of another user's listener gains nothing by listening with
- * that nonce first. */
+/* The name of a listener for connects. The name contains the uid, so a client
+ * that knows the nonce of another user's listener gains nothing by listening
+ * with that nonce first. */
 struct mpib_listener_name {
 	uint64_t nonce;
 	/* 64 bits, to avoid padding: it is hashed as bytes */
@@ -263,7 +268,7 @@ struct mpib_broker {
 	const struct mpib_islands *islands;
 	struct mpib_agent_link *agent;
 	bool private_lanes, sweeping;
-	uint64_t request_ns, connect_ns; /* limits; request_ns 0: none */
+	uint64_t request_ns, connect_ns; /* limits; `request_ns` 0: none */
 	uint64_t grace_ns; /* 0: nothing is resumed */
 	/* Until this time, clients of the previous proxy may request their
 	 * connections. */
@@ -276,7 +281,7 @@ struct mpib_broker {
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same peers, by address */
-	uint64_t lanes_of_one; /* limit per user; 0: no limit */
+	uint64_t lanes_of_one; /* maximum lanes of a user; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	struct mpib_fifo_sum waits; /* bytes queued for peers on all links */
 	struct peer_asker asker;
@@ -288,7 +293,7 @@ struct mpib_broker {
 	struct mpib_refusal {
 		struct in6_addr addr;
 		char peer[MPIB_LABEL_MAX], why[200];
-		uint64_t count, last_ns; /* count 0: the entry is free */
+		uint64_t count, last_ns; /* `count` 0: the entry is free */
 	} refusal[PEER_REFUSALS];
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *listeners_by_name;
@@ -312,9 +317,9 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   bool called);
 /* Return whether a peer may have this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Return whether another entry can be made for the user. It may replace an
- * unneeded one. A peer that has proved its identity may use the places reserved
- * for root. */
+/* Return whether another entry can be made for the user. The new entry may
+ * replace an unneeded one. A peer that has proved its identity may use the
+ * places reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
 /* Find or make the entry of a peer that has proved its identity; if there are
  * many entries, the new one replaces an unneeded one. NULL: no memory, or too
@@ -328,13 +333,13 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
-/* Handle that the link is up: list lanes and connections on it. */
+/* Start to use a link that is up: list lanes and connections on it. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
 /* Return the path from this node to the peer, by this node's islands. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* Handle that the link of a struct mpib_peer is gone, or that the caller will
- * close it next. */
+/* Handle the loss of a peer's link: it is gone, or the caller will close it
+ * next. `peer` is a struct mpib_peer. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
@@ -343,8 +348,8 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why);
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
 /* Send a message to the peer. Without a link it is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Record that this proxy or the one at addr refused a link; or forget the
- * refusal, because a link is up. port 0: unknown. */
+/* Record that this proxy or the one at `addr` refused a link. When a link is
+ * up, mpib_refusal_forget() drops the record. `port` 0: unknown. */
 void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 		       uint16_t port, const char *why);
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
@@ -360,15 +365,15 @@ void mpib_relink_lane(struct peer_lane *l);
 /* Add a sent or received message of the handshake, without its proof, to the
  * hash that proofs cover. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that says that it is the peer got a WELCOME and has
- * not proved it yet. */
+/* Return whether a caller that claims to be the peer has got a WELCOME, but has
+ * not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop callers that say that they are the peer, because this node's own call
- * was first. */
+/* Drop callers that claim to be the peer, because this node's own call was
+ * first. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
-/* Listen on this node's addresses. -errno and why: the first address failed. If
- * only the second fails, the broker continues without it. */
+/* Listen on this node's addresses. -errno and `why`: the first address failed.
+ * If only the second fails, the broker continues without it. */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 void mpib_hello_close(struct mpib_broker *b);
 
@@ -384,47 +389,47 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
  * a key, the caller must still prove it. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Choose the other address for the next call, because a call to this one failed
- * or its link broke. */
+/* Choose the address for the next call: not the one whose call failed or whose
+ * link broke. `second`: that was the second address. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* Handle that a caller that claimed to be the peer is gone: if this node's call
- * waited for that, send its READY. */
+/* A caller that claimed to be the peer is gone: if this node's call waited for
+ * that, send the call's READY. */
 void mpib_call_release(struct mpib_peer *p);
 /* Like mpib_peer_want(), after ns. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
-/* Handle that this node's call failed. error: -errno, or 0 if the peer answered
- * with a refusal. */
+/* Handle the failure of this node's call. `error` is -errno, or 0 if the peer
+ * answered with a refusal. */
 void mpib_call_failed(struct mpib_peer *p, int error);
 
 /* lane.c */
 /* Attach the connection to a lane, and open one if necessary. 0, or -errno with
- * a reason in why. */
+ * a reason in `why`. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
-/* Handle a message about a lane. False: a correct peer would not send
- * this now. */
+/* Handle a message about a lane. False: a correct peer would not send this in
+ * the current state. */
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted, or not listed yet:
- * the list will contain the same information. */
+/* Send a message about the lane, unless the lane is muted, or is not listed
+ * yet: the list will contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Like peer_lane_tell(), for an answer, which the list does not contain. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
-/* Kill the lane: tell the peer and fail the lane's connections. If error is
- * MPIB_BROKEN_LOST, they may be resumed. They become quiet when the engine has
- * killed the lane. */
+/* Kill the lane: tell the peer and fail the lane's connections. If `error` is
+ * MPIB_BROKEN_LOST, they may be resumed. The connections become `quiet` when
+ * the engine has killed the lane. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
 /* Like peer_lane_kill(), for a lane that has failed. */
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
-/* Decrement uses. An unused lane is freed if dead, and killed if private. */
+/* Decrement `uses`. An unused lane is freed if dead, and killed if private. */
 void peer_lane_put(struct peer_lane *l);
 /* Kill all lanes to the peer like peer_lane_kill(). */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
@@ -448,9 +453,9 @@ void peer_conn_laned(struct peer_conn *c);
  * time limit. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Handle that the connection's lane is gone: its client may request the
- * connection again. If it is not READY yet, the broker itself starts it
- * again. */
+/* Handle the loss of the connection's lane: the client may request the
+ * connection again. If the connection was not READY yet, the broker itself
+ * starts it again. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
 /* Handle the peer's report that its end was closed. */
 void peer_conn_closed_there(struct peer_conn *c, const char *why);
@@ -465,8 +470,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Take the next step of ending the connection, from PEER_CONN_OVER on. */
 void peer_conn_step(struct peer_conn *c);
-/* Handle that the lane ends and the peer has dropped everything on it: start
- * the connects again that were offered on it. */
+/* The lane ends, and the peer has dropped everything on it: restart the
+ * connects that were offered on it. */
 void peer_lane_renew(struct peer_lane *l);
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
@@ -474,7 +479,7 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 /* accept.c */
 /* Find the user's listener by the nonce in the message. Only owners of the
  * listener's handle know the nonce. 0; -EAGAIN: an earlier proxy may have had
- * the listener; or -errno with a reason in why. */
+ * the listener; or -errno with a reason in `why`. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);

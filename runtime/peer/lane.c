@@ -6,7 +6,8 @@
  * lower node id wins: the lower node ignores the other LANE_OPEN, and the
  * higher node gives up its own lane. The end that first kills a lane sends
  * LANE_CLOSE, and after that nothing else about the lane. The other end then
- * kills its side, too. Each end releases memory after its own kill.
+ * kills its side, too. Each end releases memory only after it has killed its
+ * own side.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +28,8 @@ unsigned peer_lane_shard(const struct peer_lane *l)
 static bool same_key(const struct peer_lane *l, const struct mpib_lane_key *k,
 		     bool ours)
 {
-	/* from and to are swapped if the other end opened the lane. */
+	/* `from_shard` and `to_shard` are swapped if the other end opened the
+	 * lane. */
 	uint16_t mine = ours ? k->from_shard : k->to_shard;
 	uint16_t theirs = ours ? k->to_shard : k->from_shard;
 	uint16_t l_theirs = l->ours ? l->key.to_shard : l->key.from_shard;
@@ -96,8 +98,9 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Count the lanes that the user opened (ours), or that peers opened for the
- * user: to this peer, and to all peers. */
+/* Count the lanes that the user opened if `ours` is true, else those that peers
+ * opened for the user. *here counts the lanes to this peer, *all the lanes to
+ * all peers. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -112,9 +115,9 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 	}
 }
 
-/* Check whether another lane to the peer may be created. ours: the user opens
- * it; else the peer opens it for a listener of the user. 0, or -EDQUOT with a
- * reason in why. */
+/* Check whether another lane to the peer may be created. If `ours` is true, the
+ * user opens it, else the peer opens it for a listener of the user. 0, or
+ * -EDQUOT with a reason in `why`. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
 {
@@ -122,7 +125,8 @@ static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
 	count_lanes(p, uid, ours, &here, &all);
-	/* One peer may open at most a quarter of the lanes that peers open. */
+	/* For a user, one peer may open at most a quarter of the lanes that all
+	 * peers together may open. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
 	if (most && all >= most)
@@ -248,7 +252,7 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 
 	if (l->state >= PEER_LANE_DYING)
 		return;
-	/* why may be part of an object that is freed below. */
+	/* `why` may be part of an object that is freed below. */
 	mpib_peer_text(text, sizeof(text), why);
 	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
@@ -449,9 +453,9 @@ static void came_up(struct peer_lane *l)
 	lane_watch_idle(l); /* its connections may be gone */
 }
 
-/* Resolve that both ends opened a lane: give up mine and move its connections
- * to theirs. Tell the peer, because it may cancel its own lane before it learns
- * that mine is gone. */
+/* Both ends opened a lane: give up `mine` and move its connections to `theirs`.
+ * Tell the peer, because it may cancel its own lane before it learns that
+ * `mine` is gone. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -469,7 +473,7 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 
 /* Find the client of the connection for which the lane is requested. The
  * connection must have been accepted before, or its listener must exist. 0, or
- * -errno with a reason in why. */
+ * -errno with a reason in `why`. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -488,8 +492,8 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return rc;
 }
 
-/* Check whether the lane of a LANE_OPEN may be created. mine is this node's own
- * LANE_OPEN that the peer's would replace, or NULL. */
+/* Check whether the lane of a LANE_OPEN may be created. `mine` is this node's
+ * own lane that the peer's would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -639,16 +643,16 @@ static void setup_tell_accept(struct peer_lane *l)
 	l->accept_sent = true;
 }
 
-/* Send the LANE_ACCEPT again to a peer that has not received it. Until it does,
- * the lane's rails stay in the first epoch, with the QPs that the peer
- * requests. Do this once per link, because it queries the devices. */
+/* Send the LANE_ACCEPT again to a peer that has not received it. Until the peer
+ * receives it, the lane's rails stay in the first epoch, with the QPs that the
+ * peer requests. Do this once per link, because it queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
 	if (l->state != PEER_LANE_UP || l->accept_sent)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		/* the peer ignored messages about it so far */
+		/* the peer ignored messages about the lane so far */
 		mpib_relink_lane(l);
 }
 
@@ -676,13 +680,14 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer no longer has the lane that is up, or it would use that
-	 * lane. */
+	/* The peer no longer has this lane, or it would use it and not open
+	 * another. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
 	}
-	/* The peer will drop its own lane when it receives mine. */
+	/* The peer will drop its own lane when it receives this node's
+	 * LANE_OPEN. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
 	l = accept_lane(p, m, mine, &error, why, sizeof(why));
@@ -690,8 +695,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* The peer ignored mine because of its own, which was just
-		 * refused. */
+		/* The peer ignored this node's LANE_OPEN because of its own,
+		 * which was just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -739,16 +744,17 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	const struct peer_lane *l = peer_lane_find(p, m->to);
 
 	if (l && l->state == PEER_LANE_ASKED)
-		return l->ours; /* the peer will also answer its LANE_OPEN */
+		return l->ours; /* the peer will also answer the LANE_OPEN */
 	if (l && l->state == PEER_LANE_UP)
 		return l->their_id == m->from;
 	lane_tell_gone(p, m);
 	return true;
 }
 
-/* Pause of the connections that waited for the same lane as a connection that
- * the peer refused for now. After the pause the first of them requests a lane.
- * So each pause creates one lane, however many connections wait. */
+/* If the peer refuses a lane for now because of one connection, the other
+ * connections that waited for the lane pause for this time. After the pause the
+ * first of them requests a lane. So each pause creates one lane, however many
+ * connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
 /* Move the other connections off a lane whose request the peer refused because
@@ -787,7 +793,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
-	l->muted = true; /* the peer has nothing of the lane */
+	l->muted = true; /* the peer does not have the lane */
 	if (m->error == -ECONNREFUSED || m->error == -EACCES ||
 	    m->error == -EAGAIN)
 		ask_by_others(l, m);
@@ -798,7 +804,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* to is 0 if the opener had not received the LANE_ACCEPT. */
+	/* `to` is 0 if the opener had not received the LANE_ACCEPT. */
 	struct peer_lane *l =
 		m->to ? peer_lane_find(p, m->to) : lane_of_opener(p, m->from);
 

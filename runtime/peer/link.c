@@ -32,7 +32,7 @@ void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
 	sum->waits += mpib_fifo_waits(f);
 }
 
-/* Return the maximum of bytes that a queue may hold now. */
+/* Return how many bytes a queue may hold at the moment. */
 static size_t fifo_share(const struct mpib_fifo_sum *sum)
 {
 	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
@@ -143,8 +143,8 @@ static void link_fail(struct mpib_link *l, const char *why)
 	free_link(l);
 }
 
-/* Send as much as the socket accepts. Return the bytes, 0 if the socket is
- * full, or -errno. */
+/* Send as much as the socket accepts. Return the number of bytes sent, 0 if the
+ * socket is full, or -errno. */
 static ssize_t link_send_some(struct mpib_link *l)
 {
 	size_t waits = mpib_fifo_waits(&l->out);
@@ -430,9 +430,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* bind() to an address of the other family fails. Then let the kernel
-	 * choose; the peer reports that the caller's address is not the claimed
-	 * one. */
+	/* bind() to an address of the other family fails. In that case let the
+	 * kernel choose; the peer reports that the caller's address is not the
+	 * claimed one. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

@@ -41,7 +41,7 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Count the queue in sum until its owner frees the queue. */
+/* Count the queue in `sum` until its owner frees the queue. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
 /* Return whether n more bytes fit. The sum allows each queue a part of the free
  * space, so full queues stop growing while there is still room for others. */
@@ -49,10 +49,11 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory; the queue is then empty, but still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
-/* Maximum of bytes that wait to be sent on one link, including seals. It
- * prevents a peer that does not read from filling this proxy's memory. Beyond
- * this limit all users' lanes to the peer end. So there is room for the close
- * messages of all connections that four users can have by default. */
+/* Maximum of bytes that wait to be sent on one link, including seals. The limit
+ * prevents a peer that does not read from filling this proxy's memory. If it is
+ * exceeded, the lanes of all users to this peer are killed. The limit leaves
+ * room for the close messages of all connections that four users can have by
+ * default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -75,16 +76,15 @@ struct mpib_link {
 	unsigned silent; /* seconds since the last byte was received */
 	unsigned patience; /* seconds of silence after which the link is dead */
 	int fd;
-	/* -errno of a failed connect, 0 once connected. -EPROTO: bytes that
-	 * arrived intact but are not a message, so repeating them would not
-	 * help. */
+	/* -errno of a failed connect, 0 once connected. -EPROTO: bytes arrived
+	 * intact but are not a message, so repeating them would not help. */
 	int error;
 	bool connecting, closing, writing;
 	bool up; /* the handshake is complete */
 	bool *gone; /* *gone is set if a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
-	struct in6_addr addr; /* of the other end */
+	struct in6_addr addr; /* address of the other end */
 	char label[MPIB_ADDRESS_MAX]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
 	struct mpib_seal tx_seal, rx_seal; /* set after the handshake */
@@ -94,7 +94,7 @@ struct mpib_link {
 	const char *overflow; /* why nothing more is queued; NULL: not full */
 };
 
-/* Connect from the local address from (NULL: any) to a peer. 0 or -errno. */
+/* Connect from the local address `from` (NULL: any) to a peer. 0 or -errno. */
 int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		      const struct in6_addr *addr, uint16_t port,
 		      const struct mpib_link_events *events, void *ctx,
@@ -103,20 +103,20 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* Set the seconds after which a silent link is dead. They also limit how long
- * the other kernel may not acknowledge bytes. The default is MPIB_SILENCE_S.
- * Below MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first
- * PING. */
+/* Set time limits, in seconds. `silent` limits how long the link may be silent,
+ * `unacked` how long sent bytes may remain unacknowledged by the peer's kernel.
+ * After either limit the link is dead. Both defaults are MPIB_SILENCE_S. Below
+ * MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first PING. */
 #define MPIB_SILENCE_S 60
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. Never fails. If the peer does not read, and more than
- * MPIB_OUTBOX_MAX bytes or more than its part of the common limit wait, the
- * link is cut, and the loop will call down(). */
+/* Send a message. Never fails. The link is cut if more bytes wait than
+ * MPIB_OUTBOX_MAX, or than the link's part of the common limit, because the
+ * peer does not read. Then the loop will call down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* Close the link without calling down(). Earlier messages are still sent, as
- * far as the kernel accepts them immediately. */
+/* Close the link without calling down(). Queued messages are still sent if the
+ * kernel accepts them immediately. */
 void mpib_link_close(struct mpib_link *link);
 
 #endif

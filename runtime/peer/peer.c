@@ -32,8 +32,9 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 /*
  * List this end's lanes and connections on a new link to a peer. Messages on
  * the broken link may be lost, so the peer's state is unknown. protocol.h says
- * which messages list what. A lane is listed as a whole. Before that, only
- * answers about it are sent, so that later messages match the peer's knowledge.
+ * which messages list what. A lane is listed as a whole. Before a lane is
+ * listed, only answers about it are sent, so that later messages match the
+ * peer's knowledge.
  */
 
 /* Lanes listed in one turn of the loop. */
@@ -117,7 +118,7 @@ static void peer_forget(struct mpib_peer *p, int error, const char *why)
 	peer_ask_forget(p);
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
-	/* why may be part of an object that is freed below. */
+	/* `why` may be part of an object that is freed below. */
 	snprintf(text, sizeof(text), "%s", why);
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
@@ -147,8 +148,8 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* Let the lanes wait for a new link. They wait for the time for which a link may
- * be silent. */
+/* Let the lanes wait for a new link. They wait for the rest of the time that a
+ * link may be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -324,7 +325,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
  * created for a peer that has proved its identity, or that a client of this
  * node needs to reach. A caller that has proved nothing gets no entry. */
 
-/* Limits, to bound this proxy's memory: of all peers, and of peers that one
+/* Limits that bound this proxy's memory: on all peers, and on peers that one
  * user needs and that have not answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)

@@ -201,7 +201,8 @@ static void code_short(struct mpib_codec *c, char *text, size_t size)
 		code_text(c, text, n);
 }
 
-/* Encode bits, and clear those that this version does not know. */
+/* Encode or decode bits. When decoding, clear those that this version does not
+ * know. */
 static void code_bits(struct mpib_codec *c, uint8_t *v, uint8_t known)
 {
 	mpib_code8(c, v);
@@ -307,8 +308,8 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
  * that a function encodes. A message is a sequence of parts. */
 struct part {
-	uint16_t at, bytes; /* bytes 0: encoded by code, or no part */
-	bool number; /* a number of this many bytes */
+	uint16_t at, bytes; /* `bytes` 0: encoded by `code`, or no part */
+	bool number; /* the field is a number of `bytes` bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
 };
 

@@ -4,59 +4,64 @@
  * then the fields below in this order, little-endian. The addressee assigned
  * the id "to", and finds its object by it. The sender assigned the id "from".
  *
- *   HELLO        magic, lowest and highest version, node, challenge; the first
- *                message, of the connecting end -> WELCOME | REFUSED
- *   WELCOME      version, node, challenge, proof
- *   REFUSED      error, why; -EALREADY: both ends called at once, and this call
- *                lost
- *   READY        proof; the caller accepted the WELCOME, and the link is up at
- *                both ends. Each end lists its state, see below
- *   PING         -> PONG. Sent only while the link is up
- *   PONG
- *   LANE_OPEN    from, nonce, name, key, lane_info
- *                                              -> LANE_ACCEPT | LANE_REJECT.
- *                name: of a connection that needs the lane. nonce: of the
- *                listener for which that connection was made
- *   LANE_ACCEPT  to, from, lane_info. A rail that is down has no QPs, and the
- *                QP numbers sent for it are ignored; the end that lost the rail
- *                then sends FENCE
- *   LANE_REJECT  to, error, why
- *   LANE_CLOSE   to (0: not known), from, error, why; the sender kills its end
- *                of the lane, then the other end kills its own
- *   LANE_KEPT    to, from: the sender still has the lane  -> LANE_CLOSE if the
- *                addressee has not
- *   LANE_RAIL    to, rail_msg: one rail of the lane stops or comes back
- *   CONN_OPEN    name, number, met, from, lane, nonce, connection
- *                                              -> CONN_ACCEPT | CONN_REJECT.
- *                met: the number of the last CONN_ACCEPT that the sender's rank
- *                got; 0: none, so it may use a new accept. A CONN_OPEN is
+ *   HELLO        Fields: magic, lowest and highest version, node, challenge.
+ *                The first message of the connecting end.
+ *                Answer: WELCOME or REFUSED.
+ *   WELCOME      Fields: version, node, challenge, proof.
+ *   REFUSED      Fields: error, why. -EALREADY: both ends called at the same
+ *                time, and the other call has precedence.
+ *   READY        Fields: proof. The caller accepted the WELCOME, and the link
+ *                is up at both ends. Then each end lists its state, see below.
+ *   PING         Sent only while the link is up. Answer: PONG.
+ *   PONG         Answers a PING.
+ *   LANE_OPEN    Fields: from, nonce, name, key, lane_info. `name` is that of a
+ *                connection that needs the lane, `nonce` that of the listener
+ *                for which this connection was made.
+ *                Answer: LANE_ACCEPT or LANE_REJECT.
+ *   LANE_ACCEPT  Fields: to, from, lane_info. A rail that is down has no QPs,
+ *                and the QP numbers sent for it are ignored. The end that lost
+ *                the rail then sends a LANE_RAIL with FENCE.
+ *   LANE_REJECT  Fields: to, error, why. -EAGAIN: a later LANE_OPEN may be
+ *                accepted.
+ *   LANE_CLOSE   Fields: to (0: not known), from, error, why. The sender kills
+ *                its end of the lane, then the other end kills its own.
+ *   LANE_KEPT    Fields: to, from. The sender still has the lane.
+ *                Answer, if the addressee no longer has the lane: LANE_CLOSE.
+ *   LANE_RAIL    Fields: to, rail_msg. One rail of the lane stops or comes
+ *                back.
+ *   CONN_OPEN    Fields: name, number, met, from, lane, nonce, connection.
+ *                `met` is the number of the last CONN_ACCEPT that the sender's
+ *                rank got; 0: none, so it may use a new accept. A CONN_OPEN is
  *                accepted once. A repetition with the same number, from and
- *                lane gets the same CONN_ACCEPT
- *   CONN_ACCEPT  to, from, number, base, connection; number: of the accept;
- *                base: of the receive that has slot 0
- *   CONN_REJECT  to, error, why; -EAGAIN: a later CONN_OPEN may be accepted.
- *                The same holds for LANE_REJECT
- *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
- *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing.
- *                From a receiver: slots below ended have ended, even if no ack
- *                said so
- *                                              -> CONN_CLOSED
- *                to 0, as the answer to CONN_WAIT: the sender has no end and no
- *                lane, and will have none
- *   CONN_CLOSED  name; this end has stopped writing, too
- *   CONN_WAIT    name; this end waits for the connection's CONN_OPEN. Repeated
- *                until that comes. -> CONN_CLOSE with to 0 if no client of the
- *                other proxy can request the connection any more
- *   ASK          asks for the state of the node -> REPORT
- *   REPORT       report: state of the sender's node; one REPORT may answer
- *                several ASK
+ *                lane gets the same CONN_ACCEPT.
+ *                Answer: CONN_ACCEPT or CONN_REJECT.
+ *   CONN_ACCEPT  Fields: to, from, number, base, connection. `number` is that
+ *                of the accept, `base` that of the receive that has slot 0.
+ *   CONN_REJECT  Fields: to, error, why. -EAGAIN: a later CONN_OPEN may be
+ *                accepted.
+ *   CONN_CANCEL  Fields: name, from (the value in the CONN_OPEN).
+ *                Answer: CONN_ACCEPT or CONN_REJECT.
+ *   CONN_CLOSE   Fields: name, to, ended, error, why. This end has stopped
+ *                writing. From a receiver: slots below `ended` have ended, even
+ *                if no ack said so.
+ *                Answer: CONN_CLOSED.
+ *                If `to` is 0, this answers a CONN_WAIT: the sender has no end
+ *                of the connection and no lane for it, and will have none.
+ *   CONN_CLOSED  Fields: name. This end has stopped writing, too.
+ *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
+ *                and repeats the message until the CONN_OPEN comes.
+ *                Answer, if no client of the other proxy can request the
+ *                connection any more: CONN_CLOSE with `to` 0.
+ *   ASK          Asks for the state of the node. Answer: REPORT.
+ *   REPORT       Fields: report, the state of the sender's node. One REPORT may
+ *                answer several ASK.
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
- * state in the messages above (peer.c): LANE_OPEN, or LANE_KEPT and the
- * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an
- * answer. Every message may come twice. A repeated question gets the same
- * answer again. A repeated answer or LANE_RAIL is ignored. Lanes and
- * connections of an earlier run of the peer's proxy end.
+ * state in the messages above (peer.c): for a lane LANE_OPEN, or LANE_KEPT and
+ * the LANE_RAIL of each rail; for a connection each CONN_OPEN, CONN_CANCEL and
+ * CONN_CLOSE that was not answered. Every message may come twice. A repeated
+ * question gets the same answer again. A repeated answer or LANE_RAIL is
+ * ignored. Lanes and connections of an earlier run of the peer's proxy end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. It is valid only on the link to the node with
@@ -122,7 +127,8 @@ struct mpib_node_id {
 	struct in6_addr second;
 };
 
-/* Identifies a lane between two proxies. serial distinguishes private lanes. */
+/* Identifies a lane between two proxies. `serial` distinguishes private
+ * lanes. */
 struct mpib_lane_key {
 	uint32_t uid;
 	/* shards of the opener and of the acceptor */
@@ -131,7 +137,7 @@ struct mpib_lane_key {
 	uint64_t serial; /* 0: shared */
 };
 
-/* Names one end of a connection. key is from struct mpib_ctl_connect. The
+/* Names one end of a connection. `key` is from struct mpib_ctl_connect. The
  * structure has no padding, because it is hashed as bytes. */
 struct mpib_conn_name {
 	uint64_t key;
@@ -153,6 +159,8 @@ enum {
 	MPIB_REPORT_FLAGS = 7
 };
 
+/* The state of a node, as its proxy reports it to peers. It fits into one frame
+ * of a peer link, however many objects the node has. */
 struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
@@ -172,8 +180,8 @@ struct mpib_node_report {
 	struct mpib_agent_word agent; /* this node's agent */
 	/* Reason of the first drained rail that has one. */
 	char drain_why[MPIB_REPORT_WHY];
-	/* Counts: some of the running jobs, and the requests that have been
-	 * stuck longest. */
+	/* Numbers of entries in `job` (some of the running jobs) and in `wait`
+	 * (the requests that have been stuck longest). */
 	uint8_t jobs, waiting;
 	struct mpib_report_job {
 		char name[MPIB_REPORT_JOB];
@@ -187,8 +195,8 @@ struct mpib_node_report {
 		uint32_t pid, age_ms;
 		uint32_t local_rank, remote_rank; /* UINT32_MAX: none */
 	} wait[MPIB_REPORT_WAITING];
-	/* Count of settings that must be equal in a cluster. Each has hashes of
-	 * "section.key" and of the value. */
+	/* Number of settings that must be equal in a cluster. `name` is a hash
+	 * of "section.key", `value` a hash of the value. */
 	uint8_t settings;
 	struct mpib_report_setting {
 		uint32_t name, value;
@@ -205,7 +213,7 @@ struct mpib_peer_msg {
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;
 	uint32_t lane; /* the addressee's id of the lane */
-	uint64_t nonce; /* of the listener */
+	uint64_t nonce; /* nonce of the listener */
 	struct mpib_conn_name name;
 	uint64_t number, met, base, ended;
 	struct engine_conn_info conn;
@@ -219,14 +227,12 @@ struct mpib_peer_msg {
  * Return the size of the frame. Any thread, like the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 /* Decode one frame without its length, from an untrusted peer. Afterwards every
- * count, enum and number is in range, and why is printable. -EPROTO: it is not
- * a message of this protocol. */
+ * count, enum and number is in range, and `why` is printable. -EPROTO: it is
+ * not a message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
-/* Copy a text into room bytes. A text that is cut ends in "...". */
+/* Copy a text into a buffer of `room` bytes. A text that is cut ends in
+ * "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
-
-/* The state of a node, as its proxy reports it to peers: it fits into one frame
- * of a peer link, however many objects the node has. */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions of libibverbs over the software HCA, for programs that
- * do not know mpib. The same files are built twice. Without symbol versions the
- * library can be preloaded before the real libibverbs. With the public versions
- * it replaces libibverbs.
+ * do not know mpib. The same files are built into two libraries. The one
+ * without symbol versions can be preloaded before the real libibverbs. The one
+ * with libibverbs' symbol versions replaces it.
  *
  * Functions of the software HCA's table return -errno. The public functions
  * return what libibverbs does, often a positive errno. sv_result(),
@@ -73,7 +73,7 @@ static inline int sv_minus_one(int rc)
 	return rc < 0 ? -1 : 0;
 }
 
-/* If rc is -errno, set errno and return NULL, else return object. */
+/* If rc is -errno, set errno and return NULL, else return `object`. */
 static inline void *sv_object(int rc, void *object)
 {
 	if (rc < 0)

@@ -178,7 +178,7 @@ SV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 	return to_sv_device(device)->guid;
 }
 
-/* Two functions for sysfs, which libibverbs has since version 1.0. */
+/* Two sysfs functions that libibverbs has exported since version 1.0. */
 
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
@@ -189,8 +189,8 @@ SV_EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Read dir/file into buf, without its last newline and with a terminating 0.
- * Returns the length. -1: no such file, or it does not fit. */
+/* Read the file `dir`/`file` into `buf`, without its last newline and with a
+ * terminating 0. Returns the length. -1: no such file, or it does not fit. */
 SV_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 				  size_t size)
 {
@@ -398,7 +398,8 @@ SV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME_OF(names, status);
 }
 
-/* mult is in units of 2.5 Gb/s; -1: the rate is not a multiple of that. */
+/* `mult` is the rate in units of 2.5 Gb/s; -1: the rate is not a multiple of
+ * that. */
 static const struct {
 	enum ibv_rate rate;
 	int mult, mbps;

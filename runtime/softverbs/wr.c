@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Posting by ibv_wr_*(). After ibv_wr_start() the requests are collected in an
- * ordinary chain of WRs. ibv_wr_complete() posts all of them or none. If the
- * program makes a mistake in between, it is recorded in error, and
- * ibv_wr_complete() returns it. */
+ * ordinary chain of WRs. ibv_wr_complete() posts all of them or none. A mistake
+ * of the program in between is recorded in `error`, which ibv_wr_complete()
+ * returns. */
 #include "softverbs/softverbs.h"
 
 #include <pthread.h>
@@ -26,8 +26,8 @@ struct sv_builder {
 	struct ibv_qp_cap cap;
 	int error;
 	unsigned n;
-	/* max_send_wr entries, and one more, for the first request beyond
-	 * them. */
+	/* max_send_wr entries, and one more for the first request beyond this
+	 * limit. */
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
 	uint8_t *data; /* inline data */

@@ -13,8 +13,8 @@
 #define SOFT (1 << MPIB_PROVIDER_SOFT)
 #define RDMA (1 << MPIB_PROVIDER_RDMA)
 
-/* The first match is used. error 0 matches any error, and call NULL matches any
- * call. */
+/* The first match is used. `error` 0 matches any error, and `call` NULL matches
+ * any call. */
 static const struct {
 	int providers;
 	int error;
@@ -32,11 +32,11 @@ static const struct {
 	  "every port of the address is taken: is another proxy on it?" },
 	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },
 	{ RDMA, EACCES, NULL,
-	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
-	  "a container needs --device /dev/infiniband" },
+	  "no permission for /dev/infiniband/uverbs*: run as root or in its "
+	  "group; a container needs --device /dev/infiniband" },
 	{ RDMA, EPERM, NULL,
-	  "no right to /dev/infiniband/uverbs*: run as root or in its group; "
-	  "a container needs --device /dev/infiniband" },
+	  "no permission for /dev/infiniband/uverbs*: run as root or in its "
+	  "group; a container needs --device /dev/infiniband" },
 	{ RDMA, ENOSYS, NULL,
 	  "the kernel has no user verbs: modprobe ib_uverbs" },
 	{ RDMA, EADDRNOTAVAIL, "ibv_query_port",
@@ -46,7 +46,7 @@ static const struct {
 	  "the device has no such port; see ibv_devinfo(1)" },
 	{ RDMA, EOPNOTSUPP, "ibv_reg_dmabuf_mr",
 	  "no dma-buf on this rail: that needs Linux 5.12 and a driver that "
-	  "supports it; hca.dmabuf = auto works without" },
+	  "supports it; hca.dmabuf = auto works without it" },
 	{ RDMA, EFAULT, "ibv_reg_mr", "not all of the memory is mapped" },
 	{ RDMA, EINVAL, "ibv_create_qp",
 	  "more than the device supports per QP: lower qp.sq_depth" },
@@ -85,8 +85,8 @@ static void explain_memlock(char *buf, size_t len)
 	getrlimit(RLIMIT_MEMLOCK, &lim);
 	if (lim.rlim_cur == RLIM_INFINITY)
 		snprintf(buf, len,
-			 "RLIMIT_MEMLOCK is no limit, so memory or the "
-			 "device's objects ran out: fewer QPs or regions");
+			 "RLIMIT_MEMLOCK is unlimited, so memory or the "
+			 "device's objects ran out: use fewer QPs or regions");
 	else
 		snprintf(buf, len,
 			 "RLIMIT_MEMLOCK is %llu KiB: give the proxy "

@@ -11,10 +11,10 @@
 
 /*
  * Write a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate memory
- * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to why:
- * device, call, errno and, if known, the usual cause and its remedy. call is
- * the function's name in libibverbs, also for the software HCA. rc is -errno.
- * most, if not NULL, has the device's limits, and the message names the limit
+ * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to `why`:
+ * device, call, errno and, if known, the usual cause and its remedy. `call` is
+ * the function's name in libibverbs, also for the software HCA. `rc` is -errno.
+ * `most`, if not NULL, has the device's limits, and the message names the limit
  * that the call exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,

@@ -9,7 +9,7 @@
  * Every call in the table returns 0 or a count on success, and -errno on
  * failure. Output parameters are set only on success.
  *
- * Threads: any thread may call control verbs, also while another thread posts
+ * Threads: any thread may call control verbs, even while another thread posts
  * to or polls objects of the same context. No thread may still use an object
  * that is being destroyed. Only one thread at a time may call data verbs on a
  * CQ, QP or SRQ: the thread that owns the context's progress (a shard).
@@ -37,7 +37,7 @@ struct mpib_rail_spec {
 };
 
 /*
- * Parse text. -EINVAL: why names the wrong value and the right form.
+ * Parse `text`. -EINVAL: `why` names the wrong value and the right form.
  */
 int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 			 char *why, unsigned why_len);
@@ -70,7 +70,8 @@ struct mpib_port_info {
 /* Progress counters of a device that makes progress only while the process
  * polls it. */
 struct mpib_motion {
-	uint64_t turns; /* polls that moved data; 0: no polls are needed */
+	/* number of polls that moved data; 0: no polls are needed */
+	uint64_t turns;
 	uint64_t came; /* number of times that bytes arrived for a QP */
 };
 
@@ -87,8 +88,8 @@ struct mpib_verbs {
 	bool ece_proves;
 
 	/*
-	 * Open the device of spec. Each context makes its own progress, so each
-	 * shard opens the device for itself.
+	 * Open the device of `spec`. Each context makes its own progress, so
+	 * each shard opens the device for itself.
 	 */
 	int (*open)(const struct mpib_rail_spec *spec,
 		    struct ibv_context **ctx);
@@ -116,15 +117,16 @@ struct mpib_verbs {
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
 	/* Disarm cq after its owner was woken, if leaving it armed has a cost.
-	 * spoke: its channel was readable. True: an event is pending or will
+	 * `spoke`: its channel was readable. True: an event is pending or will
 	 * come, and the caller must read it. Called by the thread that owns the
 	 * context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
-	 * Set motion->turns, and add to motion->came unless qp is NULL. False:
-	 * another thread holds the device, call again later. The pointer is
-	 * NULL if the device, like an HCA, makes progress without the process.
-	 * Called by the thread that owns the context's progress.
+	 * Set motion->turns. Unless qp is NULL, add its arrivals to
+	 * motion->came. False: another thread holds the device, call again
+	 * later. This pointer is NULL if the device, like an HCA, makes
+	 * progress without the process. Called by the thread that owns the
+	 * context's progress.
 	 */
 	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
 		       struct mpib_motion *motion);
@@ -155,10 +157,10 @@ struct mpib_verbs {
 	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 	/*
-	 * Return the next event. ctx->async_fd is readable while one is
-	 * pending. If it has O_NONBLOCK, the call returns -EAGAIN without an
-	 * event. Ack each event once. -EIO: the device was removed. -ETIMEDOUT:
-	 * the device did not answer a call in time.
+	 * Return the next event. ctx->async_fd is readable while an event is
+	 * pending. If none is pending and the fd has O_NONBLOCK, the call
+	 * returns -EAGAIN. Ack each event once. -EIO: the device was removed.
+	 * -ETIMEDOUT: the device did not answer a call in time.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);

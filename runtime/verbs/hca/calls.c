@@ -13,8 +13,8 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/rdma.h"
 
-/* Set the result of a run function to the object that libibverbs created. Set
- * errno to 0 before the call. */
+/* Set the result of a run function to the object that libibverbs created. The
+ * caller must set errno to 0 before the libibverbs call. */
 static int job_made(struct hca_job *job, void *object)
 {
 	job->made = object;
@@ -165,10 +165,10 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 }
 
 /*
- * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: it was
- * set, so try again. The flag is an optimisation, but a kernel or device that
- * does not know it refuses the whole call. (ibv_reg_mr_iova2 itself drops the
- * flag only if the kernel says that flags may be dropped.)
+ * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: the
+ * flag was set, so try again. The flag is an optimisation, but a kernel or
+ * device that does not know it refuses the whole call. (ibv_reg_mr_iova2 itself
+ * drops the flag only if the kernel says that flags may be dropped.)
  */
 static bool again_without(struct hca_job *job)
 {
@@ -280,8 +280,7 @@ static int calls_destroy_channel(struct ibv_comp_channel *ch)
 }
 
 /* Return the next of the device's completion vectors, so that the interrupts of
- * different shards go to different CPUs; 0 if the device has none, or without a
- * channel. */
+ * different shards go to different CPUs; 0 if the device has fewer than two. */
 static int next_vector(const struct ibv_context *ctx)
 {
 	static atomic_uint next;
@@ -547,7 +546,7 @@ static unsigned no_port(const struct mpib_rail_spec *spec,
 	return 1;
 }
 
-/* Fill at most PORTS_OF_ONE entries of port. Return their number. */
+/* Fill at most PORTS_OF_ONE entries of `port`. Return their number. */
 static unsigned ask_device(const struct mpib_rail_spec *spec,
 			   struct mpib_rdma_port *port)
 {

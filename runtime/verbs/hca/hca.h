@@ -2,16 +2,16 @@
 /*
  * Verbs calls that an HCA's firmware answers, with a time limit. Each HCA has a
  * thread that makes its calls one after another. The caller waits for the
- * answer, up to the limit. After that the HCA and all its open contexts count
- * as lost: get_async_event() returns -ETIMEDOUT, calls that create or query
- * fail immediately, and calls that destroy are left to the thread. So an HCA
- * with hanging firmware delays its caller once, and does not affect other HCAs.
- * If the late call returns, the thread destroys the object that the call
+ * answer, up to the limit. After the limit the HCA and all its open contexts
+ * count as lost: get_async_event() returns -ETIMEDOUT, calls that create or
+ * query fail immediately, and calls that destroy are left to the thread. So an
+ * HCA with hanging firmware delays its caller once, and does not affect other
+ * HCAs. If the late call returns, the thread destroys the object that the call
  * created. Then it makes the calls that were left to it, in order. After that
  * the HCA can be opened again.
  *
- * Any thread may call. One lock protects all of this; it is not held during
- * calls.
+ * Any thread may call. One lock protects all of this; no thread holds it during
+ * a verbs call.
  */
 #ifndef MPIB_VERBS_HCA_HCA_H
 #define MPIB_VERBS_HCA_HCA_H
@@ -48,12 +48,13 @@ struct hca_job {
 	struct hca *hca;
 	const char *call; /* "ibv_create_qp" */
 	enum hca_kind kind;
-	/* Run on the HCA's thread: run makes the call, end destroys the object
-	 * that it created. end is NULL if the call creates none. */
+	/* Both run on the HCA's thread: `run` makes the call, and `end`
+	 * destroys the object that the call created. `end` is NULL if the call
+	 * creates no object. */
 	int (*run)(struct hca_job *job);
 	int (*end)(void *made);
 	int rc;
-	bool done, left; /* left: the caller no longer waits */
+	bool done, left; /* `left`: the caller no longer waits */
 	uint64_t bytes; /* length to register or deregister */
 	uint64_t began_ns; /* 0: queued behind other jobs */
 	/* The object that the call is made on, and the object that it
@@ -83,8 +84,8 @@ struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
 /* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If *job is NULL after that, the thread
- * will free the job. */
+ * frees *job. -EIO: no answer in time. If *job is NULL then, the thread will
+ * free the job. */
 int hca_job_do(struct hca_job **job);
 
 /* Like hca_job_do(), for a call that opens a context: start the thread of the

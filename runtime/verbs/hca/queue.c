@@ -127,7 +127,7 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
-	/* Wake also callers with jobs behind this one: they stop waiting,
+	/* Also wake callers with jobs behind this one: they stop waiting,
 	 * too. */
 	pthread_cond_broadcast(&h->answered);
 }
@@ -256,7 +256,7 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* Sleep up to ns or until a wake-up. Return the time slept, but at most ns:
+/* Sleep for `ns` or until a wake-up. Return the time slept, but at most `ns`:
  * while a process was stopped or had no CPU time, it could not receive the
  * answer. */
 static uint64_t nap(struct hca *h, uint64_t ns)
@@ -281,8 +281,9 @@ static void tell_of_wait(void)
 }
 
 /* Wait for the job. True: the answer has come. The time limit begins when the
- * call is made, because earlier jobs have their own limits, and their callers
- * mark the HCA as lost. */
+ * HCA's thread starts this job, not when the job is queued: earlier jobs have
+ * their own limits, and if one exceeds its limit, its caller marks the HCA as
+ * lost. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();
@@ -335,8 +336,8 @@ int hca_job_do(struct hca_job **pjob)
 	return rc;
 }
 
-/* Run a job. c becomes the record of the context that the call opens. NULL: the
- * call opens none. */
+/* Run a job. `c` becomes the record of the context that the call opens; NULL:
+ * the call opens no context. */
 static int enter(struct hca_job **pjob, struct hca_context *c)
 {
 	struct hca *h = hca_named((*pjob)->spec.name);

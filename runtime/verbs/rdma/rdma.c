@@ -105,7 +105,7 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 }
 
 /* Return whether the GID's interface is in this network namespace. A device
- * that several namespaces share lists the GIDs of all of them. True also if
+ * that several namespaces share lists the GIDs of all of them. Also true if
  * sysfs names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
@@ -175,8 +175,8 @@ static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 	return ibv_query_gid(ctx, port, 0, &info->gid) ? mpib_rdma_err() : 0;
 }
 
-/* Choose the GID that new QPs of the port use, and set info's gid, gid_index and
- * gid_type. -EADDRNOTAVAIL: the port has no usable GID. */
+/* Choose the GID that new QPs of the port use, and set info's gid, gid_index
+ * and gid_type. -EADDRNOTAVAIL: the port has no usable GID. */
 static int choose_gid(struct ibv_context *ctx, uint8_t port,
 		      const struct ibv_port_attr *attr,
 		      struct mpib_port_info *info)
@@ -203,8 +203,8 @@ static int choose_gid(struct ibv_context *ctx, uint8_t port,
  * Query of a port: its current state, speed, limits and addresses.
  */
 
-/* Return the Mb/s of one physical lane for active_speed, as InfiniBand's
- * PortInfo encodes it; 0: a speed newer than this table. */
+/* Return the speed of one physical lane in Mb/s. `speed` is active_speed in the
+ * encoding of InfiniBand's PortInfo. 0: the speed is newer than this table. */
 static uint64_t lane_mbps(uint8_t speed)
 {
 	switch (speed) {
@@ -276,8 +276,8 @@ static char *beyond_pci(char *path)
 	return name && strstr(name, ".sf.") ? name : NULL;
 }
 
-/* Write the path of the device's PCI function in /sys. It is empty for a device
- * without one, such as soft-RoCE. */
+/* Write the path of the device's PCI function in /sys. The path is empty for a
+ * device without a PCI function, such as soft-RoCE. */
 static void pci_path(const struct ibv_device *device, char *buf, size_t len)
 {
 	char path[IBV_SYSFS_PATH_MAX + 16], *real, *end;

@@ -16,7 +16,7 @@
 /* Set the networks whose addresses RoCE ports prefer, as text for
  * mpib_networks_parse(); "": no preference. Returns the result of
  * mpib_networks_parse(). The setting applies to the whole process. The control
- * thread makes it before the first open. */
+ * thread must call this before the first open. */
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 
 struct mpib_rdma_port {
@@ -25,7 +25,7 @@ struct mpib_rdma_port {
 	bool is_virtual; /* it has no hardware, like soft-RoCE */
 	/* Virtual or scalable function, which shares its port. */
 	bool is_function;
-	int error; /* -errno: the port cannot be used, and info is not set */
+	int error; /* -errno: the port cannot be used, and `info` is not set */
 	/* Equal for all ports and functions of a card; 0: unknown. */
 	uint64_t card;
 	uint32_t model; /* vendor_part_id */
@@ -53,8 +53,9 @@ void mpib_rdma_device_names(char *buf, size_t len);
  * failures by NULL and errno, by -1 and errno, or by a positive errno. The
  * functions below return -errno, by the rules of struct mpib_verbs. */
 
-/* Return -errno of a failed call that may not have set errno. Set errno to 0
- * before the call; if it is still 0, the result is -EIO. */
+/* Return -errno of a failed call that may not have set errno. The caller must
+ * set errno to 0 before the failed call; if it is still 0, the result is
+ * -EIO. */
 static inline int mpib_rdma_err(void)
 {
 	return errno ? -errno : -EIO;
@@ -66,7 +67,7 @@ int mpib_rdma_close(struct ibv_context *ctx);
 /* List the devices that have RC with WRITE_WITH_IMM. Return their number, or
  * -errno. The caller frees *spec unless the result is 0. */
 int mpib_rdma_list(struct mpib_rail_spec **spec);
-/* Query at most max ports of one device. Opens the device briefly. Return the
+/* Query at most `max` ports of one device. Opens the device briefly. Return the
  * number of entries, at least 1. */
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 		       struct mpib_rdma_port *port, unsigned max);

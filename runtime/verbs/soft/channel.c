@@ -4,8 +4,8 @@
  * the channel's owner thread: for completion events, sockets with work, due
  * timers, and kicks from other threads. In threaded mode the context's thread
  * handles everything else, and the fd is a semaphore that counts completion
- * events. A blocking read of it behaves like that of libibverbs: a signal ends
- * the wait only if its handler has no SA_RESTART.
+ * events. A blocking read of the fd behaves as with libibverbs: a signal ends
+ * the wait only if its handler was installed without SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -186,7 +186,7 @@ static struct soft_cq *soft_channel_take(struct soft_channel *ch)
 	return cq;
 }
 
-/* Wait for an event. Return 0 if there may be one, or -errno. */
+/* Wait for an event. Return 0 if there may be an event, or -errno. */
 static int channel_poll(const struct soft_channel *ch)
 {
 	struct pollfd pfd = { .fd = ch->ibv.fd, .events = POLLIN };
@@ -328,7 +328,7 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 	unsigned type = (unsigned)__builtin_ctz(ev->pending);
 
 	out->event_type = (enum ibv_event_type)type;
-	/* element is a union of pointers: setting one member sets all. */
+	/* `element` is a union of pointers: setting one member sets all. */
 	out->element.qp = ev->element;
 	ev->pending &= ev->pending - 1;
 	ev->taken++;
@@ -337,8 +337,9 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 }
 
 /* Return whether all events including DEVICE_FATAL were delivered, so that no
- * further event will come. Only for threaded mode, which verbs programs use. In
- * the other mode callers read only after the descriptor became readable. */
+ * further event will come. Only threaded mode, which verbs programs use, needs
+ * this: in the other mode callers read only after the descriptor became
+ * readable. */
 static bool all_is_told(const struct soft_ctx *ctx)
 {
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
@@ -428,7 +429,7 @@ void soft_ack_async_event(struct ibv_async_event *event)
 
 	if (!ev)
 		return;
-	/* ibv_qp, ibv_cq and ibv_srq all begin with context. */
+	/* ibv_qp, ibv_cq and ibv_srq all begin with the member `context`. */
 	ctx = to_ctx(event->element.qp->context);
 	pthread_mutex_lock(&ctx->ev_lock);
 	ev->acked++;

@@ -22,13 +22,14 @@ struct soft_channel {
 	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	unsigned stray; /* counts read for CQs that were then destroyed */
+	/* number of counts that were read before their CQs were destroyed */
+	unsigned stray;
 	LIST_ENTRY(soft_channel) link;
 };
 
 struct soft_cqe {
 	struct ibv_wc wc;
-	/* if of_sq: the send queue is free up to this index */
+	/* if `of_sq` is set: the send queue is free up to this index */
 	uint32_t sq_done;
 	uint32_t life; /* the QP's life when the entry was made */
 	bool of_sq; /* completes a send */
@@ -45,7 +46,7 @@ struct soft_cq {
 	pthread_mutex_t poll_lock; /* threaded mode: one consumer at a time */
 	_Atomic int armed; /* 0: no, 1: for any entry, 2: solicited only */
 	bool overrun;
-	unsigned refs; /* QPs that use the CQ */
+	unsigned refs; /* number of QPs that use the CQ */
 	TAILQ_ENTRY(soft_cq) ch_link;
 	uint32_t ch_pending, ch_taken; /* under the channel's lock */
 	struct soft_events ev;

@@ -5,12 +5,12 @@
  * Locking. ctx->lock protects everything in a context except four things:
  *  - The send queue: post_send fills a WQE and publishes it to the turn by a
  *    release of sq_tail.
- *  - Receive queues: the poster publishes by a release of tail, and the turn
- *    frees places by a release of head.
+ *  - Receive queues: the poster publishes WQEs by a release of `tail`, and the
+ *    turn frees entries by a release of `head`.
  *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries to take the lock. Control verbs wait for the lock. As a
- * turn may have found it taken, soft_unlock() then kicks the sleepers.
+ * A turn only tries to take the lock; control verbs wait for it. Because a turn
+ * may have found the lock taken, soft_unlock() kicks the sleepers.
  *
  * No operation is in the kernel between turns, because sockets are only read
  * and written without waiting. So while a thread holds ctx->lock and makes no
@@ -90,7 +90,8 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
-	_Atomic int waiters; /* threads that wait for lock, except for turns */
+	/* number of threads that wait for `lock`, except in turns */
+	_Atomic int waiters;
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
 	unsigned empty_polls; /* number in a row */
 	/* number of armed CQs and of threads about to sleep */
@@ -105,11 +106,11 @@ struct soft_ctx {
 	bool accept_ready, listen_watched;
 	/* time in ns of the next try of accept(); 0: not set */
 	uint64_t accept_at;
-	/* time up to which accepted connections are accounted */
+	/* state of the rate limit on accept(), see mpib_rate_wait() */
 	uint64_t accept_paid;
 	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
-	/* operations in this turn; reads among them */
+	/* number of operations in this turn, and of reads among them */
 	unsigned nops, nreads;
 	struct soft_op *ops;
 
@@ -117,8 +118,9 @@ struct soft_ctx {
 	/* For wire/soft_conn.c. */
 	bool shared; /* several domains share the thread in this turn */
 	bool rest; /* busy domains wait for a later turn */
-	uint32_t most; /* maximum of bytes of an operation */
-	/* number, over all devices, of the last turn with a large operation */
+	uint32_t most; /* maximum bytes of an operation */
+	/* the last turn with a large operation, counted over the turns of all
+	 * devices */
 	uint64_t much_at;
 	bool little; /* only light domains are served now */
 	/* last turn in which busy domains waited */
@@ -143,10 +145,11 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Counts read for objects that were then destroyed. */
+	/* Number of counts that were read before their objects were
+	 * destroyed. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
-	uint32_t port_toggles; /* events of the port not yet delivered */
+	uint32_t port_toggles; /* number of port events not delivered yet */
 	bool port_told_down; /* the last event delivered was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
@@ -172,15 +175,15 @@ int soft_turn(struct soft_ctx *ctx);
 int soft_turn_locked(struct soft_ctx *ctx);
 /* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* Make the next turn process qp, because it was posted to. */
+/* Make the next turn process qp, because WRs were posted to it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
-/* Call after a change of one of qp's times, conn_at to die_at. */
+/* Call after a change of one of qp's times, `conn_at` to `die_at`. */
 void soft_timer_update(struct soft_qp *qp);
 /* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
 
-/* turn.c: threaded mode. */
+/* soft_thread.c: threaded mode. */
 int soft_thread_start(struct soft_ctx *ctx);
 void soft_thread_stop(struct soft_ctx *ctx);
 /* Take or release ctx->lock around a post. */

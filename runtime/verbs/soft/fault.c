@@ -102,8 +102,8 @@ bool soft_fault_hold(struct soft_qp *qp)
 
 /*
  * Loss of a device, by a failure or removal, while a context is open. The
- * context raises one last event, DEVICE_FATAL. After that no data moves, no WR
- * is flushed, and only control verbs that destroy objects work. rdma-core
+ * context raises one last event, DEVICE_FATAL. After the loss no data moves, no
+ * WR is flushed, and only control verbs that destroy objects work. rdma-core
  * treats a device that the kernel removed in the same way. The context stays
  * dead. The device can be opened again after it has returned.
  *
@@ -188,7 +188,7 @@ void soft_die(struct soft_ctx *ctx)
 	if (soft_is_gone(ctx))
 		return;
 	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
-	 * gone also sees everything that moved before. */
+	 * `gone` also sees everything that moved before. */
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);

@@ -89,9 +89,9 @@ static int mr_table_grow(struct soft_mr_table *t)
 	for (uint32_t i = 0; i < t->size; i++) {
 		struct soft_mr *mr = t->bucket[i * SOFT_KEYS + SOFT_LKEY];
 
-		/* mr_link() changes next for both kinds of key. This loop walks
-		 * the old lists by lkey. The old lists by rkey are not read any
-		 * more. */
+		/* mr_link() changes `next` for both kinds of key. This loop
+		 * walks the old lists by lkey. The old lists by rkey are not
+		 * read any more. */
 		for (struct soft_mr *next; mr; mr = next) {
 			next = mr->next[SOFT_LKEY];
 			mr_link(&grown, mr);
@@ -139,7 +139,7 @@ static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
 
 	if (mr->ibv.pd != &pd->ibv || (mr->access & access) != access)
 		return NULL;
-	/* An address below iova has become a large offset. */
+	/* An address below `iova` has become a large offset. */
 	if (off > mr->ibv.length || len > mr->ibv.length - off)
 		return NULL;
 	return (uint8_t *)mr->ibv.addr + off;

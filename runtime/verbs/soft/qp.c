@@ -34,7 +34,8 @@ static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 		qp->idx = idx;
 		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
 		qp->ibv.handle = qp->ibv.qp_num;
-		/* Relaxed: passing the QP to another thread orders this. */
+		/* Relaxed: the QP is passed to other threads later, and that
+		 * orders this. */
 		atomic_store_explicit(&ctx->qps[idx].sq_done,
 				      (uint64_t)qp->ibv.qp_num << 32,
 				      memory_order_relaxed);
@@ -169,7 +170,8 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
-/* Draw a random token. It has the form of an ECE, and neither half is 0. */
+/* Draw a random token. The token has the form of an ECE, and neither half is
+ * 0. */
 static int token_make(struct soft_qp *qp)
 {
 	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))
@@ -251,7 +253,7 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 	struct soft_qp *qp = to_qp(q);
 
 	/* Refuse the mask bits that libibverbs refuses for every device. For
-	 * all others fill in all attributes, as most providers do. */
+	 * all other masks fill in all attributes, as most providers do. */
 	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);
@@ -289,7 +291,7 @@ int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 	uint64_t token = (uint64_t)ece->vendor_id << 32 | ece->options;
 	int rc = 0;
 
-	/* 0 would mean that the peer is unknown. */
+	/* A token of 0 would mean that the peer is unknown. */
 	if (!token)
 		return -EINVAL;
 	soft_lock(qp->ctx);
@@ -406,14 +408,14 @@ static void become_ready(struct soft_qp *qp)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* It is due immediately, so the next turn dials. */
+		/* This is due immediately, so the next turn dials. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
 }
 
-/* Check the peer's idea of qp's first PSN: the pair may have connected before
- * qp knew it. */
+/* Check the first PSN that the peer expects from qp: the pair may have
+ * connected before qp knew its first PSN. */
 static void check_first_psn(struct soft_qp *qp)
 {
 	if (qp->conn && qp->conn->state == SOFT_CONN_UP &&

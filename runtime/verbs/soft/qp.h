@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pairs: creation, queries (qp.c), states (qp.c), posts (soft_post.c). */
+/* Queue pairs: creation, queries and states (qp.c), posts (soft_post.c). */
 #ifndef MPIB_VERBS_SOFT_QP_H
 #define MPIB_VERBS_SOFT_QP_H
 
@@ -108,46 +108,48 @@ struct soft_qp {
 	_Atomic int state; /* enum ibv_qp_state */
 	struct ibv_qp_attr attr;
 
-	/* Requester. Indices are free-running. A WQE's msn is its index -
-	 * sq_base. */
+	/* Requester. Indices are free-running. The msn of a WQE is its index
+	 * minus sq_base. */
 	uint8_t *sq; /* slots of sq_stride bytes, see soft_swqe() */
 	size_t sq_stride;
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
 	uint32_t sq_next; /* first WQE that was not sent completely */
-	uint32_t sq_off; /* bytes of WQE sq_next that were sent */
+	uint32_t sq_off; /* bytes of the WQE at sq_next that were sent */
 	uint32_t sq_top; /* first WQE that was never sent completely */
 	uint32_t sq_una; /* first WQE that is not complete */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* Index from which to search the READ that is answered next, and number
-	 * of READs sent but not answered. */
+	/* Index from which to search for the READ that is answered next, and
+	 * number of READs sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
 	bool rnr_wait; /* nothing is sent until rnr_at */
 	uint64_t progress; /* number of signs of life from the peer */
 	uint64_t came; /* number of reads that brought bytes */
-	uint64_t ack_mark; /* progress when ack_at was set */
-	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
+	uint64_t ack_mark; /* `progress` when `ack_at` was set */
+	uint64_t ack_since, ack_turn; /* time and turn when `ack_at` was set */
 
 	/* Responder. */
 	struct soft_rwq rq;
-	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
+	/* msn of the next request expected; sent to the peer as `ack` */
+	uint32_t rx_msn;
 	uint32_t ack_sent; /* the last ack that was sent */
 	uint64_t ack_by; /* turn until which an ack may wait, see rx.c */
 	enum soft_place place;
 	struct soft_hdr rx; /* header of the message that is arriving */
 	/* payload bytes placed; end of the current segment */
 	uint32_t rx_off, rx_seg;
-	bool has_recv; /* recv_* is a receive taken by rx */
+	bool has_recv; /* recv_* is the receive of the message in `rx` */
 	uint64_t recv_wr_id;
 	uint32_t recv_nsge;
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
-	bool dying; /* it reads no more, and goes to ERR once the NAK was sent */
-	/* msn of the refused request, and its NAK, also for another connection;
-	 * refusal 0: no request was refused */
+	/* the QP reads no more, and goes to ERR after the NAK is sent */
+	bool dying;
+	/* NAK and msn of the refused request, kept for the next connection;
+	 * `refusal` 0: no request was refused */
 	uint8_t refusal;
 	uint32_t refused;
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
@@ -156,23 +158,24 @@ struct soft_qp {
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;
-	bool loop, was_up; /* loop: the peer is in the same context */
-	bool peer_gone; /* and will not come back */
-	uint32_t life, peer_life; /* peer_life 0: never connected */
+	bool loop, was_up; /* `loop`: the peer is in the same context */
+	bool peer_gone; /* the peer is gone for good */
+	uint32_t life, peer_life; /* `peer_life` 0: never connected */
 	uint32_t peer_rq_psn; /* first PSN that the peer expects */
-	/* tokens in the hellos; peer_token 0: unknown, accept any */
+	/* tokens in the hellos; `peer_token` 0: unknown, accept any */
 	uint64_t token, peer_token;
-	uint64_t up_mark; /* progress when the connection came up */
+	uint64_t up_mark; /* `progress` when the connection came up */
 	struct soft_conn *conn;
 	bool ready; /* on ctx->loop_ready */
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	uint64_t hold_until; /* a turn, or ns with fault.delay_ns */
+	/* number of a turn, or a time in ns with fault.delay_ns */
+	uint64_t hold_until;
 	uint64_t conn_backoff;
 
 	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. At
-	 * die_at it goes to ERR. */
+	 * `die_at` qp goes to ERR. */
 	uint64_t conn_at, rnr_at, ack_at, send_at, die_at;
 	bool timed;
 	TAILQ_ENTRY(soft_qp) timer_link;
@@ -206,8 +209,8 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
 /* Get or set a token as the vendor options of an ECE. A QP's own ECE contains
- * its token. The owner of the peer QP receives it over a channel that strangers
- * cannot use, and sets it on the peer QP before RTR. */
+ * its token. The owner of the peer QP receives the token over a channel that
+ * strangers cannot use, and sets it on the peer QP before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -225,10 +228,10 @@ int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 /* The attributes that ibv_modify_qp() accepts for an RC queue pair. The
  * simulated HCA of the tests has the same rules. Any thread. */
 
-/* Check attributes for a QP in state from. Return 0, or -EINVAL if it does not
- * accept them. */
+/* Check attributes for a QP in state `from`. Return 0, or -EINVAL if such a QP
+ * does not accept them. */
 int soft_modify_check(int from, const struct ibv_qp_attr *attr, int mask);
-/* Copy the attributes named in mask from a to q. */
+/* Copy the attributes named in `mask` from `a` to `q`. */
 void soft_modify_apply(struct ibv_qp_attr *q, const struct ibv_qp_attr *a,
 		       int mask);
 

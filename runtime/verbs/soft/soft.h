@@ -15,7 +15,7 @@
  * thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
-/* Return the speed of a rail at addr: the speed of its interface from sysfs
+/* Return the speed of a rail at `addr`: the speed of its interface from sysfs
  * ("/sys"), or a typical one. Any thread. */
 uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs);
 
@@ -35,8 +35,8 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 void mpib_soft_abandon(struct ibv_context *ctx);
 
 /* Every QP and CQ of the software HCA begins with one of these structures. They
- * reserve space for the extended form, which softverbs uses. The HCA zeroes it
- * and does not use it. */
+ * reserve space for the extended form, which softverbs uses. The HCA zeroes
+ * this space and does not use it. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -54,7 +54,7 @@ struct mpib_soft_cq_ex {
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
 /* The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is
- * opened, to simulate a smaller device. It has the form NAME=VALUE or
+ * opened, to simulate a smaller device. The variable is a list of NAME=VALUE or
  * ADDRESS/NAME=VALUE, separated by commas, with the names of verbs. */
 struct mpib_soft_limits {
 	struct ibv_device_attr dev; /* identifying fields are 0 */
@@ -66,18 +66,18 @@ const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
 
 /*
  * All injected faults of one context's port. They may be changed at any time
- * from any thread; zero is a healthy port. Random faults are drawn from seed,
- * so that a run can be repeated.
+ * from any thread; all zeros mean a healthy port. Random faults are drawn from
+ * `seed`, so that a run can be repeated.
  */
 struct mpib_soft_fault {
 	uint64_t seed;
 	/* set: PORT_ERR, and no data passes; cleared: PORT_ACTIVE */
 	uint8_t link_down;
 	uint8_t black_hole; /* no data passes, but the link is up; no event */
-	/* delay each outgoing message for a random number of turns up to
-	 * this */
+	/* each outgoing message is delayed for a random number of turns, at
+	 * most this many */
 	uint32_t delay_turns;
-	uint64_t delay_ns; /* delay each outgoing message for this long */
+	uint64_t delay_ns; /* each outgoing message is delayed for this time */
 	/* IPv4, network order: limit black_hole and delay_ns to QPs connected
 	 * to this address; 0: all QPs. */
 	uint32_t only;

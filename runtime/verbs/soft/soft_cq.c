@@ -39,7 +39,7 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 	(void)spoke; /* armed is more exact */
 	if (take_back(c))
 		return false;
-	/* cq_notify() has disarmed cq. It holds ctx->lock, so the event is
+	/* cq_notify() has disarmed cq. It ran under ctx->lock, so the event is
 	 * complete once this thread has the lock. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
@@ -49,10 +49,11 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 /* Arm cq. The callers of this and of cq_notify() hold ctx->lock. So a
  * completion comes either before this, and the next poll finds it, or after
  * this, and cq_notify() finds the CQ armed. Without the lock both functions
- * would need a full fence, cq_notify() at each completion. */
+ * would need a full fence, and cq_notify() would execute it at each
+ * completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
-	/* Keep 1 if another thread has armed it for any completion. */
+	/* Keep 1 if another thread has armed the CQ for any completion. */
 	if (atomic_load(&cq->armed) != 1 &&
 	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
 		atomic_fetch_add(&ctx->sleepers, 1);
@@ -121,7 +122,7 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
-/* Handle an entry of qp that found the CQ full: qp cannot continue. It goes to
+/* Handle an entry of qp that found the CQ full: qp cannot continue. qp goes to
  * ERR in the next turn, not now, because the callers still use its queues. */
 static void cqe_lost(struct soft_qp *qp)
 {
@@ -129,7 +130,7 @@ static void cqe_lost(struct soft_qp *qp)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* It is due immediately: see soft_dial(). */
+	/* This is due immediately, see soft_dial(). */
 	qp->die_at = 1;
 	soft_timer_update(qp);
 }
@@ -139,7 +140,7 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
 	/* Release pairs with the acquire in poll_ring(): a consumer that sees
-	 * tail sees whole entries. */
+	 * the new `tail` sees whole entries. */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	cq_notify(ctx, cq, solicited);
 }
@@ -158,7 +159,7 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: the polling thread itself changed life (soft_cq_forget()),
+	/* Relaxed: the polling thread itself changed `life` (soft_cq_forget()),
 	 * or its caller has synchronized with the thread that did. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
@@ -227,8 +228,8 @@ static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 {
 	_Atomic uint64_t *done = &ctx->qps[e->wc.qp_num & 0xffff].sq_done;
 	/* Relaxed: post_send runs on this thread. In threaded mode ctx->lock
-	 * orders it after the turn that completed e. destroy_qp and reset
-	 * replace the whole word, so that the compare-exchange fails. */
+	 * orders post_send after the turn that completed e. destroy_qp and
+	 * reset replace the whole word, so that the compare-exchange fails. */
 	uint64_t was = atomic_load_explicit(done, memory_order_relaxed);
 
 	while (was >> 32 == e->wc.qp_num &&

@@ -26,10 +26,10 @@
 
 /*
  * Speed of a rail whose interface reports none (loopback, most virtual
- * interfaces). NCCL chooses algorithm and protocol by it. One TCP stream over
- * loopback reaches about 40 Gb/s, but with that value NCCL chose badly for a
- * software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary memory was
- * twice as fast. bench/nccl --nets MPIB,Socket measures it.
+ * interfaces). NCCL chooses algorithm and protocol by this speed. One TCP
+ * stream over loopback reaches about 40 Gb/s, but with that value NCCL chose
+ * badly for a software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary
+ * memory was twice as fast. bench/nccl --nets MPIB,Socket measures this.
  */
 #define SOFT_SPEED_MBPS 5000
 
@@ -40,7 +40,7 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 
 void soft_lock(struct soft_ctx *ctx)
 {
-	/* Turns are not made while waiters > 0. Otherwise a spinning owner
+	/* No turn is made while `waiters` > 0. Otherwise a spinning owner
 	 * thread would take the lock again before this thread wakes up. */
 	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
@@ -51,9 +51,9 @@ void soft_unlock(struct soft_ctx *ctx)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	/*
-	 * A thread whose turn found the lock taken may be about to sleep. This
-	 * read-modify-write may see that thread's increment of sleepers, and
-	 * then this kicks. Otherwise it comes before the increment, and that
+	 * A thread whose turn found the lock taken may be about to sleep. If
+	 * this read-modify-write sees that thread's increment of sleepers, this
+	 * function kicks. Otherwise the increment comes later, and that
 	 * thread's last turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
@@ -84,7 +84,7 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the base of the 256 ports from which a context uses a free one. */
+/* Find the first of the 256 ports. A context listens on a free one of them. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -331,7 +331,7 @@ static int init_resources(struct soft_ctx *ctx)
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
 		return -errno;
-	/* Verbs programs may dup() cmd_fd. It is never read or written. */
+	/* Verbs programs may dup() cmd_fd. The fd is never read or written. */
 	if (ctx->threaded)
 		ctx->vctx.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
 	if (ctx->threaded && ctx->vctx.context.cmd_fd < 0)

@@ -181,7 +181,7 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 
 /*
  * Receive queues, a QP's own or shared. Each is a ring that the posting thread
- * fills and the turn empties. A WQE is copied out when it is used, so its place
+ * fills and the turn empties. A WQE is copied out when it is used, so its entry
  * is free immediately.
  */
 
@@ -221,7 +221,7 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		struct soft_rwqe *w = &rq->wqe[tail & rq->mask];
 
 		/* Acquire pairs with the release in rwq_take(): the WQE was
-		 * copied out of the place that this post fills. */
+		 * copied out of the entry that this post fills. */
 		head = atomic_load_explicit(&rq->head, memory_order_acquire);
 		if (tail - head > rq->mask)
 			rc = ENOMEM;

@@ -6,9 +6,9 @@
  * While the program polls CQs, the context's thread would only compete with it
  * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
  * it does without the thread. While polls come (ctx->polled), the thread only
- * checks regularly that they continue. This needs an engine on which any thread
- * may make turns (shared). With other engines only the context's thread makes
- * turns.
+ * checks regularly that they continue. Polls make turns only with an engine on
+ * which any thread may do so (`shared`). With other engines only the context's
+ * thread makes turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -33,7 +33,7 @@
 
 void soft_data_lock(struct soft_ctx *ctx)
 {
-	/* Relaxed: waiters is only a hint. The lock orders memory. */
+	/* Relaxed: `waiters` is only a hint. The lock orders memory. */
 	atomic_fetch_add_explicit(&ctx->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub_explicit(&ctx->waiters, 1, memory_order_relaxed);
@@ -62,7 +62,7 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 		return false;
 	/* Relaxed, like the loads below: these are hints. A poll of an armed CQ
 	 * is the last one before its thread sleeps, so it does not set
-	 * polled. */
+	 * `polled`. */
 	if (!atomic_load_explicit(&cq->armed, memory_order_relaxed))
 		atomic_store_explicit(&ctx->polled, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed)) {
@@ -159,8 +159,8 @@ void soft_thread_stop(struct soft_ctx *ctx)
 {
 	if (!ctx->threaded)
 		return;
-	/* Set stop under the lock: otherwise a turn that has not seen it could
-	 * clear the thread's kick (turn_unkick()). */
+	/* Set `stop` under the lock: otherwise a turn that has not seen it
+	 * could clear the thread's kick (turn_unkick()). */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);
 	soft_kick(ctx);

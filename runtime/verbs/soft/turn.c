@@ -2,12 +2,13 @@
 /*
  * The turn of a context, and waking of sleeping threads for work. The thread
  * that owns the context's progress makes the turns. In threaded mode, the
- * context's thread or a thread that polls or posts makes them.
+ * context's thread makes the turns, or a thread that polls or posts.
  *
- * A sleeper counts in ctx->sleepers. (An armed CQ counts as one sleeper.) It
- * waits on an epoll set of the engine's fd for sockets, timer_fd for timers,
- * and the kick for everything else. A turn that could not finish, a post, and a
- * control verb must kick if they leave work behind while sleepers > 0.
+ * A sleeper counts in ctx->sleepers. (An armed CQ counts as one sleeper.) A
+ * sleeper waits on an epoll set of the engine's fd for sockets, timer_fd for
+ * timers, and the kick for everything else. A turn that could not finish, a
+ * post, and a control verb must kick if they leave work behind while there are
+ * sleepers.
  */
 #include "verbs/soft/ctx.h"
 
@@ -33,9 +34,9 @@ static void soft_nudge(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
-/* Clear the kick, because a turn checks all work anyway. A turn of another
- * thread must not clear a kick that comes with stop, because that one is for
- * the context's thread. */
+/* Clear the kick, because a turn checks all work anyway. But if `stop` is set,
+ * leave the kick: it must wake the context's thread, which would miss it if a
+ * turn of another thread cleared it. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -51,10 +52,10 @@ void soft_bell(struct soft_qp *qp)
 	if (!atomic_exchange(&qp->belled, 1)) {
 		/*
 		 * Relaxed: the compare-exchange below orders it. The
-		 * compare-exchange and the load of sleepers in soft_nudge() are
-		 * sequentially consistent, and so are a sleeper's increment of
-		 * sleepers and its load of bell in soft_bells_drain(). So one
-		 * of the two threads sees the other's write.
+		 * compare-exchange and the load of `sleepers` in soft_nudge()
+		 * are sequentially consistent, and so are a sleeper's increment
+		 * of `sleepers` and its load of `bell` in soft_bells_drain().
+		 * So one of the two threads sees the other's write.
 		 */
 		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
 		do {
@@ -129,7 +130,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
 	if (soft_fault_holes(conn->qp))
-		return; /* conn keeps the events until then */
+		return; /* conn keeps the events until data passes again */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -321,8 +322,9 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += turn_finish(ctx);
-	/* Read a socket that the engine found readable now, because the next
-	 * turn would make the same system call later. */
+	/* In this turn also read the sockets that the engine has just found
+	 * readable: the next turn would make the same system calls, only
+	 * later. */
 	if (ctx->told && !ctx->paused) {
 		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
@@ -339,7 +341,8 @@ int soft_turn(struct soft_ctx *ctx)
 
 	if (ctx->threaded)
 		/* Wait for the lock. Otherwise the context's thread might find
-		 * it taken by a post that has no work, and go to sleep. */
+		 * the lock taken by a post that has no work, and go to
+		 * sleep. */
 		pthread_mutex_lock(&ctx->lock);
 	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
 	 * of the thread that waits for the lock kicks this one. */

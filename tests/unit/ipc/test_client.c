@@ -182,7 +182,7 @@ CASE(impossible_memory_is_refused)
 	assert_int_equal(
 		mpib_reg_fd(c, mem, 8192, 0, 9999, MPIB_REG_MEMFD, &region),
 		-EBADF);
-	assert_string_equal(mpib_strerror(), "9999 is no open descriptor");
+	assert_string_equal(mpib_strerror(), "9999 is not an open descriptor");
 	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
 }
 

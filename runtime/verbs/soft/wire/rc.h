@@ -45,21 +45,23 @@ void soft_tx_unanswered(struct soft_qp *qp);
 /* Return the WQE at idx if it may be sent now, else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
-/* Get the memory of the WQE at idx from byte off on: the payload to send, or
+/* Get the memory of the WQE at idx from byte `off` on: the payload to send, or
  * the destination of a READ's answer. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
-/* Note that the payload of the WQE at idx was sent up to byte off. */
+/* Note that the payload of the WQE at idx was sent up to byte `off`. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* On a new connection the peer has reported how many requests it has done: ack.
- * Return whether that number is possible. If so, continue with the first
- * request that the peer has not done. */
+/* On a new connection the peer has reported that it has done `ack` requests.
+ * The first function returns whether this number is possible. If it is, the
+ * second function continues with the first request that the peer has not
+ * done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
- * does not send this now. Each call may move qp to ERR and close qp->conn. */
+ * would not send this in the current state. Each call may move qp to ERR and
+ * close qp->conn. */
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
@@ -68,7 +70,7 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
-/* Fail the oldest WQE with st, and move qp to ERR. */
+/* Fail the oldest WQE with status `st`, and move qp to ERR. */
 void soft_tx_fail(struct soft_qp *qp, enum ibv_wc_status st);
 void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 

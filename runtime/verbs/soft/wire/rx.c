@@ -27,7 +27,7 @@ bool soft_ack_waits(struct soft_qp *qp)
 	struct soft_ctx *ctx = qp->ctx;
 
 	/* Relaxed: a thread that goes to sleep makes one more turn after it has
-	 * incremented sleepers. */
+	 * incremented `sleepers`. */
 	return qp->rx_msn != qp->ack_sent && ctx->turn < qp->ack_by &&
 	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
 }
@@ -42,7 +42,7 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
-	/* If the NAK cannot be sent before this time, also not on another
+	/* If the NAK cannot be sent before this time, on this or another
 	 * connection, soft_dial() moves qp to ERR. */
 	if (!qp->refusal)
 		qp->die_at = mpib_now_ns() + 2000 * SOFT_MS;
@@ -64,7 +64,7 @@ static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
 }
 
 /* Refuse the request because its receive was too short or invalid, and complete
- * the receive with error st. */
+ * the receive with error `st`. */
 static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 			enum soft_nak nak)
 {
@@ -116,8 +116,8 @@ static bool take_recv(struct soft_qp *qp)
 	return false;
 }
 
-/* Begin to answer a READ. again: it was answered before, and the answer was
- * lost. */
+/* Begin to answer a READ. `again`: the READ was answered before, and the answer
+ * was lost. */
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
@@ -147,7 +147,7 @@ static void begin_send(struct soft_qp *qp)
 }
 
 /* Drop a message that is out of order, for example after an RNR: the peer will
- * send it again. Answer a READ again that was already done. */
+ * send it again. If it is a READ that was already done, answer it again. */
 static void begin_other(struct soft_qp *qp)
 {
 	if (qp->rx.op != SOFT_OP_READ)

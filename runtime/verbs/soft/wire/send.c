@@ -50,7 +50,7 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 	return iov->iov_base ? 1 : -EACCES;
 }
 
-/* Add the last item's bytes from off on. < 0: qp may not read its memory. */
+/* Add the last item's bytes from `off` on. < 0: qp may not read its memory. */
 static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
@@ -84,7 +84,7 @@ static bool has_room(const struct gather *g)
 	       g->bytes < g->limit;
 }
 
-/* Add the segment that starts at byte off of a message with header h. < 0: qp
+/* Add the segment that starts at byte `off` of a message with header h. < 0: qp
  * may not read its memory. */
 static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		    uint32_t off, struct soft_hdr *h)
@@ -172,7 +172,7 @@ static void add_refusal(struct gather *g)
 		.ack = qp->rx_msn,
 	};
 
-	/* The refusal may already be in cur, partly sent. */
+	/* The refusal may already be in `cur`, partly sent. */
 	if (is_cur(qp->conn, SOFT_ITEM_CTL) && qp->conn->cur.op != SOFT_OP_ACK)
 		return;
 	if ((qp->nak || qp->rnr) && has_room(g))
@@ -193,16 +193,16 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* reads_out counts a READ only after it was sent. So stop here:
-		 * whether another request may follow is not known before
-		 * that. */
+		/* reads_out limits the requests that may follow, but counts a
+		 * READ only after it was sent. So add nothing after a READ in
+		 * this turn. */
 		if (one || h.op == SOFT_OP_READ)
 			break;
 	}
 	return rc;
 }
 
-/* Set idx and off to the next request to send. False: send none in this
+/* Set `idx` and `off` to the next request to send. False: send none in this
  * turn. */
 static bool find_request(struct gather *g)
 {
@@ -269,7 +269,7 @@ static int gather_one(struct gather *g)
 	return rc;
 }
 
-/* Gather the next bytes to send on conn, about limit bytes, in op. Return the
+/* Gather in op the next bytes to send on conn, about `limit` bytes. Return the
  * number of iovecs, or -errno if the QP may not read the memory of the last
  * item. */
 static int stream_gather(struct soft_conn *conn, struct soft_op *op,
@@ -330,9 +330,9 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 /* Handle an item whose memory can no longer be read. A request fails after all
  * earlier requests are done: if they are, end the QP with its last words. If
- * not, or for an answer, end the connection, because a partly sent segment
- * cannot be withdrawn. The next connection then handles the request, and a
- * repeated READ is refused. */
+ * not, or if the item is an answer, end the connection, because a partly sent
+ * segment cannot be withdrawn. The next connection then handles the request,
+ * and a repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -359,8 +359,8 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 		source_gone(conn->qp, &op->items[op->nitems - 1]);
 		return false;
 	}
-	/* If nothing was gathered, fail a WQE that cannot be sent, if all
-	 * earlier WQEs are done. */
+	/* If nothing was gathered, the next WQE may be one that cannot be sent.
+	 * Fail it if all earlier WQEs are done. */
 	if (!n)
 		soft_tx_complete(conn->qp);
 	return n;
@@ -496,7 +496,7 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 	soft_qp_error(qp);
 }
 
-/* Return whether the socket or the kernel has no room. TCP returns EAGAIN also
+/* Return whether the socket or the kernel has no room. TCP also returns EAGAIN
  * if memory is short. */
 static bool lacks_room(int error)
 {

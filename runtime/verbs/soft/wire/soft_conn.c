@@ -135,7 +135,7 @@ void soft_conn_tx_work(struct soft_conn *conn, bool work)
 	ctx->ntx += work ? 1u : -1u;
 	if (!work || ctx->ntx > 1 || !ctx->fault.rate_bytes_per_s)
 		return;
-	/* After an idle time begin from now: idle time gives no credit. */
+	/* After an idle time, count from now: idle time gives no credit. */
 	now = mpib_now_ns();
 	if (ctx->rate_at < now)
 		ctx->rate_at = now;
@@ -340,18 +340,19 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * domains go first, as new traffic does in fq_codel (RFC 8290). If a light
  * domain has an operation in a turn, busy domains wait for the next turn. Busy
  * domains also rest in the turn after one of theirs, so that a thread with
- * several devices reaches the next device sooner. While a light domain was
- * active lately, busy domains rest on all devices until the device of their
- * last operation has had a turn without them. So at most one operation of each
- * busy domain is made between two turns of a device, and turns are shorter. The
- * device that has rested longest is next, independent of the order of turns.
+ * several devices reaches the next device sooner. If a light domain was active
+ * recently, busy domains rest on all devices after an operation, until the
+ * device of that operation has had a turn without them. So at most one
+ * operation of each busy domain is made between two turns of a device, and
+ * turns are shorter. The device that has rested longest is next, independent of
+ * the order of turns.
  *
  * Domains share the thread, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
  */
 
 /* A thread counts as shared for this many turns of its devices after it last
- * served another domain than before, because a domain that waits for its peer
+ * changed from one domain to another, because a domain that waits for its peer
  * moves no data meanwhile. */
 #define LATELY 131072
 
@@ -361,8 +362,8 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 #define SAVED (16 * LITTLE)
 
 /* A light domain counts as active for this many turns after its last operation,
- * because a peer's answer takes several turns. So each small message delays the
- * others by at most this. */
+ * because a peer's answer takes several turns. So each small message delays
+ * busy domains by at most this many turns. */
 #define LITTLE_LATELY 128
 /* After an operation of MUCH bytes a domain counts as busy for this many turns,
  * even if it moves few bytes then: its peers' answers are small. So other
@@ -376,12 +377,12 @@ static _Thread_local struct {
 	uint64_t turns, shared_until, little_until;
 	uint64_t much_at; /* number of the turn with the last large operation */
 	uint64_t rest_until;
-	uint64_t waits; /* much_at of the device that has rested longest */
+	uint64_t waits; /* `much_at` of the device that has rested longest */
 } mine = { .waits = UINT64_MAX };
 
 /* Return whether this device must rest. If another device rests and its last
- * operation is older, that device is first. Otherwise, of two devices whose
- * turns alternate, the same one could rest each time, for ever. */
+ * operation is older, that device is first. Without this rule, of two devices
+ * whose turns alternate, the same one could rest each time, for ever. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||
@@ -394,7 +395,8 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		/* Another thread, which had made more turns, set it. */
+		/* Another thread set this value, and has made more turns than
+		 * this thread. */
 		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);
@@ -447,8 +449,8 @@ bool soft_share_over(const struct soft_conn *conn)
 	return false;
 }
 
-/* Not in two consecutive turns: in the second one all domains are served in
- * list order, however many light ones there are. */
+/* Busy domains do not wait in two consecutive turns: in the second one all
+ * domains are served in list order, however many light ones there are. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx)
 {
 	return ctx->gave_way + 1 != ctx->turn;

@@ -20,11 +20,12 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-#define SOFT_SHARED_BYTES (96u << 10) /* limit in a turn that domains share */
-/* limit in a turn with a light domain (see soft_conn.c) */
+/* most bytes of an operation in a shared turn */
+#define SOFT_SHARED_BYTES (96u << 10)
+/* the same in a turn while a light domain is active (soft_conn.c) */
 #define SOFT_LITTLE_BYTES (80u << 10)
 #define SOFT_AHEAD 524288 /* most bytes read in one operation */
-/* of these, bytes that are read before soft_stream.c runs */
+/* while long messages arrive: most bytes read beyond the current message */
 #define SOFT_LEAD 16384
 #define SOFT_KEEP 128 /* most bytes kept for the next read: part of a header */
 #define SOFT_SMALL 4096 /* longest message, in bytes, whose ack may wait */
@@ -32,8 +33,8 @@
  * address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
-/* Limits of accepted connections: in one turn; in a burst; after the burst one
- * in this many ns. */
+/* Limits of accepted connections: in one turn; in a burst; after a burst, one
+ * connection in this many ns. */
 #define SOFT_ACCEPTS_A_TURN 4
 #define SOFT_ACCEPTS_AT_ONCE 256
 #define SOFT_ACCEPT_EVERY 250000ull
@@ -84,22 +85,22 @@ struct soft_conn {
 	 * the next message. */
 	bool led;
 	bool indirect; /* soft_stream.c: reading into place has failed once */
-	/* State UP: the QP that asked may be gone. This is known only after its
-	 * next bytes. */
+	/* State UP: the QP that asked may be gone. This is known only when its
+	 * next bytes arrive. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
-	uint32_t cur_off; /* bytes of cur that were sent */
+	uint32_t cur_off; /* bytes of `cur` that were sent */
 	/* send one segment at a time: some source memory is gone */
 	bool singly;
-	/* stale: cur's WQE will be sent again anyway */
+	/* `cur_stale`: the WQE of `cur` will be sent again anyway */
 	bool has_cur, cur_stale;
-	/* number of parsed bytes, and of all bytes, in `in` */
+	/* number of parsed bytes and of all bytes in `in` */
 	uint32_t rpos, rlen;
 	uint8_t *last; /* last bytes to send in LINGER; NULL: all were sent */
 	uint32_t last_len, last_off;
 	uint64_t expires; /* time limit, in all states but UP and DEAD */
 	TAILQ_ENTRY(soft_conn) ready_link;
-	/* on ctx->idle if expires is set, or on ctx->dead */
+	/* on ctx->idle if `expires` is set, or on ctx->dead */
 	TAILQ_ENTRY(soft_conn) idle_link;
 	TAILQ_ENTRY(soft_conn) watch_link; /* on ctx->to_watch */
 	uint8_t *in; /* bytes read; valid only in soft_stream_rx_done() */
@@ -176,7 +177,7 @@ void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
  * complete. */
 void soft_share_pay(const struct soft_ctx *ctx);
 
-/* soft_conn.c: from creation to close. */
+/* soft_conn.c: connections, from creation to close. */
 struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 				enum soft_conn_state state);
 struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
@@ -202,13 +203,13 @@ void soft_conn_leave_idle(struct soft_conn *conn);
 void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
 /* Call before accepting another connection from this address. If too many
- * connections have sent no hello, close the oldest of them, of that address or
- * of all. So silent connections do not block callers that send their hello
+ * connections have sent no hello, close the oldest one: of that address, or of
+ * all. So silent connections do not block callers that send their hello
  * immediately. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 
-/* accept.c */
+/* soft_hello.c: accepting, and the exchange of hellos */
 int soft_listen(struct soft_ctx *ctx);
 /* Accept a few connections, or set accept_at, after the port became
  * readable. */

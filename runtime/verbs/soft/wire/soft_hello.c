@@ -234,8 +234,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h is from the same life of the peer that qp was connected to,
- * and for the current life of qp. An unknown life matches any. */
+/* Return whether h comes from the life of the peer that qp was connected to,
+ * and is meant for the current life of qp. An unknown life matches any. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -323,8 +323,8 @@ void soft_hello_recv(struct soft_conn *conn)
 	soft_conn_lost(conn);
 }
 
-/* The TCP port of a context. Every host that reaches it may connect at any
- * rate, and each connection costs the context's thread about 12 us. So
+/* The TCP port of a context. Every host that reaches the port may connect at
+ * any rate, and each connection costs the context's thread about 12 us. So
  * accepting is limited per turn and over time. Above the limit the engine does
  * not watch the port. */
 
@@ -375,7 +375,7 @@ static bool is_shortage(int error)
 	       error == ENOMEM;
 }
 
-/* Stop accepting until at; the kernel queues the callers. */
+/* Stop accepting until the time `at`; the kernel queues the callers. */
 static void accept_later(struct soft_ctx *ctx, uint64_t at)
 {
 	ctx->accept_ready = false;

@@ -41,9 +41,9 @@ int soft_stream_init(void)
 	return ahead_rc;
 }
 
-/* Return SOFT_AHEAD bytes for the n-th read of a turn. For n = SOFT_OPS return
- * the buffer to reassemble a read. NULL: no memory. A thread's first read
- * allocates all of them, but few are ever used. */
+/* Return a buffer of SOFT_AHEAD bytes for the n-th read of a turn. For n =
+ * SOFT_OPS return the buffer to reassemble a read. NULL: no memory. A thread's
+ * first read allocates all buffers, but few are ever used. */
 static uint8_t *stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
@@ -58,7 +58,7 @@ static uint8_t *stream_ahead(unsigned n)
 	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
 }
 
-/* Return how many bytes to copy to `to`: all if they fill room, otherwise a
+/* Return how many bytes to copy to `to`: all if they fill `room`, otherwise a
  * number that ends on a word boundary. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
@@ -230,7 +230,7 @@ static void stream_keep(struct soft_conn *conn)
 	conn->in = NULL;
 }
 
-/* Process len bytes at in, and keep an incomplete header. */
+/* Process `len` bytes at `in`, and keep an incomplete header. */
 static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 {
 	conn->in = in;
@@ -248,16 +248,16 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
  * copy. The kernel writes in any order. So only WRITEs into regions that are
  * not read before the completion (MPIB_ACCESS_ANY_ORDER) use this.
  *
- * One read gets as much of the message as possible. It is scattered as if all
- * headers between segments were MOREs. If there is another header, such as an
- * ACK, the bytes after it are misplaced: they are reassembled for the parser,
- * and their destinations are written again. No byte is ever written outside the
- * message's range.
+ * One read gets as much of the message as possible. The read scatters the bytes
+ * as if all headers between segments were MOREs. If there is another header,
+ * such as an ACK, the bytes after it are misplaced: they are reassembled for
+ * the parser, and their destinations are written again. No byte is ever written
+ * outside the message's range.
  */
 
 #define LONG SOFT_SEGMENT /* for shorter messages a copy is as fast */
-/* Limit of payload in one read. Together with its headers and the lead after
- * it, it must fit into SOFT_AHEAD bytes for reassembly. */
+/* Limit of payload in one read. The payload, its headers and the lead after it
+ * must fit into SOFT_AHEAD bytes for reassembly. */
 #define MOST (SOFT_AHEAD - 2 * SOFT_LEAD)
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -280,8 +280,8 @@ static uint8_t *place_of(const struct soft_conn *conn)
 			      IBV_ACCESS_REMOTE_WRITE | MPIB_ACCESS_ANY_ORDER);
 }
 
-/* Make op read into place. Return the number of its iovecs. 0: conn expects no
- * payload that can be read into place. */
+/* Prepare op to read payload directly into its destination. Return the number
+ * of its iovecs. 0: conn expects no payload that can be read into place. */
 static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	uint8_t *to = place_of(conn), *aside = op->ahead;
@@ -320,7 +320,7 @@ static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 	return n;
 }
 
-/* Adapt to an ordinary read. whole: it filled its buffer. */
+/* Adapt to an ordinary read. `whole`: the read filled its buffer. */
 static void direct_look(struct soft_conn *conn, bool whole)
 {
 	if (place_of(conn))
@@ -386,8 +386,8 @@ static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 	}
 }
 
-/* Handle that the kernel could not write to the destination. Return whether to
- * read again, without reading into place. */
+/* The kernel could not write to the destination. Return whether to read again,
+ * without reading into place. */
 static bool direct_failed(struct soft_conn *conn, const struct soft_op *op)
 {
 	if (!op->direct)

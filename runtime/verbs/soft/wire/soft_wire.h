@@ -3,27 +3,27 @@
  * The wire format of the software HCA, on the TCP connection of a QP pair. The
  * connecting QP sends a hello, and the accepting QP answers with its own hello.
  * After a positive answer both send messages. A message has a header of 32
- * bytes and, for some types, payload. All integers are big-endian; imm is
+ * bytes and, for some types, payload. All integers are big-endian; `imm` is
  * copied unchanged.
  *
  * The payload of a long message comes in segments. Each segment except the
  * first has its own header, MORE. An ACK, NAK, RNR or BYE may be sent between
  * two segments.
  *
- * msn numbers the requests of one direction from 0. Every header contains ack,
- * the number of requests of the opposite direction that are done: their payload
- * is placed and their completions are made. So an ACK is a header without
- * payload, and any other message carries an ack for free.
+ * `msn` numbers the requests of one direction from 0. Every header contains
+ * `ack`, the number of requests of the opposite direction that are done: their
+ * payload is placed and their completions are made. So an ACK is a header
+ * without payload, and any other message carries an ack for free.
  *
  * After a connection breaks, a new one is made, and the hellos contain the
  * number of requests that each side has done. Requests that the peer has not
  * done are sent again from their beginning, and READs whose answers were lost
  * are repeated. A request whose NAK was not sent yet is refused again, with the
- * same NAK. life changes with each reset of a QP, so that a connection
- * never continues with a QP that was reset meanwhile. token is the sender's
- * secret. Only the peer's owner received it, by other means (soft_set_ece()).
- * So a host that can reach the port but does not know the token can neither
- * join a QP nor cut its connection.
+ * same NAK. `life` changes with each reset of a QP, so that a connection never
+ * continues with a QP that was reset while the connection was broken. `token`
+ * is the sender's secret. Only the peer's owner received it, by other means
+ * (soft_set_ece()). So a host that can reach the port but does not know the
+ * token can neither join a QP nor cut its connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -41,16 +41,17 @@
 
 enum soft_wire_op {
 	SOFT_OP_ACK = 1, /* ack only */
-	SOFT_OP_NAK, /* request msn failed with status; nothing follows */
-	SOFT_OP_RNR, /* no receive for request msn: send again from it on */
+	SOFT_OP_NAK, /* request `msn` failed with `status`; nothing follows */
+	/* no receive for request `msn`: send again from that request on */
+	SOFT_OP_RNR,
 	SOFT_OP_BYE, /* the sending QP is gone; nothing follows */
 	SOFT_OP_WRITE,
 	SOFT_OP_WRITE_IMM,
 	SOFT_OP_SEND,
 	SOFT_OP_SEND_IMM,
-	SOFT_OP_READ, /* asks for len bytes from addr */
-	SOFT_OP_READ_RESP, /* payload of READ msn */
-	SOFT_OP_MORE, /* next segment, from byte addr of the message on */
+	SOFT_OP_READ, /* asks for `len` bytes from `addr` */
+	SOFT_OP_READ_RESP, /* payload of the READ `msn` */
+	SOFT_OP_MORE, /* next segment, from byte `addr` of the message on */
 	SOFT_OP_LAST = SOFT_OP_MORE,
 };
 
@@ -138,7 +139,7 @@ static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
 }
 
 /* Decode a header. False: a correct peer cannot have sent it. The caller checks
- * that msn and ack fit the state of the QP. */
+ * that `msn` and `ack` fit the state of the QP. */
 static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 {
 	bool payload;

@@ -20,8 +20,8 @@
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
-/* The minimum ack timeout while there is no TCP connection, which may be being
- * set up. A real HCA needs no connection. */
+/* The minimum ack timeout while there is no TCP connection, which may still be
+ * in set-up. A real HCA needs no connection. */
 #define CONNECT_NS (500 * SOFT_MS)
 
 static const uint32_t rnr_us[32] = {
@@ -138,8 +138,8 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	return 1;
 }
 
-/* Return the first index from idx on that the peer has not done. A READ is done
- * when its answer has arrived. */
+/* Return the index of the first request from idx on that the peer has not done.
+ * A READ is done when its answer has arrived. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
@@ -280,8 +280,8 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	if (qp->attr.rnr_retry != 7)
 		qp->rnr_tries++;
 	qp->progress++;
-	/* The peer drops everything after it, so send again from idx on
-	 * later. */
+	/* The peer drops all requests after idx, so later send again from idx
+	 * on. */
 	qp->sq_next = idx;
 	qp->sq_off = 0;
 	qp->rd_idx = idx;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The io_uring engine. Multishot polls watch the sockets. They stay in the ring
- * and cost nothing while idle. Sends and receives never wait (MSG_DONTWAIT), so
- * they are complete when the io_uring_enter() that submits them returns. So one
- * system call serves all ready QPs and leaves no operation in the kernel. A
- * turn that finds sockets readable makes a second call, to read them.
+ * The io_uring engine. Multishot polls watch the sockets. The polls stay in the
+ * ring and cost nothing while idle. Sends and receives never wait
+ * (MSG_DONTWAIT), so they are complete when the io_uring_enter() that submits
+ * them returns. So one system call serves all ready QPs and leaves no operation
+ * in the kernel. A turn that finds sockets readable makes a second call, to
+ * read them.
  *
  * Sleepers wait on an eventfd of the ring, because deferred task work does not
  * wake the ring's own fd. The eventfd is disabled while there are no sleepers.
