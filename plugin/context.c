@@ -16,10 +16,11 @@
 
 #include "base/environ.h"
 
-/* Protects current and all refs. Never held across a request to the proxy. */
+/* Protects `current` and all `refs`. Never held across a request to the
+ * proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Taken before lock. One thread attaches. Threads that arrive meanwhile wait
- * and then share its client. */
+/* Taken before lock. One thread attaches. Threads that come during its attach
+ * wait and then share its client. */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct net_proxy *current;
 static _Atomic(struct net_ctx *) default_ctx;
@@ -110,8 +111,8 @@ static struct mpib_client *client_of(struct net_proxy *s, unsigned dev)
 	return client;
 }
 
-/* Attach to one more device of the proxy of s. Fail if that proxy is gone,
- * because the next proxy does not have the comms of s. */
+/* Attach to one more device of the proxy of `s`. Fail if that proxy is gone,
+ * because the next proxy does not have the comms of `s`. */
 static int attach_to(struct net_proxy *s, unsigned dev)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
@@ -212,14 +213,14 @@ static void check_environment(void)
 	if (mpib_environ_list(environ, mpib_environ_is_proxys, names,
 			      sizeof(names)))
 		net_say(true,
-			"environment: %s: of no effect in a rank (mpib-proxy "
-			"reads that when it starts, see mpibctl config)",
+			"environment: %s: without effect in a rank (mpib-proxy "
+			"reads these when it starts, see mpibctl config)",
 			names);
 	if (mpib_environ_list(environ, is_nccls, names, sizeof(names)))
 		net_say(true,
-			"environment: %s: of NCCL's own transport, of no "
-			"effect over MPIB (set those that mpib.conf(5) lists "
-			"for mpib-proxy)",
+			"environment: %s: for NCCL's own transport, without "
+			"effect over MPIB (for mpib-proxy, set those that "
+			"mpib.conf(5) lists)",
 			names);
 }
 
@@ -266,9 +267,10 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL before v11 has no contexts; it calls this once or for every
- * communicator, and never finalizes. When its proxy is gone the default context
- * is replaced but not freed, since another thread may be using it. */
+/* NCCL before v11 has no contexts; it calls this function once or for every
+ * communicator, and never finalizes. When the proxy of the default context is
+ * gone, that context is replaced but not freed, because another thread may be
+ * using it. */
 enum nccl_result mpib_net_init_default(nccl_log_fn log)
 {
 	struct net_ctx *old = mpib_net_default(), *c;
@@ -294,7 +296,8 @@ void *mpib_net_default(void)
 
 /*
  * Failures in NCCL's log. NCCL keeps the last WARN and PyTorch prints that
- * line, so users look there first: it must say what failed and what to do.
+ * line, so users look there first: the line must say what failed and what to
+ * do.
  */
 
 #define TOLD 64

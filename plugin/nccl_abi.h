@@ -38,13 +38,13 @@
 
 #define NCCL_NET_DEVICE_INVALID_VERSION 0
 
-/* NCCL has more types. The plugin's devices have this one. */
+/* NCCL has more types. The plugin's devices have this type. */
 enum nccl_net_device_type {
 	NCCL_NET_DEVICE_HOST = 0,
 };
 
 struct nccl_net_device_handle; /* the plugin has none */
-struct nccl_net_attr; /* of setNetAttr, which the plugin lacks */
+struct nccl_net_attr; /* argument of setNetAttr, which the plugin lacks */
 
 struct nccl_net_vdevice_props_v9 {
 	int ndevs;
@@ -63,9 +63,9 @@ struct nccl_net_comm_config {
 
 /*
  * getProperties must set every field: NCCL passes uninitialised stack memory.
- * speed is in Mbit/s, latency in microseconds. name is unique within the
- * plugin and the same in every process of a node. pciPath is a real path below
- * /sys or NULL.
+ * `speed` is in Mbit/s, `latency` in microseconds. `name` is unique within the
+ * plugin and the same in every process of a node. `pciPath` is a real path
+ * below /sys or NULL.
  */
 #define NCCL_NET_PROPERTIES_FIRST                                              \
 	char *name;                                                            \
@@ -88,7 +88,7 @@ struct nccl_net_properties_v8 {
 	NCCL_NET_PROPERTIES_NEXT;
 };
 
-/* v10 has the same. */
+/* v10 has the same properties. */
 struct nccl_net_properties_v9 {
 	NCCL_NET_PROPERTIES_FIRST;
 	int forceFlush;
@@ -206,13 +206,14 @@ enum nccl_log_level {
 
 /* NCCL's logger, given to init; any thread may call it. It formats and writes
  * synchronously, so do not call it per message. With NCCL_LOG_WARN the argument
- * where is a file name. */
+ * `where` is a file name. */
 typedef void (*nccl_log_fn)(enum nccl_log_level level, unsigned long flags,
 			    const char *where, int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* NCCL's profiler callback, given to init from v10 on. type: 0 start, 1 stop,
- * 2 update, 3 both. Does nothing unless NCCL has loaded a profiler. */
+/* NCCL's profiler callback, given to init from v10 on. `type`: 0 start, 1 stop,
+ * 2 update, 3 update and stop. The callback does nothing unless NCCL has loaded
+ * a profiler. */
 typedef enum nccl_result (*nccl_profiler_fn)(void **event, int type,
 					     void *phandle, int64_t plugin_id,
 					     void *data);
@@ -238,8 +239,8 @@ struct nccl_profiler_ib_v1 {
  *    "call again", and connect gets the same handle memory on every call;
  *  - isend, irecv never block; a NULL request with NCCL_SUCCESS means "call
  *    again"; requests of one comm complete in the order they were posted;
- *  - test fills sizes with 1 int for a send, n for a receive of n buffers; once
- *    done is 1 the plugin may reuse the request;
+ *  - test fills `sizes` with 1 int for a send, n for a receive of n buffers;
+ *    once `done` is 1 the plugin may reuse the request;
  *  - deregMr returns only when neither plugin nor HCA touches the memory;
  *  - set-up calls come from NCCL's Service thread; isend, irecv, iflush and
  *    test from NCCL's Progress thread; both run at once on the same comm.

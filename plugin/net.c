@@ -60,7 +60,8 @@ static uint64_t device_guid(int dev)
 }
 
 /* Return the speed in Mbit/s of the rails that carry payload. NCCL divides by
- * it, so it must not be 0: a rail of unknown speed counts as 10 Gbit/s. */
+ * this speed, so it must not be 0: a rail of unknown speed counts as 10
+ * Gbit/s. */
 static int device_speed(const struct mpib_device_info *info)
 {
 	uint32_t sum = 0;
@@ -94,7 +95,9 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		return NCCL_INVALID_USAGE;
 	}
 	if (dev < 0 || dev >= devices) {
-		net_say(false, "getProperties: there is no device %d, only %d",
+		net_say(false,
+			"getProperties: there is no device %d (the node has "
+			"%d, numbered from 0)",
 			dev, devices);
 		return NCCL_INVALID_ARGUMENT;
 	}
@@ -302,7 +305,7 @@ static void free_comm(struct net_comm *c)
 	free(c);
 }
 
-/* Under the lock. Move the comms of context n from list to mine. */
+/* Under the lock. Move the comms of context `n` from `list` to `mine`. */
 static void connect_take_out(struct net_comms *list, const struct net_ctx *n,
 			     struct net_comms *mine)
 {
@@ -362,7 +365,7 @@ enum nccl_result mpib_net_finalize(void *ctx)
 	return NCCL_SUCCESS;
 }
 
-/* Log that the device has no client; rc says why. */
+/* Log that the device has no client; `rc` says why. */
 static enum nccl_result connect_no_device(const char *call, int dev, int rc)
 {
 	if (rc != -ENODEV)

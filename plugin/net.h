@@ -5,10 +5,11 @@
  * NCCL_SUCCESS or an error that was also written to NCCL's log, never
  * NCCL_IN_PROGRESS.
  *
- * phandle and phandles are handles of NCCL's profiler, NULL before v10.
+ * `phandle` and `phandles` are handles of NCCL's profiler, NULL before v10.
  *
- * Threads: NCCL's Service and Progress threads (nccl_abi.h) call at once on one
- * comm, and one process may have several such pairs of threads.
+ * Threads: NCCL's Service and Progress threads (nccl_abi.h) may make calls on
+ * one comm at the same time, and one process may have several such pairs of
+ * threads.
  */
 #ifndef MPIB_PLUGIN_NET_H
 #define MPIB_PLUGIN_NET_H
@@ -72,26 +73,27 @@ enum nccl_result mpib_net_close_listen(void *listen_comm);
  * dead clients, whose calls fail.
  */
 struct net_proxy {
-	/* By device. Device 0 has a client from the start, which also asks the
-	 * proxy about the other devices. Each other device gets a client with
-	 * its first comm. */
+	/* Indexed by device. Device 0 has a client from the start, which also
+	 * asks the proxy about the other devices. Each other device gets a
+	 * client with its first comm. */
 	struct mpib_client *client[MPIB_DEVICES];
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
 	uint64_t job;
-	unsigned refs; /* contexts and comms; under context.c's lock */
+	/* contexts and comms that use the proxy; under context.c's lock */
+	unsigned refs;
 };
 
 /* NCCL's context, one per communicator. */
 struct net_ctx {
 	struct net_proxy *proxy;
-	int traffic_class; /* of the communicator; -1: undefined */
+	int traffic_class; /* the communicator's; -1: undefined */
 	/* default context: the dead context that this one replaced */
 	struct net_ctx *older;
 };
 
-/* Return the FNV-1a hash of a text that continues one with hash h; start with
- * NET_HASH. */
+/* Add a text to the FNV-1a hash `h` and return the new hash. For the first
+ * text, `h` is NET_HASH. */
 #define NET_HASH 0xcbf29ce484222325ull
 static inline uint64_t net_hash(uint64_t h, const char *text)
 {
@@ -105,9 +107,9 @@ void net_proxy_put(struct net_proxy *s);
 /* Get the device's client. On failure return -errno and set the thread's error
  * text. */
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
-/* Describe the newest client's node, as it was at its init, and one of its
- * devices. Returns the number of devices, 0 without a client. Leaves info
- * unchanged if the node has no device dev. */
+/* Describe the node of the newest client, as it was when that client attached,
+ * and one device of the node. Return the number of devices; 0 without a client.
+ * If the node has no device `dev`, `info` remains unchanged. */
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
@@ -115,15 +117,16 @@ int net_proxy_query(struct mpib_node_info *node, int dev,
 void net_in_child(void);
 
 void net_log_set(nccl_log_fn log);
-/* Write a line to NCCL's log: INFO if ok, else WARN. */
+/* Write a line to NCCL's log: INFO if `ok`, else WARN. */
 void net_say(bool ok, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Log why call failed, with the client library's text for this thread, and
- * return the result for NCCL. Each text is logged once until the next init:
- * NCCL may repeat a failing call for ever. net_fail() is for calls that wait
- * for the peer, and returns NCCL_REMOTE_ERROR for errors that the peer causes.
+ * Log why the call named `call` failed, with the client library's text for this
+ * thread, and return the result for NCCL. Each text is logged once until the
+ * next init, because NCCL may repeat a failing call for ever. net_fail() is for
+ * calls that wait for the peer, and returns NCCL_REMOTE_ERROR for errors that
+ * the peer causes.
  */
 enum nccl_result net_fail(const char *call, int rc);
 enum nccl_result net_fail_local(const char *call, int rc);
@@ -132,15 +135,15 @@ enum nccl_result net_fail_local(const char *call, int rc);
  * Events for NCCL's profiler, v10 and newer: one for each rail that a request
  * uses and for each handle of the request, in the format of NCCL's own IB
  * transport (plugin type IB, record version 1). The proxy's shard does the
- * work, so the plugin learns of it only in test: an event begins when test sees
- * that a rail has posted something for the request, and ends when test sees
- * that the rail is done. The callback has no time as argument: a profiler notes
- * when it is called.
+ * work, so the plugin learns of the work only in test: an event begins when
+ * test sees that a rail has posted something for the request, and ends when
+ * test sees that the rail is done. The callback has no time as argument: a
+ * profiler notes when it is called.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
- * So the comm's first request begins an event. Until a profiler accepts one,
- * further requests try again, one per about 1000 tests without a result.
- * Requests that are not watched cost nothing.
+ * So the comm's first request begins an event. Until a profiler accepts an
+ * event, the plugin tries again with one request per about 1000 tests that find
+ * a request incomplete. Requests that are not watched cost nothing.
  */
 
 struct net_profile; /* one per comm */
@@ -155,11 +158,11 @@ struct net_phandle {
 /* Any thread. Remember the callback that NCCL gave to init, even if it is
  * NULL. */
 void net_profile_set(nccl_profiler_fn fn);
-/* Watch a new comm over conn. Each of its posts sets *ph. Returns NULL when
- * NCCL gave no callback or the proxy cannot report. */
+/* Watch the requests of a new comm over `conn`. Each post of the comm sets *ph.
+ * Return NULL if NCCL gave no callback or the proxy cannot report. */
 struct net_profile *net_profile_new(struct mpib_conn *conn,
 				    const struct net_phandle *ph);
-/* Call before the connection is closed. p may be NULL. */
+/* Call before the connection is closed. `p` may be NULL. */
 void net_profile_free(struct net_profile *p);
 
 /* The type behind NCCL's send, receive and listen comms. */
@@ -168,10 +171,11 @@ struct net_comm {
 	struct net_phandle phandle;
 	struct net_profile *profile;
 	struct net_proxy *proxy;
-	struct mpib_client *client; /* of the comm's device */
+	struct mpib_client *client; /* client of the comm's device */
 	struct mpib_listener *listener;
 	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
-	/* Latest GPU memory that could not be registered as a dma-buf. */
+	/* Address of the latest GPU memory that could not be registered as a
+	 * dma-buf. */
 	_Atomic(const void *) refused;
 	/* Set for listen comms, and for send comms whose connect is pending. */
 	const struct net_ctx *ctx;

@@ -52,7 +52,7 @@ static nccl_profiler_fn profile_profiler(void)
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
-/* number: distinguishes the outstanding requests of a comm. */
+/* `number` distinguishes the outstanding requests of a comm. */
 static void profile_begin(struct watched *w, unsigned number, unsigned rail,
 			  const struct mpib_rail_report *r)
 {

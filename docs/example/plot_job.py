@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""plot_job.py OUT.svg [SECONDS] [STEP]: what this node sends over each rail, in
-Gb/s, while a job runs, with its fail-overs as vertical lines. Without SECONDS
-until the last client leaves, from when the first one comes.
+"""plot_job.py OUT.svg [SECONDS] [STEP]: plot what this node sends over each
+rail, in Gb/s, while a job runs, with fail-overs as vertical lines. Without
+SECONDS the plot covers the time from the first client until the last one
+leaves.
 
-mpib.py is in /usr/share/mpib/python, where PYTHONPATH has to lead.
+mpib.py is in /usr/share/mpib/python: PYTHONPATH has to name that directory.
 """
 import sys
 import time

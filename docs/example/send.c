@@ -22,7 +22,7 @@ static void pass(ssize_t moved)
 {
 	if (moved == sizeof(struct mpib_handle))
 		return;
-	fprintf(stderr, "mpib-send: handle: the pipe brings none "
+	fprintf(stderr, "mpib-send: handle: the pipe has none "
 			"(mpib-send receive | mpib-send send)\n");
 	exit(1);
 }

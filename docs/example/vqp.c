@@ -50,7 +50,7 @@ struct shape {
 static struct node node[2];
 static size_t bytes;
 
-/* rc is 0, a positive errno of verbs, or a negative errno. */
+/* `rc` is 0, a positive errno of verbs, or a negative errno. */
 static void must(int rc, const char *what)
 {
 	if (rc == 0)

@@ -19,9 +19,10 @@
 #define MPIB_RAIL_SOUT 0
 #define MPIB_RAIL_SUP 1
 
-/* Requests that one connection may have outstanding (NCCL_NET_MAX_REQUESTS),
- * buffers that one grouped receive may name, and the slots that an IMM
- * distinguishes: the product of the two, because each buffer uses one slot. */
+/* The maximum number of outstanding requests of a connection
+ * (NCCL_NET_MAX_REQUESTS), of buffers in one grouped receive, and of slots that
+ * an IMM distinguishes. The last is the product of the first two, because each
+ * buffer uses one slot. */
 #define MPIB_REQUESTS 32
 #define MPIB_GROUP_MAX 8
 #define MPIB_SLOTS 256
@@ -29,8 +30,9 @@
 /* The largest request: a completion word carries the size in 31 bits. */
 #define MPIB_SIZE_MAX 0x7fffffffu
 
-/* Messages are split over rails, and into parts, only at multiples of this,
- * because NCCL's LL128 protocol polls flags inside each 128-byte line. */
+/* Messages are split over rails, and into parts, only at multiples of this
+ * number of bytes, because NCCL's LL128 protocol polls flags inside each
+ * 128-byte line. */
 #define MPIB_ALIGN 128u
 
 #ifdef __cplusplus

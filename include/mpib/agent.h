@@ -14,16 +14,16 @@
  * proxy hangs up, all its connections are deregistered. Addresses are IPv4 in
  * network order; the SUP addresses are 0 on a connection without SUP.
  *
- * hints: created by the agent and mapped read-only by the proxy. It begins with
- * the 4112 bytes of struct mpib_hint_shm; header.more entries of the same form
- * may follow. hint_slot of a response is the index of an entry; the count
- * continues from the first entries to the further ones. The agent may give
- * several connections the same entry. Each entry is a sequence lock with one
- * writer: the writer makes seq odd, writes sup_bw, and makes seq even. The
- * proxy tries MPIB_HINT_TRIES times to read an entry and keeps its last value
- * if the writer never finishes, so an agent that dies during a write blocks no
- * reader. A hint takes effect with the next message. A zeroed file is the safe
- * state: all traffic on SOUT.
+ * hints: created by the agent and mapped read-only by the proxy. The file
+ * begins with the 4112 bytes of struct mpib_hint_shm; header.more entries of
+ * the same form may follow. `hint_slot` of a response is the index of an entry;
+ * the indices count the further entries after those of the struct. The agent
+ * may give several connections the same entry. Each entry is a sequence lock
+ * with one writer: the writer makes `seq` odd, writes `sup_bw`, and makes `seq`
+ * even. The proxy tries MPIB_HINT_TRIES times to read an entry and keeps its
+ * last value if the writer never finishes, so an agent that dies during a write
+ * blocks no reader. A hint takes effect with the next message. A zeroed file is
+ * the safe state: all traffic on SOUT.
  *
  * A proxy in adaptive mode may register its connections, too, and then sets
  * MPIB_AGENT_ADAPTIVE in its requests. The proxy itself splits each connection
@@ -36,8 +36,8 @@
  * If the proxy's requests have MPIB_AGENT_HEARS, the agent may send a
  * mpib_agent_summary and mpib_agent_reasons, repeatedly and at any time. The
  * proxy sends the summary to proxies of other nodes, so that their agents avoid
- * a rail that is sick or in maintenance here before it fails. Its statistics
- * show both.
+ * a rail that is sick or in maintenance here before it fails. The proxy's
+ * statistics show the summary and the reasons.
  *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
@@ -59,8 +59,8 @@ extern "C" {
 #define MPIB_HINT_MAGIC 0x4D504948u
 #define MPIB_HINT_VERSION 1u
 #define MPIB_HINT_MAX_ENTRIES 256u
-/* The most further entries after the first ones, and the most entries in a
- * file. */
+/* The maximum number of entries after struct mpib_hint_shm, and of all entries
+ * in a file. */
 #define MPIB_HINT_MORE_MAX 3840u
 #define MPIB_HINT_SLOTS_MAX (MPIB_HINT_MAX_ENTRIES + MPIB_HINT_MORE_MAX)
 #define MPIB_HINT_SUP_BW_MAX 1024u
@@ -72,13 +72,13 @@ struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries; /* MPIB_HINT_MAX_ENTRIES */
 	uint32_t version;
-	uint32_t more; /* further entries after those, 0..MPIB_HINT_MORE_MAX */
+	uint32_t more; /* entries that follow, 0..MPIB_HINT_MORE_MAX */
 };
 
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share of 1024, or MPIB_HINT_OWN */
 	uint32_t seq;
-	uint32_t src_ip; /* of the SOUT rail, network order */
+	uint32_t src_ip; /* address of the SOUT rail, network order */
 	uint32_t dst_ip; /* the peer of all connections that share the entry */
 };
 
@@ -116,7 +116,7 @@ struct mpib_agent_response {
 
 #define MPIB_AGENT_TOLD_MAX 32u
 #define MPIB_AGENT_TOLD_ISLAND 32u
-#define MPIB_AGENT_REASON 96u /* bytes of a reason, with its end */
+#define MPIB_AGENT_REASON 96u /* bytes of a reason, including its zero byte */
 
 /* The agent steers nothing, and only reports what it would do. */
 #define MPIB_AGENT_DRY 1u
@@ -189,7 +189,7 @@ static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 	__atomic_store_n(&e->seq, odd + 1, __ATOMIC_RELEASE);
 }
 
-/* Return the entry's sup_bw, or last if the writer was changing the entry at
+/* Return the entry's sup_bw, or `last` if the writer was changing the entry at
  * each of MPIB_HINT_TRIES tries. Wait-free. Any number of readers. */
 static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 				      uint32_t last)

@@ -23,17 +23,18 @@
  *
  * When the proxy ends, a thread of the library (the helper) attaches to the
  * next one at the same run directory. Until then mpib_isend() and mpib_irecv()
- * return no request, and no request completes. Then posted requests continue.
- * This needs Linux 5.3.
+ * return no request, and no request completes. Afterwards posted requests
+ * continue. This needs Linux 5.3.
  *
  * Threads: any thread may use a client, a listener or a region. Such calls take
  * the client's lock and may block for a round trip to the proxy. On one
  * connection only one thread at a time may call mpib_isend(), mpib_irecv(),
  * mpib_iflush() and mpib_test(). These four never wait for the client's lock.
- * They need it to get a staging window, to continue at another proxy, and to
- * ask why a connection failed. If another thread or the helper has the lock
- * then, they report "not yet": mpib_isend() and mpib_irecv() return no request,
- * mpib_test() returns 0 with *done 0, and mpib_iflush() queues the flush.
+ * They need the lock to get a staging window, to continue at another proxy, and
+ * to ask why a connection failed. If another thread or the helper holds the
+ * lock at that moment, these four calls report "not yet": mpib_isend() and
+ * mpib_irecv() return no request, mpib_test() returns 0 with *done 0, and
+ * mpib_iflush() queues the flush.
  *
  * After fork() the child must not use the parent's objects. In the child, calls
  * that return -errno return -EOWNERDEAD, and calls that return nothing do
@@ -51,7 +52,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default) /* what libmpib.so exports: libmpib.map */
+#pragma GCC visibility push(default) /* libmpib.map lists the exports */
 
 struct mpib_client;
 struct mpib_listener;
@@ -62,7 +63,7 @@ struct mpib_handle; /* 128 bytes, see mpib/control.h; treat as opaque */
 
 struct mpib_attach_opts {
 	size_t size; /* sizeof(struct mpib_attach_opts); 0 means the same */
-	const char *run_dir; /* NULL: as mpib_run_dir() says */
+	const char *run_dir; /* NULL: that of mpib_run_dir() */
 	const char *name; /* this client's name in tools; NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */
 	unsigned timeout_ms; /* 0: 10000 */
@@ -79,8 +80,8 @@ struct mpib_rail_info {
 struct mpib_node_info {
 	uint32_t client; /* id that tools show */
 	int dmabuf; /* every rail can register a dma-buf, by mpib_reg_fd() */
-	unsigned devices; /* of the node, at most MPIB_DEVICES */
-	unsigned device; /* the client's */
+	unsigned devices; /* number of the node's devices, <= MPIB_DEVICES */
+	unsigned device; /* index of the client's device */
 };
 
 #define MPIB_DEVICES 16
@@ -88,7 +89,7 @@ struct mpib_node_info {
 struct mpib_device_info {
 	char name[32]; /* as tools show it */
 	int rails;
-	unsigned carries; /* bit per rail that has payload while all are up */
+	unsigned carries; /* bit per rail that is not a standby rail */
 	struct mpib_rail_info rail[2];
 };
 
@@ -100,10 +101,10 @@ struct mpib_device_info {
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
  *   -EPERM                  the proxy crashed twice while it worked for this
  *                           process
- *   -EINPROGRESS            processes of an earlier proxy come first
+ *   -EINPROGRESS            processes of an earlier proxy attach first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
- *   -EACCES                 this user may not connect to the proxy, or what
- *                           listens there may be another user's
+ *   -EACCES                 this user may not connect to the proxy, or another
+ *                           user may listen at the socket
  *   -ENAMETOOLONG           the run directory's path is too long for a socket
  *   -ETIMEDOUT              the proxy does not answer
  *   -EPROTO                 versions of library and proxy differ
@@ -197,15 +198,16 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /*
  * Register memory behind a file descriptor, which the process has mapped at
- * addr. flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be
- * closed on return.
+ * addr. `flags`: MPIB_REG_* of mpib/control.h. The caller may close `fd` after
+ * the call.
  *
  * If the memory lies within a region with the same flags, that region is
  * returned and counted. This is cheap. The region needs one mpib_dereg() for
- * each call, and all its memory must stay until the last one. The reason: the
- * library identifies a dma-buf by its addresses, because each export of the
+ * each call. Do not free its memory before the last mpib_dereg(). The reason:
+ * the library identifies a dma-buf by its addresses, because each export of the
  * same memory is a separate file. So it would mistake other memory at these
- * addresses for the dma-buf. It identifies a memfd by file and offset, too.
+ * addresses for the dma-buf. It identifies a memfd by its file and offset as
+ * well.
  *
  * This call allocates all pages of a memfd and adds F_SEAL_SEAL: add other
  * seals before.
@@ -227,8 +229,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * mpib_mem_free() is the fence, and outstanding requests continue until then.
  *
  * A connection with an outstanding request that names the region fails with
- * -ECANCELED. The proxy does not know ordinary memory. So with ordinary memory
- * a connection fails only if a send must still be copied. A receive into
+ * -ECANCELED. The proxy knows nothing about ordinary memory. So with ordinary
+ * memory a connection fails only if a send must still be copied. A receive into
  * ordinary memory ends with -ECANCELED when its message has arrived, and the
  * connection continues.
  *
@@ -247,8 +249,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Send size bytes at data, which lies inside region. If 0 is returned with *req
  * NULL, the request cannot be posted now: test outstanding requests, then try
  * again. The reasons:
- *   - 256 sends wait for receives (besides 24 that the proxy holds), and the
- *     oldest receive without a send has another tag
+ *   - 256 sends wait for receives in the library, 24 more wait in the proxy,
+ *     and the oldest receive that still lacks a send has another tag
  *   - 544 sends or 32 receives are outstanding, or the ring is full
  *   - the proxy has ended, and the connection has not continued yet
  *   - the connection failed, and the proxy has not said why yet
@@ -271,17 +273,18 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  *   -EFAULT    data is not inside region
  *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory
  *              in a grouped receive
- *   -EINVAL    n is out of range, conn is the other end, or region is of
+ *   -EINVAL    `n` is out of range, `conn` is the wrong end, or `region` is of
  *              another client
  * and, on a failed connection, the errors of mpib_test().
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
-/* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
- * all tags are 0. Buffers with the same tag are filled in order. *req is NULL
- * for the same reasons as in mpib_isend(). It is also NULL while a group in
- * ordinary memory needs a larger staging window than the current one. */
+/* Receive into `n` buffers, at most 8. Each buffer takes one send of its tag.
+ * If `tag` is NULL, all tags are 0. Buffers with the same tag are filled in
+ * order. *req is NULL for the same reasons as in mpib_isend(). It is also NULL
+ * while a group in ordinary memory needs a larger staging window than the
+ * current one. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
@@ -289,11 +292,12 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 /*
  * Flush the bytes received so far into device memory at data, inside a region
  * that mpib_reg_fd() made with MPIB_REG_DMABUF. The host may see a completion
- * before the device sees the bytes. One byte stands for all memory of the same
- * device, so one buffer of a grouped receive is enough. If 0 is returned with
- * *req NULL, data is host memory and needs no flush; unlike in mpib_isend(),
- * this is final. Otherwise mpib_test() reports when the flush is complete. It
- * writes no sizes. Flushes do not count among the 32 receives. Wait-free.
+ * before the device sees the bytes. A flush of one byte covers all memory of
+ * the same device, so one buffer of a grouped receive is enough. If 0 is
+ * returned with *req NULL, data is host memory and needs no flush; unlike in
+ * mpib_isend(), this is final. Otherwise mpib_test() reports when the flush is
+ * complete, and writes no sizes. Flushes do not count among the 32 receives.
+ * Wait-free.
  *   -EBUSY   256 flushes are outstanding
  *   -EINVAL  conn is a sending end, or region is of another client
  *   -ENOTCONN, -EFAULT  as for mpib_irecv()
@@ -302,10 +306,10 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
 
 /*
- * Set *done to 1 once the request is complete. req must not be used after that,
- * and sizes[0..n-1] hold the number of bytes received (or sent), if sizes is
- * not NULL. A send is complete when its buffer may be used again; the proxy's
- * setting failover.completion says when that is.
+ * Set *done to 1 once the request is complete. `req` must not be used after
+ * that, and sizes[0..n-1] hold the number of bytes received (or sent), if
+ * `sizes` is not NULL. A send is complete when its buffer may be used again;
+ * the proxy's setting failover.completion says when that is.
  *
  * A negative return means that the request ended with an error:
  *   -EMSGSIZE    the send was larger than its buffer of the posted receive.
@@ -328,7 +332,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
-/* Like mpib_test(), with int sizes, as NCCL has them. */
+/* Like mpib_test(), with sizes of type int, as in NCCL's interface. */
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
 
 /* For profilers: choose which requests get a report of what each rail does for
@@ -337,7 +341,7 @@ enum mpib_report {
 	MPIB_REPORT_OFF,
 	MPIB_REPORT_ALL, /* every request posted from now on */
 	MPIB_REPORT_NEXT, /* the next request, then off */
-	MPIB_REPORT_LATER, /* like NEXT, after 1024 tests without a result */
+	MPIB_REPORT_LATER, /* like NEXT, but after 1024 tests without result */
 };
 
 enum mpib_watch {
@@ -347,16 +351,16 @@ enum mpib_watch {
 };
 
 /* Called for each request with a report, on the connection's thread, from
- * inside mpib_isend(), mpib_irecv() or mpib_test(). what is the step that was
- * reached. The callback may read req. */
+ * inside mpib_isend(), mpib_irecv() or mpib_test(). `what` names the step that
+ * the request has reached. The callback may read `req`. */
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* Enable reports for requests of conn. fn is called with user. Call this on the
- * connection's thread, once the connection is ready. */
+/* Enable reports for requests of conn. The library calls `fn` with `user`. Call
+ * this on the connection's thread, once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
-/* Get what each rail has done for the request so far. report points to two
+/* Get what each rail has done for the request so far. `report` points to two
  * entries. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
@@ -368,8 +372,8 @@ void mpib_request_times(const struct mpib_request *req,
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 
-/* Number of buffers of the request: n of mpib_irecv(), 1 for a send. Valid
- * until the next request is posted on its connection. */
+/* Return the number of buffers of the request: `n` of mpib_irecv(), or 1 for a
+ * send. Valid until the next request is posted on its connection. */
 int mpib_request_buffers(const struct mpib_request *req);
 
 #pragma GCC visibility pop

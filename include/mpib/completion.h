@@ -3,18 +3,18 @@
  * The completion of one request, in the reply segment: the shard writes it, the
  * client reads it.
  *
- * word has the request's generation in the high half and the result (bytes or
+ * `word` has the request's generation in the high half and the result (bytes or
  * -errno) in the low half. A word with another generation means that the
- * request is still pending, so a word never needs to be cleared. progress has
+ * request is still pending, so a word never needs to be cleared. `progress` has
  * the same form. Its low half counts the message's bytes that have left the
  * region (send) or arrived in it (receive), from the start and without gaps. As
- * progress grows the client reuses (send) or empties (receive) that part of its
- * staging window.
+ * `progress` grows the client reuses (send) or empties (receive) that part of
+ * its staging window.
  *
- * For a request with a report, rail[] holds what each rail did, and the stamps
- * hold when. Neither has a generation. They are valid once progress has the
- * request's generation, because the shard clears them before it writes
- * progress. The stamps share memory with the last entries of size[]. So a
+ * For a request with a report, rail[] says what each rail did, and the stamps
+ * say when. Neither has a generation. Both are valid once `progress` has the
+ * request's generation, because the shard clears both before it writes
+ * `progress`. The stamps share memory with the last entries of size[]. So a
  * request of more than MPIB_STAMPED_MAX buffers has its stamps in group_at of
  * struct mpib_reply (segment.h).
  */
@@ -35,7 +35,7 @@
  * unknown. */
 struct mpib_stamps {
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
-	_Atomic uint32_t over; /* word was written */
+	_Atomic uint32_t over; /* time when `word` was written */
 	_Atomic uint32_t posted[MPIB_RAILS], done[MPIB_RAILS];
 };
 
@@ -44,10 +44,10 @@ struct mpib_completion {
 	_Atomic uint64_t progress;
 	union {
 		/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is the
-		 * size sent and size[1] the size posted. Valid once word has
+		 * size sent and size[1] the size posted. Valid once `word` has
 		 * the request's generation. */
 		uint32_t size[MPIB_GROUP_MAX];
-		/* With MPIB_OP_REPORT. */
+		/* For requests with MPIB_OP_REPORT. */
 		struct mpib_stamps at;
 	};
 	/* Only for requests with MPIB_OP_REPORT, see
@@ -65,7 +65,7 @@ static inline void mpib_completion_finish(struct mpib_completion *c,
 			      memory_order_release);
 }
 
-/* Wait-free. Shard only. Within one generation bytes never decreases. */
+/* Wait-free. Shard only. Within one generation `bytes` never decreases. */
 static inline void mpib_completion_advance(struct mpib_completion *c,
 					   uint32_t gen, uint32_t bytes)
 {
@@ -110,8 +110,8 @@ static inline void mpib_stamps_clear(struct mpib_stamps *at)
 	atomic_store_explicit(&at->over, 0, memory_order_relaxed);
 }
 
-/* Wait-free. Shard only. Clears the reports of a request that asks for them,
- * before the first report and before anything else is written to its
+/* Wait-free. Shard only. Clear the reports of a request with MPIB_OP_REPORT.
+ * Called before the first report and before any other write to the request's
  * completion. */
 static inline void mpib_completion_watch(struct mpib_completion *c,
 					 uint32_t gen)
@@ -195,12 +195,12 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 /* Wait-free. Shard only, for a request with a report. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
-	/* Relaxed: the release of word publishes over. The other stamps publish
-	 * nothing else, and a reader that finds 0 reads again. */
+	/* Relaxed: the release of `word` publishes `over`. The other stamps
+	 * publish no other data, and a reader that finds 0 reads again. */
 	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client, once progress has the request's
+/* Wait-free. Any thread of the client, once `progress` has the request's
  * generation. */
 static inline uint64_t mpib_completion_time(const _Atomic uint32_t *stamp,
 					    uint64_t now)

@@ -29,14 +29,14 @@ struct mpib_handle {
 	uint64_t magic;
 	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
 	/* IPv4 address of the listening proxy's peer links, network order; 0:
-	 * addr6 has it. */
+	 * `addr6` has the address. */
 	uint32_t addr;
 	uint64_t nonce; /* identifies the listener; found only in its handle */
-	uint8_t addr6[16]; /* IPv6; 0 if addr is set */
+	uint8_t addr6[16]; /* IPv6; 0 if `addr` is set */
 	/* second address, on the same port: IPv6, or IPv4 as a mapped address;
 	 * 0: none */
 	uint8_t second[16];
-	uint16_t port; /* its TCP port, host order */
+	uint16_t port; /* TCP port of these peer links, host order */
 	uint16_t shard; /* of the listening client */
 	uint32_t rsvd[17];
 };
@@ -45,7 +45,7 @@ enum mpib_control_type {
 	MPIB_CTL_HELLO = 1, /* first message; the answer brings fds, see
 			       mpib_ctl_welcome */
 	MPIB_CTL_POOL, /* make a sealed memfd, registered on every rail */
-	MPIB_CTL_REG_FD, /* register the memory behind the fd passed along */
+	MPIB_CTL_REG_FD, /* register the memory of the message's fd */
 	MPIB_CTL_DEREG,
 	MPIB_CTL_LISTEN,
 	MPIB_CTL_CLOSE_LISTEN,
@@ -54,21 +54,22 @@ enum mpib_control_type {
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
 	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask for a device's properties */
-	MPIB_CTL_RESUME, /* ask for a connection that was accepted before */
+	MPIB_CTL_RESUME, /* resume a connection that was accepted before */
 	/* from the proxy, id 0, never answered: check which connections are
 	 * MPIB_CONN_LOST */
 	MPIB_CTL_LOST,
 	/* An upgrade; struct mpib_ctl_next, never answered. From the proxy,
-	 * with id 0 and a number: the successor now accepts at the proxy's
-	 * socket, so attach there, too, and register all memory with it. From
-	 * the proxy with number 0: forget the successor. From the client: the
-	 * result. From the successor: it serves now. Before that the successor
-	 * accepts only HELLO, POOL, REG_FD and DEREG. */
+	 * with id 0 and `number` not 0: the successor now accepts at the
+	 * proxy's socket, so attach there, too, and register all memory with
+	 * the successor. From the proxy, with `number` 0: forget the successor.
+	 * From the client: whether it succeeded. From the successor: it now
+	 * serves; before this message it accepts only HELLO, POOL, REG_FD and
+	 * DEREG. */
 	MPIB_CTL_NEXT,
-	/* struct mpib_ctl_id, never answered. id: the client's thread that will
-	 * attach to the next proxy after this one. A client of an earlier proxy
-	 * sends this after it has asked for all its connections and listeners.
-	 */
+	/* struct mpib_ctl_id, never answered. `id`: the client's thread that
+	 * will attach to the next proxy after this one. A client of an earlier
+	 * proxy sends this after it has asked for all its connections and
+	 * listeners. */
 	MPIB_CTL_RESUMED,
 };
 
@@ -79,7 +80,7 @@ struct mpib_ctl_header {
 	uint32_t len; /* of the whole message */
 };
 
-/* Every answer with status < 0 has this form. why holds a sentence. */
+/* Every answer with status < 0 has this form. `why` holds a sentence. */
 struct mpib_ctl_error {
 	struct mpib_ctl_header h;
 	char why[240];
@@ -103,7 +104,7 @@ struct mpib_ctl_hello {
 	 * that proxy's WELCOME, since the handles of the process's listeners
 	 * contain that shard. 0: any shard. */
 	uint32_t shard;
-	uint32_t thread; /* the one of MPIB_CTL_RESUMED, or 0 */
+	uint32_t thread; /* id of MPIB_CTL_RESUMED, or 0 */
 };
 
 struct mpib_ctl_rail {
@@ -122,14 +123,14 @@ struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
 	uint32_t client; /* the client's id, as tools show it */
-	uint32_t shard; /* of the client: index in struct mpib_status */
+	uint32_t shard; /* the client's shard: index in struct mpib_status */
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
 	uint32_t window; /* bytes of a connection's staging window */
 	uint32_t part; /* largest staged part, a multiple of 128 */
 	uint32_t answer_ms; /* how long the client waits for an answer; 0:
 			       10000 */
 	uint32_t devices;
-	uint32_t device; /* the client's */
+	uint32_t device; /* index of the client's device */
 	/* how long a connection waits for its peer or for the next proxy; 0:
 	 * connections do not resume */
 	uint32_t grace_ms;
@@ -175,14 +176,14 @@ struct mpib_ctl_reg_fd {
  * fence: neither the proxy nor a peer touches the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
-	uint32_t id; /* of the region, listener or thread, or the index of the
-			connection or device */
+	uint32_t id; /* id of the region, listener or thread, or index of the
+		      * connection or device */
 	uint32_t rsvd;
 };
 
 struct mpib_ctl_listen {
 	struct mpib_ctl_header h;
-	uint64_t nonce; /* of an earlier proxy's listener; 0: a new one */
+	uint64_t nonce; /* of an earlier proxy's listener; 0: make one */
 };
 
 struct mpib_ctl_listening {
@@ -195,13 +196,14 @@ struct mpib_ctl_listening {
 struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */
-	int32_t traffic_class; /* -1: the proxy's configured one */
+	int32_t traffic_class; /* -1: the proxy's configured class */
 	/* Identifies the connection at both ends for its whole life: unique
 	 * random bits, not 0. */
 	uint64_t key;
 	/* How many times this end was requested, including this one. */
 	uint64_t number;
-	/* from struct mpib_reply_end when it was last READY; 0: never */
+	/* The peer's `number`, as struct mpib_reply_end had it when the
+	 * connection was last READY; 0: it never was. */
 	uint64_t peer_number;
 	struct mpib_handle handle;
 };
@@ -248,7 +250,7 @@ struct mpib_ctl_device {
 /* The maximum length of a message in either direction. */
 #define MPIB_CTL_MAX 1024u
 #define MPIB_CTL_FDS_MAX 5
-#define MPIB_WELCOME_PIDFD 4 /* index of this fd in the WELCOME */
+#define MPIB_WELCOME_PIDFD 4 /* index of the pidfd in the WELCOME */
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);

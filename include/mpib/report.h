@@ -10,14 +10,14 @@ enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
 	/* bytes are in flight, or the receive's CTS was sent */
 	MPIB_RAIL_POSTED,
-	/* its part is complete; for a receive, the whole request */
+	/* the rail's part is complete; for a receive, the whole request */
 	MPIB_RAIL_DONE,
 };
 
 struct mpib_rail_report {
 	enum mpib_rail_state state;
 	uint32_t qpn; /* the QP that the request used last */
-	uint64_t bytes; /* posted (send), or that have arrived (receive) */
+	uint64_t bytes; /* bytes posted (send) or arrived (receive) */
 };
 
 /* Times in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or not
@@ -34,17 +34,18 @@ struct mpib_report_times {
 #define MPIB_PROFILED_MAGIC 0x4650424d4950424dull
 
 /*
- * Data that mpib's plugin gives to NCCL's profiler at the end of each network
- * event that the profiler accepted: with the state ncclProfilerNetPluginUpdate,
+ * Data that mpib's plugin gives to NCCL's profiler for each network event that
+ * the profiler accepted. It comes with the state ncclProfilerNetPluginUpdate,
  * right before stopEvent. NCCL's own transports do not use that state. The
- * times have the same meaning as above. The callbacks come later than these
- * times, because the plugin learns only in test what the proxy did.
+ * times have the same meaning as in struct mpib_report_times. The callbacks
+ * come later than these times, because the plugin learns only in test what the
+ * proxy did.
  */
 struct mpib_profiled {
 	uint64_t magic; /* MPIB_PROFILED_MAGIC */
-	uint32_t size; /* of this struct; new fields are appended */
+	uint32_t size; /* bytes of this struct; new fields are appended */
 	uint32_t rail;
-	uint64_t bytes; /* of the rail, posted or arrived */
+	uint64_t bytes; /* bytes posted or arrived on the rail */
 	uint64_t submitted_ns, posted_ns, done_ns, over_ns;
 	uint64_t seen_ns; /* when test saw that the request was complete */
 };

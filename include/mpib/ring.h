@@ -5,18 +5,19 @@
  * shard thread the consumer.
  *
  * A slot carries its sequence word in the cache line of its descriptor, so one
- * line moves per message. Indices are 64 bits, count up forever and name slot
- * index % slots. The producer may fill the slot of an index that is less than
- * the ring's size ahead of the consumer's published head. A slot is full if seq
- * == index + 1. Only the producer writes seq. Only the consumer writes the
- * head, in the reply segment, which the client cannot write.
+ * line moves per message. An index has 64 bits and only grows. Its slot is
+ * index % slots. The producer may fill the slot of an index only if the index
+ * is less than the ring's size ahead of the consumer's published head. A slot
+ * is full if its `seq` is index + 1. Only the producer writes `seq`. Only the
+ * consumer writes the head, in the reply segment, which the client cannot
+ * write.
  *
  * Neither side trusts the other: each keeps the ring's geometry and its own
- * index in private memory. A client that writes an invalid seq either garbles
+ * index in private memory. A client that writes an invalid `seq` either garbles
  * its own descriptors, which the shard copies once and then checks, or is
- * detected by mpib_ring_jumped(). It cannot make the shard read outside the
- * ring or loop. A producer that sees a head ahead of its own index reports
- * -EPROTO.
+ * detected by mpib_ring_jumped(). The client cannot make the shard read outside
+ * the ring or loop forever. A producer that sees a head ahead of its own index
+ * reports -EPROTO.
  */
 #ifndef MPIB_RING_H
 #define MPIB_RING_H
@@ -30,16 +31,16 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
-	/* Sending ends only, n 1, all other fields 0. The shard completes it in
-	 * the turn that reads it. Clients use it to measure a round trip
-	 * through the ring. */
+	/* Sending ends only, `n` is 1, all other fields are 0. The shard
+	 * completes the request in the turn in which it reads the descriptor.
+	 * Clients use it to measure a round trip through the ring. */
 	MPIB_OP_NOP = 3,
 	/* Receiving ends only: make the bytes received so far into the dma-buf
-	 * region mr visible to the device that owns the memory. n, total and
-	 * len are 1, off names any byte of the region, and gen counts the
-	 * flushes of the connection from 1; all other fields are 0. A flush is
-	 * not a request: when it is complete, flushed in the reply segment is
-	 * set to gen. */
+	 * region `mr` visible to the device that owns the memory. `n`, `total`
+	 * and `len` are 1, `off` names any byte of the region, and `gen` counts
+	 * the flushes of the connection from 1; all other fields are 0. A flush
+	 * is not a request: when it is complete, the shard sets `flushed` in
+	 * the reply segment to `gen`. */
 	MPIB_OP_FLUSH = 4,
 };
 
@@ -55,10 +56,10 @@ enum mpib_op {
 
 /*
  * One part of a request. A request of ordinary memory passes through the
- * staging window part by part, in ascending pos. A request of memory from
- * mpib_mem_alloc() or mpib_reg_fd() is one part with pos 0 and len == total. A
- * grouped receive is n descriptors in a row, idx 0..n-1, each with pos 0 and
- * len == total.
+ * staging window part by part, in the order of `pos`. A request of memory from
+ * mpib_mem_alloc() or mpib_reg_fd() is one part with `pos` 0 and `len` equal to
+ * `total`. A grouped receive is `n` descriptors in a row, with `idx` 0 to `n` -
+ * 1, each with `pos` 0 and `len` equal to `total`.
  *
  * On one connection all parts of a receive precede those of the next receive.
  * Parts of different sends may be mixed. The first parts of the sends of one
@@ -67,13 +68,13 @@ enum mpib_op {
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */
 	uint8_t req; /* request index, < MPIB_REQUESTS */
-	uint8_t idx; /* buffer of a grouped receive */
+	uint8_t idx; /* index of the buffer in a grouped receive */
 	uint8_t n; /* buffers of the receive, 1 for a send */
 	uint32_t gen; /* request generation, never 0; the completion word
 			 repeats it */
-	uint32_t mr; /* region handle, ignored if len is 0 */
+	uint32_t mr; /* region handle, ignored if `len` is 0 */
 	int32_t tag;
-	uint64_t off; /* of the part's first byte, in the region */
+	uint64_t off; /* offset of the part's first byte in the region */
 	uint32_t len; /* bytes of this part */
 	uint32_t pos; /* position of this part in the message */
 	uint32_t total; /* bytes of the send, or of the posted buffer */
@@ -88,9 +89,10 @@ struct mpib_ring_slot {
 /* Private state of the client. */
 struct mpib_producer {
 	struct mpib_ring_slot *slot;
-	const _Atomic uint64_t *head; /* the consumer's, in the reply segment */
+	/* the consumer's head, in the reply segment */
+	const _Atomic uint64_t *head;
 	uint64_t tail, head_seen;
-	uint64_t mask; /* slots - 1, of a power of two */
+	uint64_t mask; /* slots - 1; the number of slots is a power of two */
 };
 
 /* Private state of the shard. */
@@ -104,7 +106,7 @@ struct mpib_consumer {
 /*
  * Wait-free. Producer thread only. Returns how many slots may be pushed. Reads
  * the consumer's cache line only if the private copy of the head shows fewer
- * than want free slots. -EPROTO: the published head is impossible.
+ * than `want` free slots. -EPROTO: the published head is impossible.
  */
 static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 {
@@ -133,7 +135,7 @@ static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
 	return &p->slot[p->tail & p->mask].desc;
 }
 
-/* Wait-free. Producer thread only. Passes d, from mpib_ring_next(), to the
+/* Wait-free. Producer thread only. Passes `d`, from mpib_ring_next(), to the
  * consumer. */
 static inline void mpib_ring_commit(struct mpib_producer *p,
 				    struct mpib_desc *d)
@@ -160,8 +162,8 @@ static inline void mpib_ring_push(struct mpib_producer *p,
 
 /*
  * Wait-free. Consumer thread only. Copies the descriptor with that index into
- * *desc. The index is next or one of the size - 1 indices after it. False: the
- * slot is empty.
+ * *desc. The index is `next` or one of the `size` - 1 indices after it. False:
+ * the slot is empty.
  */
 static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 				  struct mpib_desc *desc)
@@ -172,9 +174,9 @@ static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 	if (atomic_load_explicit(&s->seq, memory_order_acquire) != index + 1)
 		return false;
 	*desc = s->desc;
-	/* The shard checks and uses the copy only: the fence keeps the compiler
-	 * from reading the slot, which the client can change, a second time
-	 * instead. */
+	/* The client can change the slot, so the shard checks and uses only the
+	 * copy: the fence keeps the compiler from reading the slot a second
+	 * time. */
 	atomic_signal_fence(memory_order_seq_cst);
 	return true;
 }

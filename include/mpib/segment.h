@@ -27,24 +27,24 @@
 
 #define MPIB_SHARDS_MAX 16
 #define MPIB_CONNS_MAX 1024 /* connections of one client */
-/* A connection that resumes needs a second index until its rank has moved to
- * it. */
+/* A connection that resumes needs a second index until its rank no longer uses
+ * the first. */
 #define MPIB_INDEXES_MAX (2 * MPIB_CONNS_MAX)
 #define MPIB_RING_SLOTS 64
 
 struct mpib_status_shard {
 	/* Set by mpib_shard_sleeps(), read by mpib_summary_tell(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	/* Turns of the shard; constant while the shard sleeps. It has its own
-	 * cache line, so that sleeping, which every push reads, stays in the
-	 * clients' caches. */
+	/* Turns of the shard; constant while the shard sleeps. This field has
+	 * its own cache line, so that `sleeping`, which every push reads, stays
+	 * in the clients' caches. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
 struct mpib_status {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t pid; /* of the proxy, in its own pid namespace */
+	uint32_t pid; /* the proxy's, in its own pid namespace */
 	uint32_t shards;
 	uint32_t rsvd;
 	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
@@ -52,9 +52,9 @@ struct mpib_status {
 
 /*
  * Which rings may have work. After a push into ring i the client sets bit i %
- * 64 of word i / 64, then bit i / 64 of top. The shard reads and clears top,
- * then each word whose bit was set in top, by atomic exchanges with 0. The
- * shard then serves a ring until the ring is empty, or records in private
+ * 64 of word[i / 64], then bit i / 64 of `top`. The shard reads and clears
+ * `top`, then each word whose bit was set in `top`, by atomic exchanges with 0.
+ * The shard then serves a ring until the ring is empty, or records in private
  * memory that it is not.
  */
 struct mpib_summary {
@@ -67,13 +67,13 @@ struct mpib_summary {
  * True when the shard sleeps, in which case the caller has to write to the
  * doorbell eventfd.
  *
- * The shard sets sleeping and then reads top once more. The client sets top and
- * then reads sleeping. All four accesses are sequentially consistent, so at
- * least one of the two threads sees the other's write. With a weaker order the
- * shard could miss a push until the next push. A read-modify-write and a load
- * need no separate fence for that. The write of the bit in word is a release,
- * too: the shard may read this word because another ring set the bit in top,
- * before this call sets it.
+ * The shard sets `sleeping` and then reads `top` once more. The client sets
+ * `top` and then reads `sleeping`. All four accesses are sequentially
+ * consistent, so at least one of the two threads sees the other's write. With a
+ * weaker order the shard could miss a push until the next push. A
+ * read-modify-write and a load need no separate fence for that. The write of
+ * the bit in `word` is a release, too: the shard may read this word before this
+ * call sets the bit in `top`, because another ring has set that bit.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -122,19 +122,19 @@ struct mpib_submit {
 	uint32_t conns; /* MPIB_INDEXES_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
-	/* Time since which mpib_isend() on the connection finds no free
-	 * request: CLOCK_MONOTONIC, ns; 0: it finds one. For tools, like
-	 * counts. */
+	/* When mpib_isend() on the connection began to find no free request:
+	 * CLOCK_MONOTONIC, ns; 0: it finds one. For tools, like `counts`. */
 	_Atomic uint64_t refused[MPIB_INDEXES_MAX];
 	struct mpib_ring_slot ring[MPIB_INDEXES_MAX][MPIB_RING_SLOTS];
 };
 
 /*
- * The tags for which the oldest unanswered receive still lacks sends, for a
- * sending end. The shard writes it if none of its waiting sends fits that
- * receive. word is 16 * the ring index up to which the shard had read, plus the
- * number of tags. It is current for a client that has pushed nothing after that
- * index, because the shard writes a new value only after it has read more.
+ * At a sending end: the tags of the oldest unanswered receive for which no send
+ * has come. The shard writes them if none of its waiting sends fits that
+ * receive. `word` is 16 * the ring index up to which the shard had read, plus
+ * the number of tags. If the client has pushed nothing after that index, the
+ * value is current, because the shard writes a new value only after it has read
+ * more.
  */
 struct mpib_want {
 	_Atomic uint64_t word;
@@ -156,8 +156,8 @@ static inline void mpib_want_tell(struct mpib_want *want, uint64_t index,
 	atomic_store_explicit(&want->word, word, memory_order_release);
 }
 
-/* Wait-free. Connection's thread only. index is that of the thread's next push.
- * Return the number of tags written to tag. */
+/* Wait-free. Connection's thread only. `index` is the index of the thread's
+ * next push. Return the number of tags written to tag[]. */
 static inline unsigned mpib_want_read(const struct mpib_want *want,
 				      uint64_t index, int32_t *tag)
 {
@@ -178,14 +178,14 @@ enum mpib_conn_state {
 	MPIB_CONN_FREE,
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
-	MPIB_CONN_FAILED, /* error says why; closing frees the index */
+	MPIB_CONN_FAILED, /* `error` says why; closing frees the index */
 	MPIB_CONN_CLOSING, /* becomes FREE when no peer can access its memory */
 	/* nothing writes to it any more; resume at another index by
 	 * MPIB_CTL_CONNECT or MPIB_CTL_RESUME; closing frees the index */
 	MPIB_CONN_LOST,
 };
 
-/* Value of broken: no completion word changes any more, and the connection
+/* Value of `broken`: no completion word changes any more, and the connection
  * continues at another index. Stored with release, after the last completion
  * word. No failure sets this value. */
 #define MPIB_BROKEN_LOST (-ESTALE)
@@ -195,8 +195,9 @@ struct mpib_reply_conn {
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid in FAILED */
 	/* Written by the shard: 0, or -errno once no request of this connection
-	 * can succeed any more, or MPIB_BROKEN_LOST. Every post reads it, so it
-	 * does not share a cache line with head, which changes all the time. */
+	 * can succeed any more, or MPIB_BROKEN_LOST. Every post reads this
+	 * field, so it does not share a cache line with `head`, which changes
+	 * all the time. */
 	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
 	/* Written by the shard: the number of completed MPIB_OP_FLUSH of the
@@ -206,12 +207,13 @@ struct mpib_reply_conn {
 };
 
 /*
- * The receive that a send answers. The shard writes it before the first byte of
- * the send can reach the peer. It holds the generation of the send's request
- * and the receive's number at this index, modulo 2^31; receive 0 is the first
- * one after base of struct mpib_reply_end. MPIB_ANSWER_REFUSED: the send is
- * larger than its receive and was refused; its completion has both sizes. The
- * client reads it only after the shard has stopped writing.
+ * The receive that a send answers. The shard writes this word before the first
+ * byte of the send can reach the peer. The word holds the generation of the
+ * send's request and the receive's number at this index, modulo 2^31; receive 0
+ * is the first receive after `base` of struct mpib_reply_end.
+ * MPIB_ANSWER_REFUSED: the send is larger than its receive and was refused; its
+ * completion has both sizes. The client reads the word only after the shard has
+ * stopped writing.
  */
 #define MPIB_ANSWER_REFUSED (1u << 31)
 
@@ -222,16 +224,17 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 }
 
 /* State of a connection that the rank needs after its proxy has ended. The
- * proxy's control thread writes it before state becomes READY. For an accept,
- * it writes it before the peer learns of the accept. */
+ * proxy's control thread writes this state before the connection becomes READY,
+ * and for an accept even before the peer learns of the accept. */
 struct mpib_reply_end {
 	/* From struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
 	/* number of this end's request, and of the peer's */
 	uint64_t number, peer_number;
-	/* receives that ended before the first one at this index */
+	/* number of the connection's receives that had ended before it got this
+	 * index */
 	uint64_t base;
-	uint8_t addr[16], second[16]; /* of the peer's proxy, as in a handle */
+	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */
 	uint16_t port;
 };
 
@@ -247,8 +250,8 @@ struct mpib_reply {
 	struct mpib_completion completion[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 	/* For requests with a report and more than MPIB_STAMPED_MAX buffers. */
 	struct mpib_stamps group_at[MPIB_INDEXES_MAX][MPIB_REQUESTS];
-	/* For sending ends, from mpib_answer(). On separate cache lines from
-	 * what clients poll. */
+	/* For sending ends: values of mpib_answer(). They do not share cache
+	 * lines with words that clients poll. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
 		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 };

@@ -7,22 +7,22 @@
  *
  *   SPLIT  one part per device, each on one QP of the device and with an IMM,
  *          once all earlier WRITEs without IMM are complete
- *   SPRAY  WRITEs of at most frag bytes over all QPs; when all are complete, an
- *          empty WRITE with IMM (the notice) on the notify QP of each device
- *          that carried any
- *   DQPLB  WRITEs with IMM of at most frag bytes over all QPs, each numbered
+ *   SPRAY  WRITEs of at most `frag` bytes over all QPs; when all are complete,
+ *          an empty WRITE with IMM (the notice) on the notify QP of each
+ *          device that carried some of them
+ *   DQPLB  WRITEs with IMM of at most `frag` bytes over all QPs, each numbered
  *
  * In each direction virtual completions come in the order posted. An empty
  * virtual receive completes with the next whole message. The physical receives
  * that a mode needs are posted by mpib_vqp_prepare(), before the QPs are in
  * RTR, and replenished as they complete.
  *
- * If a fragment is lost, the receiver waits for the fragment's number. Without
- * a replay the virtual QP fails then. The receiver fails its own virtual QP as
- * soon as one of its QPs fails, because it cannot know what was in flight on
- * that QP. SPRAY numbers only its notices, so only the message is lost. A
- * number that a correct peer cannot have sent fails the receiver's virtual QP
- * with IBV_WC_GENERAL_ERR, -EPROTO.
+ * If a fragment is lost, the receiver waits for the fragment's number, and the
+ * virtual QP fails unless the fragment is replayed. The receiver fails its own
+ * virtual QP as soon as one of its QPs fails, because it cannot know what was
+ * in flight on that QP. SPRAY numbers only its notices, so only the message is
+ * lost. A number that a correct peer cannot have sent fails the receiver's
+ * virtual QP with IBV_WC_GENERAL_ERR, -EPROTO.
  *
  * Ownership: the caller makes, connects and destroys the physical QPs and CQs.
  * They must outlive the virtual QPs and CQs made from them. Both ends need the
@@ -71,19 +71,19 @@ struct mpib_vqp;
 /*
  * The caller's interface to physical QPs to which it also posts other WRs. A
  * port is the virtual QP's number for one of these QPs: ports 0..n-1 carry
- * data, the next ports carry notices. Two ports may lead to the same QP. The
- * IMM is then the caller's own, sent on a port that the caller names. SPRAY
- * sends it when all WRs posted before it are complete. DQPLB sends it at once;
- * at the receiver the n-th IMM waits for the end of the n-th numbered message.
- * The caller polls its CQs itself, reports completions, detects failures, and
- * drops posted WRs by mpib_vqp_reset().
+ * data, the next ports carry notices. Two ports may lead to the same QP. With
+ * ports, the IMM is the caller's own, sent on a port that the caller names.
+ * SPRAY sends it when all WRs posted before it are complete. DQPLB sends it at
+ * once; at the receiver the n-th IMM waits for the end of the n-th numbered
+ * message. The caller polls its CQs itself, reports completions, detects
+ * failures, and drops posted WRs by mpib_vqp_reset().
  */
 struct mpib_vqp_ports {
 	/* Return how many WRs the port accepts now. */
 	uint32_t (*room)(void *ctx, unsigned port);
-	/* Post w, a part of virtual WR wr_id, after the port's earlier WRs. The
-	 * callee may overwrite w->wr.wr_id. The virtual QP owns w and frees it
-	 * in mpib_vqp_port_sent() or mpib_vqp_reset(). */
+	/* Post `w`, a part of the virtual WR `wr_id`, after the port's earlier
+	 * WRs. The callee may overwrite w->wr.wr_id. The virtual QP owns `w`
+	 * and frees it in mpib_vqp_port_sent() or mpib_vqp_reset(). */
 	void (*post)(void *ctx, unsigned port, struct mpib_wr *w,
 		     uint64_t wr_id);
 	void *ctx;
@@ -97,12 +97,14 @@ struct mpib_vqp_qp {
 
 struct mpib_vqp_attr {
 	enum mpib_vqp_mode mode;
-	unsigned n; /* data QPs, 1..MPIB_VQP_QPS */
+	unsigned n; /* number of data QPs, 1..MPIB_VQP_QPS */
 	const struct mpib_vqp_qp *qp; /* copied */
-	/* SPRAY with more than one QP: one per device used; else NULL. */
+	/* Notify QPs: in SPRAY with more than one QP, one per device used; else
+	 * NULL. */
 	const struct mpib_vqp_qp *notify;
 	unsigned notifies;
-	/* Instead of qp and notify: ports, all on device 0. Not in SPLIT. */
+	/* Instead of `qp` and `notify`: ports, all on device 0. Not in
+	 * SPLIT. */
 	const struct mpib_vqp_ports *ports; /* copied */
 	/* WRs in flight per QP, 1 or more; the QP's SQ and RQ must hold that
 	 * many. At most 2048 over all QPs together, so that the receiver can
@@ -111,8 +113,8 @@ struct mpib_vqp_attr {
 	/* Bytes that each device accepts as one WR: max_msg_sz of its port, 128
 	 * or more; 0: MPIB_VQP_FRAG_MAX. */
 	uint32_t message;
-	/* Bytes, a multiple of 128, at most message; 0: MPIB_VQP_FRAG, or
-	 * message if that is less. */
+	/* Bytes of a fragment: a multiple of 128, at most `message`; 0: the
+	 * smaller of MPIB_VQP_FRAG and `message`. */
 	uint32_t frag;
 	/* Virtual WRs per direction, a power of two; 0: 256. At most 65536. At
 	 * most 8192 in SPLIT and SPRAY over more than one QP, because they
@@ -156,8 +158,8 @@ struct mpib_vsend {
 	uint32_t imm; /* host order; carried only by a single QP and on ports */
 	unsigned devices; /* a bit per device whose key is set */
 	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
-	/* Precedes the payload at the receiver: the head is written to remote,
-	 * the payload behind the head. Not in SPLIT. */
+	/* Precedes the payload at the receiver: the head is written to
+	 * `remote`, the payload behind the head. Not in SPLIT. */
 	struct mpib_vqp_head head;
 	/* Ports: send no IMM for this message; the next message's IMM covers
 	 * both. */
@@ -193,8 +195,8 @@ struct mpib_vcq_counts {
 };
 
 /*
- * Make a virtual CQ over n CQs, indexed by device. n is 0 if all virtual QPs
- * use ports. Several virtual CQs of one thread may share a pool.
+ * Make a virtual CQ over `n` CQs, indexed by device. `n` is 0 if all virtual
+ * QPs use ports. Several virtual CQs of one thread may share a pool.
  *   -EINVAL  n is more than MPIB_VQP_DEVICES
  *   -ENOMEM
  */
@@ -205,15 +207,14 @@ void mpib_vcq_destroy(struct mpib_vcq *vcq);
 
 /*
  * Poll the physical CQs for a limited number of completions, post waiting WRs
- * of the virtual QPs, and return at most n virtual completions. A completion of
- * an unknown QP is counted and dropped.
- *   -EIO  a physical CQ could not be polled, and there is no virtual completion
- *         to return
+ * of the virtual QPs, and return at most `n` virtual completions. A completion
+ * of an unknown QP is counted and dropped.
+ *   -EIO  a physical CQ could not be polled, and no virtual completion is ready
  */
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
 /* Like mpib_vcq_poll(), without polling the physical CQs; no errors. */
 int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
-/* False: the latest mpib_vcq_take() found that all posted sends were
+/* Return false if the latest mpib_vcq_take() found that all posted sends were
  * reported. */
 bool mpib_vcq_busy(const struct mpib_vcq *vcq);
 void mpib_vcq_read_counts(const struct mpib_vcq *vcq,
@@ -247,7 +248,7 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp);
  *              key for a device
  *   -EMSGSIZE  too long for one WR: a SEND, a part in SPLIT, any WR over a
  *              single QP, or a head with the first fragment
- *   -EAGAIN    depth WRs are outstanding
+ *   -EAGAIN    `depth` WRs are outstanding
  *   -ENETDOWN  no QP is left, or the virtual QP has ended
  * Later failures are reported by the completion.
  */
@@ -255,18 +256,18 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
 /*
  * Post a virtual receive. With a length other than 0 it receives a SEND, else
  * the next whole message. On a single QP it receives the next WR that needs a
- * receive. Up to depth whole messages may wait for their receives; further ones
- * wait at the sender.
+ * receive. Up to `depth` whole messages may wait for their receives; further
+ * messages wait at the sender.
  *   -EINVAL    a receive for a SEND in a mode without SENDs, or the virtual QP
  *              has ports
- *   -EAGAIN    depth receives are outstanding
+ *   -EAGAIN    `depth` receives are outstanding
  *   -ENETDOWN  no QP is left, or the virtual QP has ended
  * and the errors of ibv_post_recv() for a receive that passes through.
  */
 int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
 
 /*
- * Post the fragments that failed QPs had in flight again, as the same WRs, on
+ * Post again the fragments that failed QPs had in flight, as the same WRs, on
  * the healthy QPs. Call this only when the failed QPs are in ERR at both ends,
  * so that none of these fragments can still arrive. Fragments that did arrive
  * are posted again, too. The receiver drops their numbers, but their bytes are
@@ -289,8 +290,8 @@ uint64_t mpib_vqp_late(const struct mpib_vqp *vqp);
 
 /*
  * All functions below are for virtual QPs with ports. Report that the oldest WR
- * of the port completed. If it failed (!ok), only the WR is freed: its virtual
- * WR never completes, and mpib_vqp_reset() drops it.
+ * of the port completed. If it failed (`ok` is false), only the WR is freed:
+ * its virtual WR never completes, and mpib_vqp_reset() drops it.
  */
 void mpib_vqp_port_sent(struct mpib_vqp *vqp, unsigned port, bool ok);
 /*

@@ -9,10 +9,10 @@
  *   v1, lane of one connection:  size_q 31..10 | mask 9..8 | slot 7..0
  *   v2, shared lane:  connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
  *
- * mask has a bit for each rail that carries the message. epoch is that of the
- * rail and is raised each time the rail's QPs are fenced. mask 0 marks a
- * replay: another rail carries stripes that a fenced rail lost, and the slot's
- * record says which (size_q is all ones then).
+ * `mask` has a bit for each rail that carries the message. `epoch` belongs to
+ * the rail and is raised each time the rail's QPs are fenced. A `mask` of 0
+ * marks a replay: another rail carries stripes that a fenced rail lost, and the
+ * slot's record says which. In a replay all bits of `size_q` are 1.
  */
 #ifndef MPIB_WIRE_H
 #define MPIB_WIRE_H
@@ -26,17 +26,18 @@
 
 #define MPIB_IMM_SIZE_G 128u
 #define MPIB_IMM_SIZEQ_BITS 22
-/* size_q of all ones: the size is in the completion record. */
+/* All bits of `size_q` are 1: the size is in the completion record. */
 #define MPIB_IMM_SIZEQ_SENTINEL ((1u << MPIB_IMM_SIZEQ_BITS) - 1)
-/* The largest size that size_q can hold, 256 bytes less than 512 MiB because
- * all ones is reserved. */
+/* The largest size that `size_q` can hold: 256 bytes less than 512 MiB, because
+ * the value above is reserved. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
-/* Entries of the CTS and the record table of a connection, and the most slots
- * in use at once. They hold all requests of one buffer each, or
- * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; further groups wait in the ring. */
+/* Number of entries in the CTS table and in the record table of a connection,
+ * and maximum number of slots in use at once. A table holds all requests if
+ * each has one buffer, or MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; further
+ * groups wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
 /* The smallest supported max_msg_sz of a port. It is the size of the longest
@@ -70,7 +71,7 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* Return size in units of 128 bytes, rounded up; the sentinel if it does not
+/* Return `size` in units of 128 bytes, rounded up; the sentinel if it does not
  * fit. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
@@ -96,27 +97,28 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % entries
- * of the sender's CTS table. seq is the last field, so the HCA writes it last.
- * seq is 1 + the slot's 64-bit sequence number, so it also identifies the lap.
- * A receive of n buffers takes n consecutive entries. A receive in parts takes
- * one entry per part, with the same msg, ascending pos, and the posted size in
- * total; the sender skips the remaining entries of a message that ended early.
+ * A CTS: written by the receiver with RDMA WRITE into entry (`seq` - 1) %
+ * entries of the sender's CTS table. `seq` is the last field, so the HCA writes
+ * it last. `seq` is 1 + the slot's 64-bit sequence number, so it also
+ * identifies the lap. A receive of n buffers takes n consecutive entries. A
+ * receive in parts takes one entry per part, with the same `msg`, growing
+ * `pos`, and the posted size in `total`; the sender skips the remaining entries
+ * of a message that ended early.
  *
- * ended is the receiver's end-to-end ack at the time of this CTS, or 0 on lanes
- * without end-to-end acks. Every slot below it has ended: all its bytes and
- * IMMs have arrived. An end-to-end ack without a CTS is written behind the
- * table, see struct mpib_e2e_ack.
+ * `ended` is the receiver's end-to-end ack at the time of this CTS, or 0 on
+ * lanes without end-to-end acks. Every slot below `ended` has ended: all its
+ * bytes and IMMs have arrived. An end-to-end ack without a CTS is written
+ * behind the table, see struct mpib_e2e_ack.
  */
 struct mpib_cts {
 	uint64_t addr;
 	uint32_t rkey[MPIB_RAILS];
 	uint32_t len; /* bytes of this part */
-	uint32_t pos; /* of this part in the message */
+	uint32_t pos; /* position of this part in the message */
 	uint32_t total; /* posted size of the whole buffer */
 	uint32_t msg; /* receives posted before this one, modulo 2^32 */
 	int32_t tag;
-	uint16_t n, idx; /* buffers of the receive; index of this one */
+	uint16_t n, idx; /* buffers of the receive; index of this buffer */
 	uint64_t ended;
 	uint32_t rsvd[2];
 	uint64_t seq;
@@ -134,24 +136,25 @@ struct mpib_e2e_ack {
 };
 
 /*
- * A completion record: written by the sender with RDMA WRITE into the slot's
- * entry of the receiver's record table, on the leader rail (SOUT if it carries
- * bytes of the message, else SUP), before that rail's WRITE_WITH_IMM on the
- * same QP. Written where the sum of byte_len is not enough: grouped receives, a
- * part sent in several writes, a message that ends exactly at the end of a part
- * other than its last, v1's sentinel, errors and replays. The record is valid
- * when its seq equals the CTS's.
+ * A completion record. The sender writes it with RDMA WRITE into the slot's
+ * entry of the receiver's record table, before the WRITE_WITH_IMM of the leader
+ * rail and on the same QP. The leader rail is SOUT if SOUT carries bytes of the
+ * message, else SUP. A record is written where the sum of byte_len is not
+ * enough: grouped receives, a part sent in several writes, a message that ends
+ * exactly at the end of a part other than its last, v1's sentinel, errors and
+ * replays. The record is valid when its `seq` equals that of the CTS.
  */
 struct mpib_record {
 	uint64_t seq;
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
 	uint8_t n;
-	/* Replays only. One bit per rail that the stripe was first posted
-	 * on: */
+	/* Replays only. A stripe has the bit of the rail that first carried
+	 * it. */
 	uint8_t expected; /* rails whose stripes the slot needs to end */
 	uint8_t ends; /* rails whose stripes are complete with this IMM */
 	uint8_t rsvd;
-	uint32_t size[MPIB_GROUP_MAX]; /* per buffer; n 1: of the message */
+	/* bytes of each buffer; if `n` is 1: of the message */
+	uint32_t size[MPIB_GROUP_MAX];
 	/* Bytes of this slot per rail: for a group up to 8 times 2 GiB. */
 	uint64_t rail[MPIB_RAILS];
 };

@@ -25,7 +25,7 @@ extern "C" {
 struct mpib_wr {
 	struct ibv_send_wr wr; /* sg_list is sge, num_sge 1 */
 	struct ibv_sge sge[MPIB_WR_SGES];
-	STAILQ_ENTRY(mpib_wr) link; /* free, in flight, or lost */
+	STAILQ_ENTRY(mpib_wr) link; /* list of free, in-flight or lost WRs */
 	uint64_t owner; /* for the caller's use */
 	/* For the caller's use; 0: the WR returns to the pool as soon as it is
 	 * posted. */
@@ -36,7 +36,7 @@ STAILQ_HEAD(mpib_wr_list, mpib_wr);
 
 struct mpib_wr_pool {
 	struct mpib_wr *all;
-	struct mpib_wr *free; /* by link */
+	struct mpib_wr *free; /* free WRs, a list by `link` */
 	uint32_t left; /* WRs that may be taken now */
 };
 
@@ -44,10 +44,10 @@ struct mpib_wr_pool {
  *   -ENOMEM
  */
 int mpib_wr_pool_init(struct mpib_wr_pool *pool);
-/* Free the pool. No WR of it may be in use. */
+/* Free the pool. None of its WRs may be in use. */
 void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
-/* Return a WR, or NULL if all are in use. It has opcode WRITE_WITH_IMM, is
+/* Return a WR, or NULL if all are in use. The WR has opcode WRITE_WITH_IMM, is
  * signalled, and has one SGE, which the caller fills in. */
 static inline struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
 {
@@ -88,7 +88,7 @@ static inline void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
 	c->n++;
 }
 
-/* Append all WRs of more, of which there is at least one, to c. */
+/* Append the WRs of `more`, which is not empty, to `c`. */
 static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 				      const struct mpib_wr_chain *more)
 {
