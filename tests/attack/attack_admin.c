@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Try to change settings from where it is not allowed: by the stats socket,
- * from a container, and as root of a user namespace.
+ * Attackers try to change settings without the right to do so: over the stats
+ * socket, from a container, and as root of a user namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,9 +95,9 @@ TEST(the_stats_socket_cannot_change_settings)
 	assert_int_equal(tenant_run(0, change_by_stats, NULL), 0);
 }
 
-/* Enter a separate mount namespace and root directory with only the run
- * directory mounted. Keep uid 0 outside, too, as pods without user namespaces
- * do. */
+/* Enter a new mount namespace whose root directory contains only the run
+ * directory. As in pods without user namespaces, the process also has uid 0 on
+ * the host. */
 static int be_a_pod(void *arg)
 {
 	char root[128], at[160];
@@ -115,7 +115,8 @@ static int be_a_pod(void *arg)
 	if (give(tenant_dial("/run", MPIB_STATS_SOCK, SOCK_STREAM),
 		 "drain SUP") != 1)
 		return 1;
-	/* A directory that pods mount holds no file that changes settings. */
+	/* The run directory is mounted into pods, so it must not contain the
+	 * admin socket. */
 	return access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0 ? 2 : 0;
 }
 
@@ -139,7 +140,7 @@ static int be_root_of_a_user_namespace(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWUSER) < 0)
-		return 77; /* if this machine does not allow it */
+		return 77; /* user namespaces are not allowed here */
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
 	snprintf(map, sizeof(map), "0 %u 1", uid);
 	if (fd < 0 || write(fd, map, strlen(map)) < 0 || getuid() != 0)
@@ -174,8 +175,8 @@ TEST(a_tenant_cannot_reach_the_admin_socket)
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
 
-/* Root may do this, so the attacks above are not refused for lack of a working
- * socket. */
+/* The admin socket works for root. So the attacks above fail because they are
+ * refused, not because the socket does not work. */
 TEST(root_can_change_settings_by_the_admin_socket)
 {
 	attack_needs_root();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile agent is a user that the proxies trust only as an agent. It sends
- * arbitrary answers and unrequested messages, writes and truncates the hints
- * that the proxies read, and replaces them by other files.
+ * A hostile agent: a user that the proxies accept as their agent. It sends
+ * arbitrary answers and unrequested messages. It overwrites and truncates the
+ * hint file that the proxies read, and replaces it by other files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,9 @@
 #include "test.h"
 #include "victim.h"
 
-#define AGENT "games" /* a user of every system that owns nothing important */
-#define HEARD 8 /* the agent accepts this many calls of proxies */
+/* this user exists on every system and owns nothing important */
+#define AGENT "games"
+#define HEARD 8 /* connections that the agent accepts */
 
 static struct node node[2];
 static struct victim *victim;
@@ -127,8 +128,8 @@ static void say(int to, uint64_t *rng)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Write random hints into entries marked as unfinished. The file has the right
- * size, is shorter or longer, is empty, or has holes. */
+/* Write random bytes over a hint. Now and then make the file shorter or longer,
+ * empty, or full size with holes. */
 static void spoil_hints(int fd, uint64_t *rng)
 {
 	uint64_t entry[2] = { draw(rng, UINT64_MAX), draw(rng, UINT64_MAX) };
@@ -143,8 +144,8 @@ static void spoil_hints(int fd, uint64_t *rng)
 		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
 }
 
-/* Replace the hints with another file. The next process that opens them gets
- * it. */
+/* Replace the hint file by another file, which the next process that opens the
+ * hints gets. */
 static void replace_hints(uint64_t *rng)
 {
 	unlink(MPIB_AGENT_HINTS);
@@ -220,11 +221,11 @@ TEST(a_hostile_agent_affects_no_job)
 	}
 	victim_goes_on(victim, 64);
 	child_kill(pid);
-	print_message("proxies called the agent %u times\n", *heard);
+	print_message("proxies connected to the agent %u times\n", *heard);
 }
 
-/* Send both proxies unrequested messages and further data. Attach lingering
- * sockets as descriptors. */
+/* Send both proxies unrequested messages with lingering sockets as
+ * descriptors. */
 static int send_sockets(void *arg)
 {
 	struct mpib_agent_response answer = { 0 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lying peer. It has the cluster's key, or the cluster has none. It requests
- * the node's state endlessly and reads no answer. It sends megabytes of
- * unrequested reports in another node's name. It answers no request.
+ * A peer that sends false reports. It has the cluster's key, or the cluster has
+ * no key. It requests the node's state endlessly without reading the answers.
+ * It sends megabytes of unrequested reports in another node's name, and answers
+ * no request.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 static struct node node[2];
 static struct victim *victim;
-static char other[32]; /* an address without a proxy */
+static char other[32]; /* address that no proxy uses */
 static int ready[2]; /* tells the test that the attacker has become a peer */
 
 static int setup(void **state)
@@ -161,8 +162,8 @@ TEST(a_lying_peer_harms_only_itself)
 		assert_true(json_array_size(
 				    json_object_get(cluster, "nodes")) >= 2);
 		json_decref(cluster);
-		/* Without a key, the first node that claims an address gets it
-		 * if no peer has that address. */
+		/* Without a key, any node may claim an address that no peer
+		 * has. */
 		if (victim_is_here(victim))
 			nobody_is_sick_by_a_strangers_word();
 		victim_goes_on(victim, 256);

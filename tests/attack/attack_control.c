@@ -16,7 +16,7 @@
 #include "victim.h"
 
 #define READERS 1000
-#define LONG 400 /* connections that make a long list */
+#define LONG 400 /* connections, for a long answer to "conns" */
 #define HELD 120
 #define CROWD 1000 /* attaches; most are refused */
 #define COMERS 400
@@ -113,8 +113,8 @@ CASE(idle_readers_do_not_block_other_readers)
 	child_kill(pid);
 }
 
-/* Make the list of connections long. Request it with many readers, but read no
- * answer. Replace readers that the proxy disconnects. */
+/* Make the list of connections long. Request it on many sockets, but read no
+ * answer. Replace sockets that the proxy closes. */
 static int hold_answers(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -194,7 +194,8 @@ CASE(unread_answers_do_not_delay_other_answers)
 	munmap(holds, 4096);
 }
 
-/* Attach until the proxy refuses. Keep the clients and continue to try. */
+/* Attach until the proxy refuses. Keep the clients attached and continue to
+ * try. */
 static int attach_without_end(void *arg)
 {
 	_Atomic bool *holds = arg;
@@ -204,7 +205,7 @@ static int attach_without_end(void *arg)
 	for (unsigned i = 0;; i++) {
 		had += tenant_hello(other.dir) >= 0;
 		if (i == CROWD) {
-			printf("it has %u clients\n", had);
+			printf("the user has %u clients\n", had);
 			fflush(stdout);
 			atomic_store(holds, true);
 		}
@@ -232,7 +233,7 @@ static int attach_again_and_again(void *arg)
 		usleep(2000);
 	}
 	mpib_hist_read(&took, &n);
-	printf("meanwhile another attaches within p50 %.1f, p99 %.1f, max %.1f "
+	printf("another user's attaches take p50 %.1f, p99 %.1f, max %.1f "
 	       "ms\n",
 	       (double)mpib_hist_quantile(&n, 0.5) / 1e6,
 	       (double)mpib_hist_quantile(&n, 0.99) / 1e6,
@@ -248,7 +249,8 @@ CASE(many_clients_of_a_user_do_not_block_other_users)
 	pid_t pid;
 
 	attack_needs_root();
-	attack_start(&other, 3, NULL); /* with the default limits */
+	/* without options, so with the default limits */
+	attack_start(&other, 3, NULL);
 	pid = tenant_begin(ATTACKER, attach_without_end, holds);
 	while (!atomic_load(holds))
 		victim_goes_on(victim, 16);
@@ -259,4 +261,4 @@ CASE(many_clients_of_a_user_do_not_block_other_users)
 	munmap(holds, 4096);
 }
 
-/* Each attack has its own victim, so that each p99 is known. */
+/* Each attack has its own victim, so that each p99 belongs to one attack. */

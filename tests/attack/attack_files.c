@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks with files and directories that users can open. Users lock the files,
- * create them before the proxy does, and call the agent's socket endlessly.
- * Proxy and agent must still start and serve.
+ * Attacks on files, directories and sockets that other users can reach.
+ * Attackers lock files, create files before the proxy creates them, and connect
+ * endlessly to the agent's socket. The proxy and the agent must still start and
+ * serve.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -114,8 +115,8 @@ static void lock_one(int dir, const char *name)
 		usleep(1000);
 }
 
-/* Lock every file of the directory that this user can open. Use a separate
- * process for each. */
+/* Lock every file of the directory that this user can open, each in a separate
+ * process. */
 static int lock_all(void *arg)
 {
 	const char *path = arg;
@@ -144,13 +145,14 @@ TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
-	usleep(300000); /* by now a process that waits for the lock has it */
+	usleep(300000); /* enough for a waiting process to get the lock */
 	node_again(&other);
 	child_kill(pid);
 	node_wipe(&other);
 }
 
-/* Stop the agent as an operator does, so that it removes its files. */
+/* Stop the agent with SIGTERM as an operator does, so that it removes its
+ * files. */
 static void end_agent(pid_t pid)
 {
 	int status;
@@ -216,8 +218,8 @@ TEST(an_agent_refuses_a_directory_of_another_user)
 		pid_t agent = begin_agent(squatted);
 		unsigned long long until = node_ms() + 20000;
 
-		/* Either the agent refuses the directory, or it was seen
-		 * changing the file's mode. */
+		/* The agent must refuse the directory, and must not change the
+		 * mode of the file behind the link. */
 		while (waitpid(agent, &status, WNOHANG) == 0) {
 			assert_int_equal(fstat(fd, &st), 0);
 			assert_int_equal(st.st_mode & 0777, 0644);
@@ -234,7 +236,7 @@ TEST(an_agent_refuses_a_directory_of_another_user)
 	assert_int_equal(system(gone), 0);
 }
 
-/* Keep the agent's queue of callers full. */
+/* Keep the queue of connections to the agent full. */
 static int call_agent(void *arg)
 {
 	static int fd[CALLS];
@@ -264,7 +266,7 @@ TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 	assert_true(agent_comes(agent_dir, agent));
 	for (unsigned i = 0; i < 2; i++)
 		pid[i] = attacker_begin(call_agent, NULL, ready[0]);
-	/* A proxy repeats its call each second, until it is answered. */
+	/* A proxy tries each second until the agent answers. */
 	for (; answered < ANSWERS; calls++) {
 		answered += agent_answers(agent_dir) > 0;
 		usleep(10000);
@@ -273,11 +275,12 @@ TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
 	for (unsigned i = 0; i < 2; i++)
 		child_kill(pid[i]);
 	end_agent(agent);
-	print_message("%u of %u calls of a proxy answered\n", answered, calls);
+	print_message("the agent answered %u of %u connections\n", answered,
+		      calls);
 }
 
-/* Try to steer with the existing hints or with new ones. Like every client, the
- * attacker is in the group of the proxies' user. */
+/* Try to change or replace the agent's files. Like every client, the attacker
+ * is in the group of the proxies' user. */
 static int take_agents_place(void *arg)
 {
 	char path[2][140], mine[140];
@@ -311,7 +314,7 @@ TEST(other_users_cannot_open_an_agents_files)
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
 	assert_int_equal(tenant_run(ATTACKER, take_agents_place, NULL), 0);
-	/* The agent accepts a process of the user that it serves. */
+	/* The agent accepts connections of the user that its proxies run as. */
 	assert_int_equal(tenant_run(65534, call_as_proxy, NULL), 0);
 	victim_goes_on(victim, 64);
 	end_agent(agent);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks with holes. While a process punches a hole into a file, a thread that
- * touches the page waits in the kernel until the hole exists, and then for the
- * next hole. This wait is long if the page has many mappings. It is arbitrarily
- * long if the punching process hardly gets the CPU.
+ * Attacks by holes in shared memory. While a process punches a hole into a
+ * file, a thread that touches the page waits in the kernel. If the process
+ * punches endlessly, the thread waits again and again. Each wait is long if the
+ * page has many mappings, and arbitrarily long if the punching process gets
+ * little CPU time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #include "victim.h"
 
 #define PAGE 4096
-#define MAPS 2000 /* punching a page with this many mappings takes 0.3 ms */
+#define MAPS 2000 /* mappings of a page; a hole then takes 0.3 ms */
 #define HOLES_MS 3000
 
 static struct node node[2];
@@ -77,8 +78,8 @@ static bool segments(int *submit, int *pool)
 static bool map_often(int fd)
 {
 	for (unsigned i = 0; i < MAPS; i++) {
-		/* Leave a gap to the previous mapping, since the kernel would
-		 * merge adjacent ones. */
+		/* Leave a gap in the file between two mappings. The kernel
+		 * would merge mappings of adjacent pages. */
 		char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				 fd, i % 2 * 2 * PAGE);
 
@@ -89,8 +90,8 @@ static bool map_often(int fd)
 	return true;
 }
 
-/* Move this process to a processor that four other processes of higher priority
- * keep busy. */
+/* Move this process to a processor that is kept busy by four processes of
+ * higher priority. */
 static void hardly_run(void)
 {
 	const struct sched_param none = { 0 };
@@ -160,8 +161,8 @@ static void *punch_on(void *arg)
 	return NULL;
 }
 
-/* Register memory in which the proxy cannot prevent holes. Return 0 if it is
- * refused. */
+/* Register memory that the proxy cannot seal against holes. Return 0 if the
+ * proxy refuses it. */
 static int register_and_punch(void *arg)
 {
 	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -84,8 +84,8 @@ static int stay_slow(void *arg)
 	return 0;
 }
 
-/* Read to the end, which must arrive before the timeout. Return whether the
- * answer begins with this text. */
+/* Read until the proxy closes the connection. Return whether that came before
+ * the timeout and the answer begins with this text. */
 static bool answer_begins(int fd, const char *with)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -120,8 +120,8 @@ static int ask_for_all(void *arg)
 		for (unsigned i = 0; i < LOOPS; i++) {
 			if (p[i].revents &&
 			    recv(p[i].fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
-				/* Send another request while the first answer
-				 * is unread. */
+				/* Send the next request before the current
+				 * answer is read completely. */
 				(void)!send(p[i].fd, ask, sizeof(ask) - 1,
 					    MSG_NOSIGNAL | MSG_DONTWAIT);
 			} else if (p[i].revents) {

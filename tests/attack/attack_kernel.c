@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter kills a proxy that makes a system call outside its list. With this
- * filter, proxies must still serve, lose a peer and read statistics. Injected
- * code typically makes other system calls, and these must end the process.
+ * The system call filter kills a proxy that makes a call outside the filter's
+ * list. With this filter, proxies must still serve clients, handle the loss of
+ * a peer and answer requests for statistics. Injected code typically makes
+ * other system calls, which must end the process.
  */
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -47,8 +48,9 @@ TEST(a_proxy_makes_only_the_system_calls_of_its_list)
 }
 
 /* System calls that leave a container, read other processes' memory or keys,
- * load modules, execute another program, or change the user. Each ends the
- * process with SIGSYS. With a more lenient filter it fails. */
+ * load modules, execute another program, or change the user. With
+ * MPIB_SECCOMP_KILL, each call ends the process with SIGSYS. With
+ * MPIB_SECCOMP_YES, each call fails. */
 static long forbidden_call(unsigned n)
 {
 	switch (n) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Register descriptors that differ from their owner's description. The proxy
- * refuses each, and none causes a signal in it. LIES is the number of such
- * descriptors, 5000 by default.
+ * An attacker registers descriptors with wrong descriptions. The proxy must
+ * refuse each descriptor, and must not get a signal such as SIGBUS. LIES is the
+ * number of descriptors, 5000 by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,8 +63,8 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* Make the n-th wrong descriptor and its description. Return -1 if this machine
- * has no such descriptor. */
+/* Make wrong descriptor number n and its description. Return -1 if this machine
+ * has no descriptor of that kind. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
 	*offset = 0;
@@ -111,7 +111,8 @@ static int tell_lies(void *arg)
 			continue;
 		rc = tenant_reg_fd(sock, fd, offset, size);
 		close(fd);
-		/* The quota of messages per second counts each of them. */
+		/* Each registration counts in the quota of messages per
+		 * second. */
 		if (rc == -EDQUOT) {
 			usleep(10000);
 			continue;

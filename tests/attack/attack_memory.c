@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on memory. Clients try to have pages charged to the proxy, and to
- * read the proxy's memory, which holds all users' data and the cluster's key.
+ * Attacks on memory. Clients try to make the kernel charge pages to the proxy.
+ * They also try to read the proxy's memory, which holds the data of all users
+ * and the cluster's key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +21,15 @@
 #define ATTACKED 1000 /* victim's messages during a short attack */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
-/* MiB that a proxy may grow by in addition to the user's memory, for tables of
- * its regions and the victim's window. A sanitizer keeps freed memory. */
+/* MiB that a proxy may grow by in addition to the user's memory: tables of the
+ * user's regions, and the victim's window. A sanitizer keeps freed memory. */
 #ifdef MPIB_TRACED
 #define BESIDE_MIB 1024
 #else
 #define BESIDE_MIB 16
 #endif
 
-#define CONNECTION (32u << 10) /* most bytes that an end takes */
+#define CONNECTION (32u << 10) /* most bytes of memory per end */
 
 static struct node node[2];
 
@@ -57,10 +58,11 @@ static long shared_kib(pid_t pid)
 	return number_of(pid, "status", "RssShmem:");
 }
 
-/* Register memfds without pages. Do not use the library, which would allocate
- * the pages. mincore(2) reports no pages of the second memfd to users who may
- * not write it. Return 0 if the proxy refuses each, because of the holes or,
- * with a lower quota, because of the size. */
+/* Register two memfds without pages. Do not use the library, which would
+ * allocate the pages. The proxy may not write to the second memfd, so
+ * mincore(2) does not show it the missing pages. Return 0 if the proxy refuses
+ * both memfds, because of the holes or, if the quota is lower, because of the
+ * size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -98,7 +100,7 @@ TEST(holes_are_not_filled_by_the_proxy)
 	assert_true(shared_kib(node[0].pid) - before < (64L << 10));
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
-		node_wipe(&node[i]); /* its user cannot remove the directory */
+		node_wipe(&node[i]); /* nobody cannot remove the directory */
 }
 
 /* Memory that the library registers has pages and is accepted. */
@@ -116,8 +118,7 @@ static int register_by_library(void *arg)
 	return mpib_reg_fd(c, other, 4 << 20, 4096, fd, MPIB_REG_MEMFD, &r) < 0;
 }
 
-/* Take pools until the quota is used up. The quota is below the machine's
- * memory. */
+/* Take pools until the quota is used up. */
 static int take_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -130,8 +131,8 @@ static int take_pools(void *arg)
 	return had >= *least && had <= 64 << 20 ? 0 : 1;
 }
 
-/* While the user's earlier pools are released, take and keep all pools that the
- * user gets. */
+/* Take and keep all pools that the user gets. Retry the first pool while the
+ * proxy still releases the user's earlier pools. */
 static int hold_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -150,8 +151,8 @@ static int hold_pools(void *arg)
 	return 0;
 }
 
-/* Return how many KiB the proxy grew by while the attacker holds all it got
- * after repeated tries. */
+/* Return how many KiB the proxy grew by while the attacker holds all the pools
+ * that it got. */
 static long grown_kib(struct victim *v, long before)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -182,8 +183,8 @@ TEST(a_users_memory_is_bounded)
 	v = victim_start(&node[0], &node[1]);
 	had = number_of(node[0].pid, "status", "VmRSS:");
 	assert_int_equal(tenant_run(ATTACKER, register_by_library, NULL), 0);
-	/* Repeat this while the proxy releases the earlier memory, and once
-	 * afterwards. */
+	/* In later rounds, the proxy may still be releasing the pools of the
+	 * round before, so the attacker may get none. */
 	for (; atomic_load(&v->messages) < ATTACKED; least = 0)
 		assert_int_equal(tenant_run(ATTACKER, take_pools, &least), 0);
 	assert_true(grown_kib(v, had) < (64 + BESIDE_MIB) << 10);
@@ -209,8 +210,8 @@ static bool tell(const char *cgroup, const char *file, const char *text)
 	return ok;
 }
 
-/* Move this process to a new memory cgroup that has a limit of this many bytes.
- * Write its name to cgroup. Return false if that is not possible. */
+/* Move this process to a new memory cgroup with a limit of `bytes`, and write
+ * the cgroup's path to `cgroup`. Return false on failure. */
 static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
 {
 	static const char *const kind[][2] = {
@@ -231,7 +232,7 @@ static bool enter_cgroup(char *cgroup, size_t len, const char *bytes)
 	return false;
 }
 
-/* Return to the root cgroup, and remove the cgroup. */
+/* Move this process back to the root cgroup. */
 static void leave_cgroup(const char *cgroup)
 {
 	char root[300];
@@ -241,8 +242,8 @@ static void leave_cgroup(const char *cgroup)
 	assert_true(tell(root, "cgroup.procs", "0"));
 }
 
-/* Connect the client to itself until a connection is refused or the client has
- * the maximum. Return the number of ends. */
+/* Connect the client to itself until the proxy refuses a connection. Return the
+ * number of ends. */
 static unsigned connections_of(struct mpib_client *c)
 {
 	struct mpib_listener *l;
@@ -267,7 +268,7 @@ static unsigned connections_of(struct mpib_client *c)
 	}
 }
 
-/* Take all connections that a user gets. Use one process after the other. */
+/* Take all connections that a user gets, with one client after the other. */
 static int hold_connections(void *arg)
 {
 	_Atomic uint64_t *had = arg;
@@ -282,7 +283,7 @@ static int hold_connections(void *arg)
 	return 0;
 }
 
-/* Two users of a proxy in a cgroup of 300 MB take and keep as much as they
+/* Start a proxy in a cgroup of 300 MB. Two users take and keep as much as they
  * get. */
 static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 {
@@ -306,7 +307,7 @@ static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 			victim_goes_on(v, 16);
 	victim_goes_on(v, 64);
 	*sum = had[0] + had[1];
-	printf("of 300 MB the proxy has %ld KiB\n",
+	printf("the proxy uses %ld KiB of 300 MB\n",
 	       number_of(node[0].pid, "status", "VmRSS:"));
 	for (unsigned i = 0; i < 2; i++)
 		child_kill(pid[i]);
@@ -332,8 +333,8 @@ TEST(users_cannot_use_up_the_memory_of_the_proxys_cgroup)
 
 #endif
 
-/* Try to read the memory as another program of the proxy's own user, such as an
- * agent. */
+/* Try to read the proxy's memory as another program of the proxy's user, such
+ * as an agent. */
 static int read_the_proxys_memory(void *arg)
 {
 	const struct node *n = arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the peer link. A stranger without the key and a user with forged
- * handles try to fill the table of peers, to cut calls, and to hold lanes.
+ * Attacks on the peer link. Strangers without the key and users with forged
+ * handles try to fill the table of peers, to break off connection attempts, and
+ * to hold lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,8 +23,8 @@
 static struct node node[3];
 static char key[64];
 
-/* Connect with the address of the node `as`. Any user of this machine may use
- * that address. Return the socket or -errno. */
+/* Connect to `to` from the address of `as`, which any user of this machine may
+ * use. Return the socket or -errno. */
 static int call_as(const struct node *as, const struct node *to)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -65,7 +66,7 @@ static int say_hello(int fd, const struct node *as, uint16_t port)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* Send a HELLO from each port, always as the same node. */
+/* Send HELLOs from the address of one node, each with another port. */
 static int greet_from_every_port(void *arg)
 {
 	char answer[1024];
@@ -103,8 +104,8 @@ static int greet_as_the_peer(void *arg)
 	return 0;
 }
 
-/* Connect to peers that do not exist, each with another address. Use one client
- * after the other and keep all of them. */
+/* Connect to peers that do not exist, each with another port. Attach a new
+ * client now and then, and keep all clients. */
 static int call_everywhere(void *arg)
 {
 	struct mpib_handle h, real;
@@ -125,11 +126,11 @@ static int call_everywhere(void *arg)
 		refused += mpib_connect(c, &h, -1, &conn) < 0;
 	}
 	printf("%u of %d connects refused\n", refused, PEERS);
-	pause(); /* keep them until the test ends */
+	pause(); /* keep the clients until the test ends */
 	return 0;
 }
 
-/* Take a lane for each traffic class, from each of the user's processes. */
+/* Take a lane for each traffic class. */
 static int take_lanes(void *arg)
 {
 	struct mpib_handle h;
@@ -196,8 +197,8 @@ static unsigned listen_at(const char *addr, int *fd)
 	return ntohs(sa.sin_port);
 }
 
-/* Make the proxy connect to open and closed ports of another network. The
- * answers must be the same for all ports, and no connection may arrive. */
+/* Ask the proxy to connect to open and closed ports of another network. All
+ * answers must be the same, and no connection may arrive. */
 static int knock_elsewhere(void *arg)
 {
 	struct mpib_handle h;
@@ -236,7 +237,7 @@ static void stop_all(void)
 		node_stop(&node[i]);
 }
 
-/* Check that a new node can connect and be connected to. */
+/* Check that a new node can connect to node 1. */
 static void assert_newcomer_served(void)
 {
 	victim_newcomer(&node[2], &node[1], 10);

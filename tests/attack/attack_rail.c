@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attackers connect to the port of a software rail. They send nothing, or
- * greetings with guessed QPs. Real peers must still connect their lanes. No QP
- * is connected or cut, and the proxy keeps no connection of the attackers.
+ * greetings with guessed QP numbers. They must not connect or disconnect a QP,
+ * the proxy must not keep their connections, and real peers must still connect
+ * their lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,8 +25,8 @@ static struct node node[3];
 static uint32_t rail_addr;
 static uint16_t rail_port;
 
-/* Find the port on which the node's SOUT listens. It follows the port of the
- * peer link. */
+/* Find the port on which the node's SOUT listens: the port at this address that
+ * is not the peer link's. */
 static void find_rail(const struct node *n)
 {
 	unsigned addr, port, state;
@@ -83,9 +84,9 @@ static int hold_the_port(void *arg)
 	return 0;
 }
 
-/* Connect thousands of times per second without holding a connection. Pause now
- * and then to leave other processes CPU time, which any endless loop would take
- * from them. */
+/* Connect thousands of times per second without keeping a connection. Pause now
+ * and then, because any endless loop takes CPU time from other processes, which
+ * this test is not about. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -101,9 +102,9 @@ static int call_and_go(void *arg)
 	return 0;
 }
 
-/* Send a greeting in the name of a node's rail. Any user of this machine can do
- * so. QP numbers are few and consecutive. Packet numbers are tried at
- * random. */
+/* Send a greeting in the name of a node's rail, as any user of this machine
+ * can. Try the QP numbers in order, since they are few and consecutive. Draw
+ * the packet number. */
 static void greet(int fd, unsigned i)
 {
 	struct soft_hello h = { .status = SOFT_HELLO_ASK,
@@ -143,7 +144,8 @@ static int dial_from_a_peer(void)
 	return fd;
 }
 
-/* Hold each connection after its greeting, no matter what the answer is. */
+/* Keep each connection open after its greeting, no matter what the answer
+ * is. */
 static int greet_and_hold(void *arg)
 {
 	static int fd[GREETED];
@@ -183,7 +185,7 @@ TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 		most = fds > most ? fds : most;
 		usleep(50000);
 	}
-	printf("at most %u descriptors under %d held greetings\n", most,
+	printf("at most %u descriptors with %d held greetings\n", most,
 	       3 * GREETED);
 	assert_in_range(most, 1, FDS_BOUND);
 	victim_newcomer(&node[2], &node[1], 16);
@@ -194,8 +196,8 @@ TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 		node_stop(&node[i]);
 }
 
-/* Run this attack on the third node. Two nodes are connected to it, so its
- * shard is in use, and it must accept new connections. */
+/* Attack the third node. A victim uses its shard, and a newcomer must be able
+ * to connect to it. */
 static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before;

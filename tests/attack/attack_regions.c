@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client with the maximum number of connections deregisters regions that are
- * in use. Each deregistration ends one of its own connections, and no other
- * user waits.
+ * in use. Each deregistration ends one of the client's own connections. No
+ * other user may have to wait.
  */
 #include <mpib/control.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #define CLIENTS 4u
 #define PAIRS (MPIB_CONNS_MAX / 2)
 #define PACE_US 300 /* stays within the quota of control messages */
-#ifndef DEREG_US /* a sanitizer's build is slower */
+#ifndef DEREG_US /* sanitizer builds set a higher limit */
 #define DEREG_US 100 /* most CPU time of the shard per region */
 #endif
 
@@ -125,7 +125,7 @@ TEST(deregistering_a_region_in_use_does_not_delay_other_users)
 	stood = longest_stand(pid, ready[0]);
 	us = shards_us(node[0].pid) - us;
 	print_message("the shard: %llu us of CPU for %u regions; the victim "
-		      "stood still for %llu ms at most\n",
+		      "got no message for %llu ms at most\n",
 		      (unsigned long long)us, CLIENTS * PAIRS, stood);
 	victim_goes_on(victim, 64);
 	child_kill(pid);

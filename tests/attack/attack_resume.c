@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients try to resume connections that they never had. They do so all at the
- * same time, or a few of them die while they ask. Meanwhile the victim's own
- * connections are resumed, because its proxy was killed.
+ * Clients try to resume connections that they never had, all at the same time.
+ * In one test, the clients end before they get their answers. Meanwhile the
+ * victim resumes its own connections, because its proxies are killed and
+ * restarted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ static int lie_about_its_own(void *arg)
 		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
 		    tenant_answer(x.sock) != -EEXIST)
 			return 2;
-		/* With its sending end closed, the connection waits for no
+		/* After the close of the sending end, the receiving end has no
 		 * peer. */
 		resume.conn = 3;
 		if (!raw_close(&x, 1))
@@ -87,8 +88,8 @@ TEST(wrong_states_of_own_connections_harm_only_their_owner)
 	victim_goes_on(victim, 64);
 }
 
-/* Send these messages without waiting. Then read an answer to each. Return
- * whether all answers were successes. */
+/* Send all these messages, then read their answers. Return whether all requests
+ * succeeded. */
 static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 			unsigned n)
 {
@@ -103,8 +104,8 @@ static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 	return good;
 }
 
-/* Close a receiving end and resume it at once, before the peer with the sending
- * end can report that it learned of the close. */
+/* Close a receiving end and resume it at once, before the peer can acknowledge
+ * the close. */
 static int ask_again_for_the_closed(void *arg)
 {
 	struct raw_client from, to;
@@ -157,7 +158,8 @@ TEST(resuming_a_closed_connection_cuts_no_link)
 	victim_goes_on(victim, 64);
 }
 
-/* Choose an address at which there is a proxy, may be one, or is never one. */
+/* Choose the address of a proxy, an address that may have a proxy, or one that
+ * never has a proxy. */
 static void some_address(uint8_t addr[16], uint16_t *port)
 {
 	memset(addr, 0, 16);
@@ -168,7 +170,7 @@ static void some_address(uint8_t addr[16], uint16_t *port)
 	*port = (uint16_t)random64();
 }
 
-/* Send wrong RESUME number i, as plausible as possible. */
+/* Send the wrong but plausible RESUME number `i`. */
 static void ask_wrongly(int sock, unsigned i)
 {
 	struct mpib_ctl_resume resume = {
@@ -271,8 +273,8 @@ TEST(dying_clients_do_not_delay_others_resumes)
 	the_victim_resumes_beside(50);
 }
 
-/* Try to create the files of a proxy that is down: its socket, its lock, its
- * list of processes. */
+/* Try to create or replace the files of a proxy that is down, such as its
+ * socket and its lock. */
 static int take_the_place(void *arg)
 {
 	static const char *const name[] = { MPIB_CONTROL_SOCK, "clients",

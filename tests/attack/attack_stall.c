@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that block a call for as long as their owner likes. One is memory
- * whose lock is held by an endless write. Another is a file whose close is
- * answered by a process of the user. The proxy must continue meanwhile.
+ * Users send descriptors that can block the proxy's system calls for any time.
+ * One is memory whose lock is held by an endless write. Another is a file whose
+ * close waits for a process of the user. The proxy must not be blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
-#define LAST 16 /* a user with this many pending closes is not served */
+#define LAST 16 /* pending closes at which a user is not served */
 #define GOES 2000
 
 static struct node node[2];
@@ -47,7 +47,7 @@ static int stalled_file(bool closes)
 	return fd;
 }
 
-/* Make memory that may be registered. */
+/* Make memory that the proxy would accept for registration. */
 static int memory(void)
 {
 	static const char bytes[BYTES];
@@ -106,7 +106,7 @@ static int offer_a_file(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Offer files endlessly, so that the proxy is closing some at any time. */
+/* Send files endlessly, so that the proxy always has files to close. */
 static int offer_files_without_end(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -127,10 +127,10 @@ static int offer_files_without_end(void *arg)
 	}
 }
 
-/* Send sockets where the proxy does not expect them: as descriptors for a
- * registration, in excess of what a message may have, in messages that the
- * proxy never reads, with bytes for receivers that read no descriptors, and
- * with a byte out of band. */
+/* Send sockets where the proxy does not expect them: as the memory of a
+ * registration, more of them than a message may have, in messages that the
+ * proxy never reads, to the stats socket, which takes no descriptors, and with
+ * an out-of-band byte. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -159,7 +159,8 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Connect and leave repeatedly, as a user with slow closes. */
+/* Connect and disconnect repeatedly, as a user whose descriptors take long to
+ * close. */
 static int come_and_go(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -186,12 +187,12 @@ static int come_and_go(void *arg)
 			return 4;
 		close(sock);
 	}
-	tenant_hello(node[0].dir); /* the other clients attached before */
+	tenant_hello(node[0].dir); /* the other two clients attached above */
 	return tenant_stay(ready[1]);
 }
 
-/* Register much memory and close it. Then only the proxy holds the memory when
- * this process ends. */
+/* Register much memory and close it, so that the proxy is its last owner after
+ * this process has ended. */
 static int register_much(void *arg)
 {
 	int sock = tenant_hello_again(node[0].dir);
@@ -257,8 +258,8 @@ TEST(endlessly_sent_files_delay_no_other_user)
 	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
 
-/* Let the attacker send its descriptors while the proxy is stopped. Afterwards
- * only the proxy holds these descriptors. */
+/* Let the attacker send its descriptors and close them while the proxy is
+ * stopped, so that only the proxy holds them afterwards. */
 static pid_t attack_asleep(int (*fn)(void *))
 {
 	pid_t pid = attack_begin(fn, NULL);
@@ -271,8 +272,8 @@ static pid_t attack_asleep(int (*fn)(void *))
 	return pid;
 }
 
-/* Each connection takes a descriptor of the proxy, and other users need
- * descriptors, too. */
+/* Each connection takes a descriptor of the proxy, and the number of
+ * descriptors is limited. */
 TEST(reconnecting_clients_do_not_use_up_descriptors)
 {
 	unsigned before = holds(node[0].pid);
@@ -292,7 +293,8 @@ TEST(lingering_sockets_are_closed)
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
-/* Freeing the memory takes 100 ms per GiB or more, on any thread. */
+/* Freeing the memory takes 100 ms per GiB or more on the thread that does
+ * it. */
 TEST(the_control_thread_does_not_free_large_memory)
 {
 	pid_t pid = attack_begin(register_much, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks by users on an operator's view, and by frequent reconnects. They
- * cause events that push out those of other users, use names that look like
- * events, and reconnect to get a new quota of control messages.
+ * Attacks on the events and names that an operator sees, and on quotas. Users
+ * cause events that push out those of other users, and use names that look like
+ * events. They also reconnect to get a new quota of control messages.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -75,7 +75,8 @@ static int come_and_go(void *arg)
 	return 0;
 }
 
-/* Count the events of this kind, and return the newest number, too. */
+/* Count the events of this kind, and write the number of the newest event to
+ * `newest`. */
 static unsigned events_of(const struct node *n, const char *kind,
 			  json_int_t *newest)
 {
@@ -131,8 +132,8 @@ static int attach_forged(void *arg)
 	return 0;
 }
 
-/* After a kill the events come from the file. Names must not forge events in
- * that case either. */
+/* A proxy that is restarted after a kill reads the events from its event file.
+ * A client's name must not forge an event there either. */
 TEST(client_names_cannot_forge_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends without receives and receives without sends on thousands of
- * connections. They take no CPU time from other users and little of the
- * shard's. Other attacks are requests that end immediately, sent as fast as the
- * proxy takes them, and summaries that name missing rings.
+ * Users post sends without receives, and receives without sends, on thousands
+ * of connections. They also post requests that complete immediately, as fast as
+ * the proxy takes them, and summaries that name missing rings. These attacks
+ * must take little of the shard's CPU time and not delay other users.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -18,17 +18,18 @@
 #define CLIENTS 8u
 #define MANY_CLIENTS 240u /* a user may have 256 */
 #define PAIRS 500u /* pairs of ends per client */
-#define PACE_US 300 /* stays within the quota of control messages */
+#define PACE_US 300 /* keeps the rate within the quota of control messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more descriptors than a ring holds */
 #define PARTS 5
-#ifndef TURN_US /* builds with a sanitizer set a limit that never fails */
+#ifndef TURN_US /* sanitizer builds set a limit that is never exceeded */
 #define TURN_US 200 /* most CPU time of the shard per turn */
 #define MOVED 4000 /* messages that the victim moves during the attack */
 #endif
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* tells the test that all connections wait */
+/* tells the test that all connections have open requests */
+static int ready[2];
 
 static int setup(void **state)
 {
@@ -36,15 +37,15 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-/* The attack: sends or receives that begin a message of many parts, but never
- * bring its last one. */
+/* The attack: sends or receives that begin a message of many parts but leave
+ * out the last part. */
 struct begun {
 	uint8_t op;
 	unsigned parts;
 };
 
-/* Wait for room in the ring, since a client that overwrites entries is
- * disconnected. */
+/* Wait for room in the ring. The proxy disconnects a client that overwrites
+ * entries. */
 static void until_room(const struct raw_client *x, uint32_t index)
 {
 	while (x->tail[index] - atomic_load(&x->reply->conn[index].head) >=
@@ -119,7 +120,7 @@ static int begin_and_wait(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Name rings of connections that were never opened. */
+/* Set summary bits of connections that were never opened. */
 static int name_what_is_not(void *arg)
 {
 	static struct raw_client client[MANY_CLIENTS];
@@ -156,8 +157,8 @@ static uint64_t turns_so_far(void)
 	return n;
 }
 
-/* Return the shard's CPU time in microseconds per turn, measured while the
- * victim moves a part of its messages. */
+/* Return the shard's CPU time per turn, in microseconds, while the victim moves
+ * a part of its messages. */
 static uint64_t us_per_turn(void)
 {
 	uint64_t turns = turns_so_far(), us = shards_us(node[0].pid);
@@ -170,8 +171,8 @@ static uint64_t us_per_turn(void)
 	return us / turns;
 }
 
-/* Use the lowest measurement, since other load on the machine only adds
- * time. */
+/* Check that the shard's turns take at most `most_us` during the attack. Use
+ * the lowest measurement, since other load on the machine only adds time. */
 static void turns_stay_below(uint64_t most_us, int (*attack)(void *arg),
 			     struct begun b)
 {

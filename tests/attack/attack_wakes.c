@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that sends to a socket, or reads from it, wakes all waiters at the
- * other end. It walks the list of waiters itself, which takes 130 ms for a
- * million epoll watches.
+ * Attackers watch their sockets with very many epolls. A process that writes to
+ * a socket, or reads from it, wakes all waiters at the other end. The kernel
+ * does this in that process, which takes 130 ms for a million epoll watches.
  */
 #include <mpib/control.h>
 #include <signal.h>
@@ -15,7 +15,8 @@
 #include "test.h"
 #include "victim.h"
 
-#define COPIES 400 /* duplicates of a socket, each watched by every epoll */
+/* duplicates of the socket; every epoll watches all of them */
+#define COPIES 400
 #define EPOLLS 500
 #define ATTACK_MS 4000
 
@@ -49,7 +50,7 @@ static bool watch_often(int sock)
 	return true;
 }
 
-/* Connect again after each hang-up. A hang-up takes seconds. */
+/* Send unknown requests endlessly. */
 static int ask_for_nothing(void *arg)
 {
 	const struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE + 1000,

@@ -110,8 +110,8 @@ static _Bool own_namespaces(void)
 	       put("/proc/self/gid_map", gids);
 }
 
-/* Start the server. It must have no descriptor of the file, since it would have
- * to answer its own close. */
+/* Start the server. It must have no descriptor of the file, because the close
+ * of that descriptor would wait for the server itself. */
 static void server_begin(int dev, _Bool closes)
 {
 	pid_t owner = getpid();
@@ -151,7 +151,8 @@ int stall_open(_Bool closes)
 		server_begin(dev, closes);
 		close(dev);
 		fd = open(path, O_RDWR | O_CLOEXEC);
-		/* The kernel must know the size before it asks for the page. */
+		/* The kernel must know the file's size before it reads a
+		 * page. */
 		if (fd >= 0 && fstat(fd, &st) < 0)
 			_exit(20);
 		umount2(path, MNT_DETACH);
@@ -173,7 +174,7 @@ static void *write_page(void *arg)
 	struct stalled_write *w = arg;
 
 	atomic_store(&w->begun, 1);
-	/* the test asked too early */
+	/* the write must not return while the test runs */
 	_exit(write(w->to, w->page, PAGE) < 0 ? 21 : 22);
 }
 
@@ -191,7 +192,7 @@ _Bool stall_write(int stalled, int fd)
 		return 0;
 	while (!atomic_load(&w->begun))
 		usleep(1000);
-	usleep(50000); /* by then the thread waits in the kernel */
+	usleep(50000); /* long enough for the thread to block in the write */
 	return 1;
 }
 

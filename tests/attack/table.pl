@@ -1,8 +1,7 @@
 #!/usr/bin/env perl
-# Print the results of attacks as a Markdown table. table.pl
-# ATTACK.ROUND.here...: for each log FILE.here of an attack program,
-# FILE.elsewhere is the log of the same program with its victims on other
-# proxies of the machine.
+# table.pl ATTACK.ROUND.here...: print the results of attacks as a Markdown
+# table. For each log FILE.here of an attack program, FILE.elsewhere is the log
+# of the same program with its victims on other proxies of the machine.
 #
 # Print a row for each victim: the attack, messages and attaches, and the p99 of
 # its messages relative to the victim elsewhere. The numbers are medians and
@@ -11,7 +10,7 @@ use strict;
 use warnings;
 
 # victims FILE: return { attacks, outcome, messages, attaches, p99 } for each
-# victim. An attack that succeeded and left no victim's report has no numbers.
+# victim. A successful attack whose victim made no report has no numbers.
 sub victims {
 	my ($file) = @_;
 	my (@victims, @attacks, %over, $running, $p99);
@@ -23,7 +22,8 @@ sub victims {
 			$over{$2} = $1;
 			undef $running;
 		}
-		# A newcomer reports no p99.
+		# Count only victims that report a p99. A second, short-lived
+		# victim reports none.
 		$p99 = $1 if /^the victim: p99 (\d+) us/;
 		if (defined $p99 && /^the victim: (\d+) messages, (\d+) attaches/) {
 			my %victim = (messages => $1, attaches => $2, p99 => $p99);
@@ -33,7 +33,7 @@ sub victims {
 			undef $p99;
 		}
 	}
-	# A test without an end counts as a successful attack, because the
+	# A test that did not finish counts as a successful attack, because the
 	# program ended in it.
 	push @victims, map { { attacks => [$_] } }
 		grep { ($over{$_} // 'FAILED') eq 'FAILED' } @attacks;
@@ -70,8 +70,8 @@ sub row {
 		qw(here elsewhere);
 }
 
-# Print the rows of a program in order, each with the same victim of every
-# round.
+# Print the rows of a program in order. A row summarizes the same victim of all
+# rounds.
 my (%rounds, %rows, @names);
 for my $file (@ARGV) {
 	my ($name) = $file =~ m{([^/]+)\.\d+\.here$} or die "$file: no log's name\n";

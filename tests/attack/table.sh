@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# table.sh TABLE: check that each successful attack has a row, even if it left
-# no victim's report or if the program ended in it. A ratio compares victims of
-# the same round.
+# table.sh TABLE: check that each successful attack has a row, even if its
+# victim made no report or the attack ended the program. A ratio compares
+# victims of the same round.
 table=$1
 . "$(dirname "$0")/../support/workdir.sh"
 
-# log NAME LINE...: write a log as cmocka and a victim do.
+# log NAME LINE...: write a log such as cmocka and a victim write.
 log() {
 	local name=$1
 	shift
@@ -17,7 +17,8 @@ victim() {
 }
 run='[ RUN      ]' ok='[       OK ]' failed='[  FAILED  ]'
 
-# Each test has a victim. One test has a newcomer, too, which reports no p99.
+# Each test has a victim. One test has a second, short-lived victim
+# (victim_newcomer()), which reports no p99.
 for round in 0 1 2; do
 	log each.$round.here "$run a_b" "the victim: 7 messages, 1 attaches, 0" \
 		"$(victim $((200 + 200 * round)) $((1000 + round)))" "$ok a_b" \

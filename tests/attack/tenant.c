@@ -123,8 +123,8 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 	    setresgid(TENANT_GROUP, TENANT_GROUP, TENANT_GROUP) ||
 	    setresuid(uid, uid, uid))
 		_exit(100);
-	/* A change of the uid resets the two settings below. A process that is
-	 * not dumpable may not write its own uid_map. */
+	/* The change of the uid reset these two settings. A process must be
+	 * dumpable to write its own uid_map. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 1);
 	if (getppid() != parent)
@@ -157,7 +157,8 @@ char attacker_told(pid_t pid, int ready)
 	bool ended = false;
 	char byte = 0;
 
-	/* It may write and end between a poll and the next check. */
+	/* The attacker may write and then end between poll() and the check, so
+	 * poll once more after its end. */
 	while (poll(&told, 1, 100) == 0) {
 		if (ended)
 			attacker_check(pid);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The users of the attacks. Their uids own nothing on the machine. They are in
- * the group that may attach (nogroup, see attack_start()). A call that fails
- * ends the test unless its comment says otherwise.
+ * the group that may attach (nogroup, see attack_start()). If one of these
+ * functions fails, the test fails, unless the function's comment says
+ * otherwise.
  */
 #ifndef MPIB_TESTS_TENANT_H
 #define MPIB_TESTS_TENANT_H
@@ -19,8 +20,8 @@
 
 /* Skip the test with a message if it does not run as root. */
 void attack_needs_root(void);
-/* Start node number n. Further arguments follow, up to a NULL. Tenants may use
- * its sockets, and it accepts their memfds. */
+/* Start node number `n` with further arguments, which end with a NULL. Tenants
+ * may use the node's sockets, and the node accepts their memfds. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
 
 /* Return the CPU time of the proxy's first thread, the control thread. */
@@ -30,8 +31,9 @@ uint64_t shards_us(pid_t pid);
 /* Run fn(arg) in a child with the uid, in the tenants' group, and without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
-/* Kill the attackers that a failed test has left. VICTIM is not killed. A proxy
- * that closes a file of an attacker ends only after the attacker has ended. */
+/* Kill the attackers that a failed test has left, but not VICTIM. Call this
+ * before the proxies are stopped: a living attacker can block a proxy's close()
+ * of the attacker's file. */
 void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
@@ -41,28 +43,28 @@ void tenant_many_descriptors(void);
 /* For children: write to the pipe to tell the test, and stay until killed. */
 int tenant_stay(int pipe);
 /* Run fn(arg) as ATTACKER. Return when the child has written to the pipe whose
- * reading end is `ready`. Fail the test if the child ends before. */
+ * reading end is `ready`. Fail the test if the child ends without a write. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
 /* Wait until the attacker has written a byte to the pipe, and return the byte.
- * Fail the test if the attacker ends before. */
+ * Fail the test if the attacker ends without a write. */
 char attacker_told(pid_t pid, int ready);
 /* Fail the test if the attacker has ended, since the test would prove
  * nothing. */
 void attacker_check(pid_t pid);
 
-/* For children, which must not end the test: connect to a socket of the node.
- * Return the socket or -errno. */
+/* Connect to a socket of the node. Children may call this, since an error does
+ * not end the test. Return the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
 /* Wait for an answer on the control socket. Return its status, or 1 if no
  * answer came. */
 int tenant_answer(int sock);
 /* Attach without the library. Return the control socket, or -1. */
 int tenant_hello(const char *dir);
-/* The same, but try again while the proxy refuses: it may still have to close
- * what an earlier attacker had. */
+/* Do the same, but retry while the proxy refuses, because it may still be
+ * closing the descriptors of an earlier attacker. */
 int tenant_hello_again(const char *dir);
-/* Register the memfd over that socket. Return the answer's status, or 1 if no
- * answer came. */
+/* Register the memfd over `sock`. Return the answer's status, or 1 if no answer
+ * came. */
 int tenant_reg_fd(int sock, int fd, uint64_t offset, uint64_t size);
 /* Attach to the node. Return NULL on failure. */
 struct mpib_client *tenant_attach(const struct node *n);

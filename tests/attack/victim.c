@@ -36,14 +36,14 @@ static int until_ready(struct victim *v, struct mover *m)
 	return rc > 0 ? 0 : victim_say(v, "ready", rc ? rc : -ETIMEDOUT);
 }
 
-/* Return whether mpib_attach() failed because the proxy was killed. */
+/* Return whether mpib_attach() failed with `rc` because no proxy is running. */
 static bool found_none(int rc)
 {
 	return rc == -ENOENT || rc == -ECONNREFUSED || rc == -ECONNRESET;
 }
 
-/* Attach, connect, wait until ready and leave, as a newcomer of the same
- * user. */
+/* Attach, connect, wait until the connection is ready, and leave, as a new
+ * process of the same user would. */
 static void attach_anew(struct victim *v)
 {
 	struct mover m;
@@ -58,7 +58,8 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
-/* Newcomers run on a separate thread, so that messages do not wait for them. */
+/* Attach repeatedly. A separate thread does this, so that the messages do not
+ * wait. */
 static void *newcomers(void *arg)
 {
 	struct victim *v = arg;
@@ -124,9 +125,10 @@ static int victim_main(void *arg)
 	return 0;
 }
 
-static unsigned elsewhere; /* running nodes for victims elsewhere */
+static unsigned elsewhere; /* number of running nodes for victims elsewhere */
 
-/* Choose the nodes for the victim's traffic: those under attack, or others. */
+/* Choose the nodes for the victim's traffic: the attacked nodes, or other
+ * nodes. */
 static void victim_place(struct victim *v, const struct node *from,
 			 const struct node *to)
 {
@@ -215,7 +217,7 @@ void victim_newcomer(const struct node *from, const struct node *to,
 	munmap(v, sizeof(*v));
 }
 
-/* The victim of the last victim_between(), for victim_teardown(). */
+/* The victim and nodes of the last victim_between(), for victim_teardown(). */
 static struct victim *left_with;
 static struct node *between;
 

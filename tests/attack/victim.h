@@ -17,17 +17,19 @@ struct victim {
 	pid_t pid;
 	char from[80], to[80]; /* run directories */
 	_Atomic bool stop;
-	/* its proxies were killed, so a newcomer may find none */
+	/* its proxies were killed, so an attach may find no proxy */
 	_Atomic bool killed;
 	_Atomic uint64_t messages, wrong;
-	_Atomic uint64_t attached, refused; /* attempts to attach and connect */
-	_Atomic int error; /* first error of the connection with messages */
+	/* attaches with a connection: successes, and failures */
+	_Atomic uint64_t attached, refused;
+	/* first error of the connection that carries messages */
+	_Atomic int error;
 	_Atomic bool said;
 	char why[320]; /* the first failure */
 	struct mpib_hist took; /* time of each message, from isend to arrival */
 	/* If the environment has VICTIM_ELSEWHERE, the victim moves its
-	 * messages between these two nodes, which are not attacked. It then
-	 * shares only the machine with the attack. */
+	 * messages between these two nodes, which are not attacked. So only the
+	 * machine is shared with the attack. */
 	struct node elsewhere[2];
 };
 
@@ -36,9 +38,9 @@ struct victim {
 struct victim *victim_start(const struct node *from, const struct node *to);
 bool victim_is_here(const struct victim *v);
 /* Start nodes 1 and 2 with these arguments, and a victim between them. Return
- * NULL if the test does not run as root. victim_leave() ends the victim and the
- * remaining attackers, and stops both nodes. */
+ * NULL if the test does not run as root. */
 struct victim *victim_between(struct node node[2], const char *const *args);
+/* End the victim and the remaining attackers, and stop both nodes. */
 void victim_leave(struct victim *v, struct node node[2]);
 /* Call victim_leave() for the last victim_between(), as a cmocka teardown. */
 int victim_teardown(void **state);
@@ -48,7 +50,8 @@ void victim_goes_on(struct victim *v, uint64_t messages);
 /* Stop the victim and report the p99 of its messages. Check that no message was
  * wrong, no attach was refused, and no connection broke. */
 void victim_end(struct victim *v);
-/* Start a new victim, and wait until it has moved this many messages. */
+/* Start a new victim, wait until it has moved this many messages, and stop
+ * it. */
 void victim_newcomer(const struct node *from, const struct node *to,
 		     uint64_t messages);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fuzz targets share a whole proxy in this process, on its own software
- * rails. So a sanitizer sees the effect of a stranger's bytes on any of the
- * proxy's threads. Without a fuzzer, the same targets replay their corpora
- * (replay.c).
+ * A whole proxy in the process of a fuzz target, on its own software rails. So
+ * a sanitizer sees what a stranger's bytes do in any of the proxy's threads.
+ * Without a fuzzer, a target replays its corpus (replay.c).
  */
 #ifndef MPIB_FUZZ_H
 #define MPIB_FUZZ_H
@@ -16,16 +15,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* Start the proxy, or abort. It ends with the process. */
 void fuzz_proxy_start(void);
-/* Connect to a socket of its run directory. Return the connected socket. */
+/* Connect to a socket of the proxy's run directory. Return the connected
+ * socket. */
 int fuzz_dial(const char *name, int type);
-/* Connect to its peer link from an address that the proxy takes for another
- * node's. */
+/* Connect to the proxy's peer link from an address that the proxy takes for
+ * another node's. Return the connected socket. */
 int fuzz_dial_peer(void);
-/* Return a node's address for a HELLO on that link. */
+/* Return the node address for a HELLO on that link. */
 uint32_t fuzz_peer_addr(void);
 const char *fuzz_run_dir(void);
 
-/* The input, which is read from the front. After its end zeros are read. */
+/* The input, which is read from the front. Reads beyond the end return
+ * zeros. */
 struct fuzz_input {
 	const uint8_t *at;
 	size_t left;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file must be read, or refused with one line that names it. */
+/* The proxy must read a configuration file or refuse it, with the file's name
+ * in each line of the error message. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Return whether the text has lines, each with the file's name. */
+/* Return whether each line of the text begins with the file's name. */
 static int names_file(const char *why, const char *path)
 {
 	size_t len = strlen(path);
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mpib_config_init(&cfg);
 	if (mpib_config_read_file(&cfg, path, why) < 0) {
 		if (!names_file(why, path))
-			fuzz_found("a line of the refusal lacks the file");
+			fuzz_found("an error line lacks the file's name");
 	} else if (mpib_config_finish(&cfg, why) < 0 && !why[0]) {
 		fuzz_found("refused without a reason");
 	}

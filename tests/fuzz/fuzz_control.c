@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages for the control socket, with descriptors, and with or without a
- * correct HELLO before. The proxy answers each message or drops the client.
- * Afterwards it serves a correct client.
+ * correct HELLO before them. The proxy must answer each message or disconnect
+ * the client. Afterwards it must serve a correct client.
  *
  * Input: a flag byte. Then for each message a type byte, a byte for the number
- * and kind of descriptors, a length byte, and this many bytes of body.
+ * and kind of descriptors, the length of the body in one byte, and the body.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that follows no rule writes the submit segment: descriptors, random
- * sequence words, summary bits, and indices. The shard answers each bad
- * descriptor with an error on its connection, or it drops the client. Another
- * client, which follows the rules, still moves its bytes.
+ * A client that breaks every rule writes to the submit segment: descriptors,
+ * random sequence words, summary bits, and indices. For each bad descriptor,
+ * the shard must fail the connection or disconnect the client. Another client,
+ * which follows the rules, must still move its bytes.
  *
  * Input: for each step a byte that selects the action, then the bytes for the
  * action.
@@ -97,7 +97,7 @@ static void attach(struct raw_client *x, uint32_t *mr)
 
 	if (!raw_attach(x, fuzz_dial(MPIB_CONTROL_SOCK, SOCK_SEQPACKET)) ||
 	    !raw_pool(x, MEM, mr, &mem))
-		fuzz_found("a proper question was refused");
+		fuzz_found("a proper request was refused");
 	munmap(mem, MEM);
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		if (!raw_pair(x, 2 * i, 2 * i + 1))
@@ -105,7 +105,7 @@ static void attach(struct raw_client *x, uint32_t *mr)
 	}
 }
 
-/* Push a nearly valid descriptor that passes the first checks. */
+/* Push a descriptor that is valid enough to pass the first checks. */
 static void push(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	unsigned i = fuzz_take8(in) % (2 * PAIRS);

@@ -2,9 +2,9 @@
 /*
  * The data that an agent gives the proxy: its answers and its hint file. The
  * file has any size and contents, and may change at any moment. The proxy
- * refuses the file or maps it. An answer either names a slot of the file or
- * drops the agent. No matter what the entries contain, a share is from 0 to
- * all, and a split loses no byte.
+ * refuses the file or maps it. If an answer names no slot of the file, the
+ * proxy disconnects the agent. No matter what the entries contain, a rail's
+ * share is from 0 to all bytes, and a split loses no byte.
  *
  * Input: the file's size and first bytes. Then for each step a byte that
  * selects the action, and the bytes for the action.
@@ -34,7 +34,7 @@ static int listener;
 static struct mpib_loop loop;
 
 struct agent {
-	int file, sock; /* -1 means that the proxy has not connected */
+	int file, sock; /* `sock` is -1 while the proxy is not connected */
 	struct mpib_shard shard;
 	struct mpib_lane lane;
 	struct engine_conn *econn[FLOWS];
@@ -89,7 +89,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Make a nearly valid file if the input does not say otherwise. */
+/* Make a hint file that is valid except for what the input changes. */
 static int make_file(struct fuzz_input *in)
 {
 	struct mpib_hint_shm shm = {
@@ -102,8 +102,8 @@ static int make_file(struct fuzz_input *in)
 	char path[128];
 	int fd;
 
-	/* Use more entries than the first 256. After the data of pwrite() they
-	 * are zeros. */
+	/* Announce entries beyond the first 256. They are zero, because
+	 * pwrite() below does not reach them. */
 	if (twist & 8) {
 		shm.header.more = take16(in) % (MPIB_HINT_MORE_MAX + 2);
 		size = mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES + shm.header.more);
@@ -222,7 +222,7 @@ static void send_one(struct agent *a, struct fuzz_input *in)
 	sup = mpib_split(f, total, 0, total, NULL);
 	must(sup <= total, "a split has more bytes than the message");
 	must(sup == total || sup % MPIB_ALIGN == 0,
-	     "a split is not a multiple of a line");
+	     "a split is not a multiple of MPIB_ALIGN");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The peer link gets frames after the greeting of another node, or raw bytes
- * without a greeting. A message that can be decoded is encoded and decoded
- * again, and the result must be the same message. The proxy itself reads all of
- * the input and greets the next caller.
+ * Frames for the peer link after the greeting of another node, or raw bytes
+ * without a greeting. If a frame can be decoded, encoding and decoding the
+ * message again must give the same message. The proxy must read the whole input
+ * or hang up, and must greet the next node that connects.
  *
  * Input: a flag byte, then the stream.
  */
@@ -38,7 +38,7 @@ static void check_frames(const uint8_t *at, size_t left)
 			size_t a = mpib_peer_encode(&m, frame), b;
 
 			if (mpib_peer_decode(frame + 4, a - 4, &n) < 0)
-				fuzz_found("an encoding does not decode");
+				fuzz_found("an encoded message is invalid");
 			b = mpib_peer_encode(&n, again);
 			if (a != b || memcmp(frame, again, a))
 				fuzz_found("it decodes to another message");

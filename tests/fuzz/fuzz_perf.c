@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of servers to mpib-perf check. There are two servers, and each
- * is a socket whose other end holds all messages of the server. The hub accepts
- * them or fails with a line. No line that it prints may have a control
- * character.
+ * The messages that servers send to "mpib-perf check". There are two servers.
+ * Each is a socket to which all messages of the server were already written.
+ * The hub must accept the messages or fail with an error line. No line that the
+ * hub prints may have a control character.
  *
  * Input: messages. Each has the number of the server, the type, two bytes of
  * length in native byte order, and the data. If a server's first message is not
- * a HELLO, a correct one is sent before it.
+ * a HELLO, a correct HELLO is sent before the message.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static uint8_t out[SERVERS][OUT_MAX];
 static size_t out_len[SERVERS];
 static int far_end[SERVERS];
 
-/* This replaces the function of perf/bad.c. */
+/* Check error lines. This function replaces that of perf/bad.c. */
 int perf_bad(const char *fmt, ...)
 {
 	char line[4096];
@@ -94,8 +94,9 @@ static void read_messages(const uint8_t *data, size_t size)
 	}
 }
 
-/* Return the hub's end of a socket that holds all messages of the server. The
- * hub's messages remain unread in far_end. */
+/* Return the hub's end of a socket from which it can read all messages of the
+ * server. What the hub writes stays unread at the other end,
+ * far_end[server]. */
 static int server_open(unsigned server)
 {
 	int pair[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines for the stats socket. Each line is answered by one line of JSON or ends
- * the connection. Afterwards a correct command is still answered.
+ * Lines for the stats socket. The proxy must answer each line with one line of
+ * JSON or close the connection. Afterwards it must still answer a correct
+ * command.
  */
 #include <jansson.h>
 #include <mpib/control.h>
@@ -12,7 +13,7 @@
 #include "fuzz.h"
 #include "stats/command.h"
 
-/* Every answer of the proxy is JSON, except that of "metrics". */
+/* Check that an answer is JSON, except the answer to "metrics". */
 static void check(const char *line, size_t len)
 {
 	json_error_t e;
@@ -59,8 +60,7 @@ static void ask(const void *data, size_t size)
 	close(fd);
 }
 
-/* Send each command once, alone, since a fuzzer would have to guess the
- * names. */
+/* Send each command once, since a fuzzer would have to guess the names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

@@ -78,7 +78,7 @@ void fuzz_proxy_start(void)
 	set_addresses();
 	set("quota", "messages", "0");
 	set("limit", "memory", "64M");
-	/* A machine that stalls is not a finding. */
+	/* If the machine stalls, that is not a finding. */
 	set("peer", "silence", "60");
 	if (mpib_config_finish(&proxy.cfg, why) < 0 ||
 	    mpib_proxy_start(&proxy, why) < 0)
@@ -95,7 +95,7 @@ const char *fuzz_run_dir(void)
 
 static int dial(int fd, const void *addr, socklen_t len)
 {
-	/* A queue that is full for a moment is not a finding. */
+	/* If the listen queue is full for a moment, that is not a finding. */
 	for (int i = 0; i < 1000; i++) {
 		if (connect(fd, addr, len) == 0 || errno == EISCONN)
 			return fd;
@@ -131,8 +131,7 @@ int fuzz_dial_peer(void)
 
 	if (bind(fd, (struct sockaddr *)&sin, sizeof(sin)) < 0)
 		fuzz_found(strerror(errno));
-	/* Avoid TIME_WAIT, since there are not enough ports for all
-	 * connections. */
+	/* Avoid TIME_WAIT, because it would use up the ports. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	sin.sin_addr.s_addr = htonl(test_addr(1));

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# Sourced by the scripts in this folder, with the preload library as $lib and
-# after the script that claims $net.
+# The scripts in this folder source this file. Before that, they set $lib to the
+# preload library and source the script that sets $net.
 export MPIB_SOFT_DEVICES=soft0=$net.1,soft1=$net.2
 
-# A sanitized library needs its runtime to be loaded first in programs that have
-# none. Leaks of these programs are not reported. The software HCA is loaded a
-# second time in programs of this project, which is not an error.
+# If the library is built with a sanitizer and the program is not, the
+# sanitizer's runtime must be loaded first. Leaks of these programs are not
+# reported. A program of this project also contains the software HCA. So its
+# symbols are defined twice, which the sanitizer must accept.
 runtime=$(ldd "$lib" | awk '/lib(a|t|ub)san/ { print $3 }' | tr '\n' ' ')
 preload=$runtime$lib
 options=detect_leaks=0:detect_odr_violation=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# devinfo.sh LIBRARY: ibv_devinfo shows the devices of MPIB_SOFT_DEVICES. If the
-# variable is wrong, the error names it.
+# devinfo.sh LIBRARY: check that ibv_devinfo shows the devices of
+# MPIB_SOFT_DEVICES, and that the error for a wrong value names the variable.
 set -uo pipefail
 lib=$1
 . "$(dirname "$0")/../support/addr.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# exports.sh PRELOAD DROPIN: both libraries export exactly the public functions
-# of libibverbs, the drop-in with their versions.
+# exports.sh PRELOAD DROPIN: check that both libraries export all public
+# functions of libibverbs and no others, and that the drop-in has their
+# versions.
 set -uo pipefail
 export LC_ALL=C
 preload=$1 dropin=$2
@@ -10,8 +11,8 @@ defined() {
 		awk '$2 != "A" { print $3 }' | sed 's/@@/@/' | sort
 }
 
-# Print what programs may call. This excludes what only providers call, and the
-# ABI before 1.1.
+# List the functions that programs may call. Leave out functions that only
+# providers call, and versions before 1.1.
 real=$(ldconfig -p | awk '/libibverbs\.so\.1 / { print $NF; exit }')
 public=$(defined "$real" | grep -v -e IBVERBS_PRIVATE -e '^ibv_copy_' \
 	-e ibv_register_driver)

@@ -2,8 +2,8 @@
 # own.sh LIBRARY PROGRAM [options...]
 #
 # Run a test of this project on the provider that calls libibverbs, with the
-# library preloaded. So that provider, and the engine on it, are tested without
-# an HCA.
+# library preloaded. This tests the provider, and the engine on top of it,
+# without an HCA.
 set -uo pipefail
 lib=$1
 shift

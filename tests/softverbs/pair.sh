@@ -24,8 +24,8 @@ run() {
 	LD_PRELOAD=$preload timeout 60 "$program" "$@"
 }
 
-# The programs use the port for their own handshake. Another program may take
-# the port before the server does. Then the next port is tried.
+# Both programs use the port for their own handshake. Return 1 if the server
+# does not listen, for example because another program took the port.
 start_server() {
 	run -d soft0 -p "$port" "$@" >"$dir/server" 2>&1 &
 	server=$!
@@ -61,9 +61,9 @@ run_pair() {
 	server=
 }
 
-# Before each line, perftest compares two clocks. If another process had the
-# core during that, perftest ends with these words. It has then not tested the
-# HCA.
+# Before each line of its report, perftest compares two clocks. If another
+# process runs on the core during the comparison, perftest ends with "Can't
+# produce a report". That says nothing about the HCA, so repeat the run.
 for _ in 1 2 3 4 5 6 7 8; do
 	run_pair "$@"
 	grep -qs "^Can't produce a report" "$dir/client" "$dir/server" || break

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# proxy.sh LIBRARY PROXY: check what mpib-proxy prints about its RDMA rails when
-# it starts, and its exit status if they cannot be used.
+# proxy.sh LIBRARY PROXY: check what mpib-proxy prints about its RDMA rails at
+# start, and its exit status if it cannot use the rails.
 set -uo pipefail
 lib=$1 proxy=$2
 . "$(dirname "$0")/../support/scratch.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # pyverbs.sh LIBRARY GID-INDEX
 #
-# Run the tests of rdma-core itself on a device of the software HCA. Debian's
-# python3-pyverbs contains them as documentation. None may fail. They skip what
-# the device does not support. This many must remain.
+# Run rdma-core's own tests on a device of the software HCA. Debian's
+# python3-pyverbs contains them as documentation. The tests skip what the device
+# does not support. No test may fail, and at least $least must pass.
 set -uo pipefail
 lib=$1 gid=$2
 . "$(dirname "$0")/../support/scratch.sh"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drop-in libibverbs.so.1 as NCCL uses it: the program links nothing and
- * looks up every function with its version. test_extended, which links the
- * library, and the conformance suite test what the functions do.
+ * The drop-in libibverbs.so.1 as NCCL uses it: the program is not linked with
+ * the library and looks up every function with its version. What the functions
+ * do is tested by test_extended, which links the library, and by the
+ * conformance suite.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* Name, version. */
+/* The name and version of each function. */
 #define FUNCTIONS(X)                                                           \
 	X(ibv_get_device_list, "IBVERBS_1.1")                                  \
 	X(ibv_free_device_list, "IBVERBS_1.1")                                 \
@@ -60,7 +61,8 @@ static void *library;
 static int open_library(void **state)
 {
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
-	/* NCCL asks for the other name first, and must get the same library. */
+	/* NCCL tries the name libibverbs.so first, and must get the same
+	 * library. */
 	if (!library || dlopen("libibverbs.so", RTLD_NOW) != library) {
 		fprintf(stderr, "%s\n", dlerror());
 		return -1;
@@ -165,7 +167,8 @@ int main(void)
 	char devices[64];
 	int x = (int)getpid();
 
-	/* Use an unused address, so that tests may run at the same time. */
+	/* Use an address of this process only, so that tests may run at the
+	 * same time. */
 	snprintf(devices, sizeof(devices), "soft0=127.229.%d.%d", x / 250 % 250,
 		 1 + x % 250);
 	setenv("MPIB_SOFT_DEVICES", devices, 1);

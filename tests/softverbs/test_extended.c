@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The extended verbs, ibv_wr_*() and ibv_cq_ex, in a program that is linked
- * with the drop-in libibverbs.so.1. Two QPs of one device.
+ * with the drop-in libibverbs.so.1. The test uses two QPs of one device.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,9 +24,9 @@ struct fixture {
 	struct ibv_pd *pd;
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *a, *b;
-	struct ibv_qp_ex *ex; /* the extended QP of a */
+	struct ibv_qp_ex *ex; /* the extended QP of `a` */
 	struct ibv_mr *mr;
-	/* a sends the lower half, and b receives into the upper half */
+	/* QP `a` sends the lower half, and `b` receives into the upper half */
 	char buf[SIZE];
 };
 
@@ -149,8 +149,8 @@ static void receive(struct fixture *f, uint64_t id, uint32_t len)
 	assert_int_equal(ibv_post_recv(f->b, &wr, &bad), 0);
 }
 
-/* Poll until the entry of id is the current one. All entries before it must be
- * successes. */
+/* Poll until the current completion is that of WR `id`. All completions up to
+ * it must be successes. */
 static void reach(struct fixture *f, uint64_t id)
 {
 	struct ibv_poll_cq_attr none = { 0 };
@@ -169,7 +169,7 @@ static void reach(struct fixture *f, uint64_t id)
 		ibv_end_poll(f->cq);
 		rc = ENOENT;
 	}
-	fail_msg("there is no entry of %d", (int)id);
+	fail_msg("WR %d does not complete", (int)id);
 }
 
 static void piece(struct fixture *f, uint64_t id)
@@ -326,7 +326,8 @@ int main(void)
 	char devices[64];
 	int x = (int)getpid();
 
-	/* Use an unused address, so that tests may run at the same time. */
+	/* Use an address of this process only, so that tests may run at the
+	 * same time. */
 	snprintf(devices, sizeof(devices), "soft0=127.228.%d.%d", x / 250 % 250,
 		 1 + x % 250);
 	setenv("MPIB_SOFT_DEVICES", devices, 1);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # vqp_example.sh LIBRARY BUILD SOURCE [SANITIZER]: run the example of
-# mpib-vqp(3) on the software HCA. It is built by the tree, and with pkg-config
-# against the installed files, as an outside user does.
+# mpib-vqp(3) on the software HCA. Run the example of this build, and one that
+# is built with pkg-config against the installed files, as other projects would.
 set -uo pipefail
 lib=$1 build=$2 source=$3
 . "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
 
-# There are four runs. The last one loses a QP.
+# The example sends four times. The last time, it loses a QP.
 judge() {
 	LD_PRELOAD=$preload timeout 60 "$1" soft0,soft1 1 8 100001 4096 200 \
 		>"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* If the file exists, open it without O_CREAT. The kernel may refuse O_CREAT
- * for another user's file in /tmp. */
+/* Open an existing file without O_CREAT, which the kernel may refuse for
+ * another user's file in /tmp. */
 static int open_lock(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -24,8 +24,8 @@ static int open_lock(const char *path)
 	return fd;
 }
 
-/* Return false if another process has the lock or removed the file
- * meanwhile. */
+/* Lock the file. Return false if another process has the lock or has removed
+ * the file since it was opened. */
 static bool take(int fd, const char *path)
 {
 	struct stat ours, there;

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# Sourced. Sets $net to the first three bytes of addresses that no other test or
-# bench uses. Tests run at the same time, and a proxy listens at the address of
-# its rail. The whole ${net%.*} is claimed, so other third bytes are free, too.
-# The claim is a lock on a file. It ends with this shell and the programs that
-# the shell started. addr.h does the same for programs.
+# A script that sources this file gets in $net the first three bytes of
+# addresses that no other test or bench uses. Tests run at the same time, and a
+# proxy listens at the address of its rail. All addresses that begin with
+# ${net%.*} are claimed, so a script may also use other values of the third
+# byte. The claim is a lock on a file. The lock is held until this shell and the
+# programs that it started have ended. addr.h does the same for programs.
 net_files=()
 
-# net_claim: claim another network, in addition to those of this shell.
+# net_claim: claim one more network for this shell, and set $net to it.
 net_claim() {
 	local i n file
 	for ((i = 0; i < 60000; i++)); do

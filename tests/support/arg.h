@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a decimal number of at most max. Other text ends the program with
- * status 2. A test that was told to run "1O0" times must not pass after running
- * 0 times. */
+/* Parse a decimal number of at most `max`. For any other text, end the program
+ * with status 2, so that a test that is to run "1O0" times does not run 0 times
+ * and pass. */
 static inline uint64_t arg_number(const char *text, uint64_t max)
 {
 	uint64_t n;

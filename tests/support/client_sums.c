@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the proxy's clients: regions, bytes, descriptors, and users. */
+/* Add up the regions, bytes and descriptors of the proxy's clients, and the
+ * clients of each user. See sums.h. */
 #include "client/client.h"
 #include "sums.h"
 

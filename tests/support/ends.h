@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection between clients of two proxies. Both clients are in this process
- * and have memory that needs no copy. The test posts each message. A failed
- * call ends the test. mover.h has continuous traffic instead.
+ * A connection between clients of two proxies. Both clients are in this
+ * process, and the rails access their memory without a copy. The test posts
+ * each message. If a call fails, the test fails. mover.h has continuous traffic
+ * instead.
  */
 #ifndef MPIB_TESTS_ENDS_H
 #define MPIB_TESTS_ENDS_H
@@ -16,26 +17,26 @@
 struct ends {
 	struct mpib_client *from, *to;
 	struct mpib_conn *tx, *rx;
-	size_t room; /* size of each memory in bytes */
+	size_t room; /* bytes of `src`, and of `dst` */
 	char *src, *dst;
 	struct mpib_region *src_mr, *dst_mr;
 };
 
 struct mpib_client *ends_attach(const struct node *n, const char *name);
-/* Attach "sender" and "receiver", get memory and connect. */
+/* Attach the clients "sender" and "receiver", allocate memory, and connect. */
 void ends_open(struct ends *e, const struct node *from, const struct node *to,
 	       size_t room);
-/* Connect the clients. A further call makes another connection, and earlier
- * ones stay open. */
+/* Connect the clients. Each call opens another connection, and earlier
+ * connections stay open. */
 void ends_connect(struct ends *e);
 void ends_detach(struct ends *e);
 
-/* Post a send. Repeat this until it gets a request. */
+/* Post a send. While the library has no free request, try again. */
 struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
 struct mpib_request *ends_receive(const struct ends *e, int tag);
 /* Wait until the request completes. Return its size. */
 size_t ends_finish(struct mpib_request *r);
-/* Send this many new bytes and compare them. */
+/* Send a message of `size` new bytes, and check what arrived. */
 void ends_move(const struct ends *e, size_t size, int tag);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two engines. The test makes their turns, see engine_pair.h. */
+/* Two engines whose turns the test makes, see engine_pair.h. */
 #include "engine_pair.h"
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -40,7 +40,7 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 
 struct pair *pair_opened;
 
-/* A message about a rail that is on its way to the other node. */
+/* A rail message that was sent but has not reached the other node. */
 struct told {
 	struct mpib_rail_msg msg;
 	struct mpib_lane *to;
@@ -168,7 +168,7 @@ static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
 	return NULL;
 }
 
-/* Check that the send op has recorded the answers of its requests. */
+/* Check that the answers of the send op's requests are recorded. */
 static void check_answers(struct engine_conn *f, uint32_t op)
 {
 	const struct send_op *p = send_op_at(f, op & 0xff);
@@ -186,8 +186,8 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	}
 }
 
-/* The record must be written before the post. If the process ended now, the WRs
- * could still arrive. */
+/* The answers must be recorded before the post, because the WRs may arrive even
+ * if this process ends right after the post. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
@@ -203,7 +203,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return soft_post_send(qp, wr, bad);
 }
 
-/* Check the WRs posted to software HCAs. */
+/* Call the check above for each WR that is posted to a software HCA. */
 static void watch_posts(struct mpib_engine *e)
 {
 	for (unsigned i = 0; i < e->shards; i++) {
@@ -237,7 +237,8 @@ static void open_node(struct pair *p, unsigned i)
 	watch_posts(n->engine);
 }
 
-/* Open a client of user uid on node i, with memory registered for it. */
+/* Open a client of user `uid` on node `i`, and register memory for the
+ * client. */
 static void attach(struct pair *p, unsigned i, uid_t uid)
 {
 	struct pair_node *n = &p->node[i];
@@ -254,8 +255,8 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	n->mr = pair_add_memory(p, i, n->mem, PAIR_MEM);
 }
 
-/* MPIB_TEST_SPREAD is a number of enum mpib_spread. If it is set, all tests use
- * that spread for their lanes. */
+/* If MPIB_TEST_SPREAD is set to a value of enum mpib_spread, use that spread
+ * for all lanes. */
 static void take_spread(struct mpib_engine_config *cfg)
 {
 	const char *spread = getenv("MPIB_TEST_SPREAD");
@@ -291,7 +292,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 	memset(p, 0, sizeof(*p));
 	pair_opened = p;
 	p->cfg = *cfg;
-	/* Before pair_fences() is called, the ends do not agree on fences. */
+	/* Fail-over is off until the test calls pair_fences(). */
 	p->cfg.failover = false;
 	take_spread(&p->cfg);
 	p->path = path;
@@ -337,8 +338,8 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
-/* After each test, the budgets of CQs and SRQs must equal the sums over the
- * objects that use them. */
+/* Check that the shards' running sums equal the sums over the objects, see
+ * sums.h. */
 static void check_sums(const struct pair *p, unsigned node)
 {
 	const struct mpib_engine *e = p->node[node].engine;
@@ -370,8 +371,8 @@ static bool checks_rails(const struct pair *p)
 void pair_close(struct pair *p)
 {
 	p->fences = false;
-	/* Let the checks of rails end that a peer asked for: an engine that
-	 * closes does not free them. */
+	/* Finish the rail checks that a peer requested, because an engine does
+	 * not free them when it closes. */
 	pair_turn(p);
 	for (unsigned i = 0; i < 10000 && checks_rails(p); i++)
 		pair_turn(p);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two engines in one process and a lane between them. The test plays the
- * clients. It pushes descriptors and reads completion words as the client
- * library does. The test also makes the turns of the shards, so that nothing
- * depends on timing.
+ * Two engines in one process and a lane between them. The test takes the place
+ * of the clients: it pushes descriptors and reads completion words as the
+ * client library does. The test also calls the turns of the shards one by one,
+ * so that nothing depends on timing.
  */
 #ifndef MPIB_TESTS_ENGINE_PAIR_H
 #define MPIB_TESTS_ENGINE_PAIR_H
@@ -33,15 +33,15 @@ struct pair_node {
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_lane *lane;
-	char *mem; /* PAIR_MEM bytes; region mr */
+	char *mem; /* PAIR_MEM bytes, registered as region `mr` */
 	uint32_t mr;
-	unsigned broken; /* number of calls of conn_broken */
+	unsigned broken; /* number of conn_broken events */
 	unsigned lanes_broken;
 	char why[200];
 };
 
 #define PAIR_MEM (16u << 20)
-/* Number of a connection's first receive. The counters wrap at it. */
+/* Number of a connection's first receive. The counter wraps after it. */
 #define PAIR_FIRST UINT32_MAX
 #define PAIR_RX (PAIR_MEM / 2) /* offset of receives in mem */
 
@@ -49,11 +49,11 @@ struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
-	unsigned shard[2]; /* for each node, the shard of its client and lane */
+	unsigned shard[2]; /* shard of the client and lane, per node */
 	bool fences; /* set by pair_fences() */
 };
 
-/* Open both engines with cfg. Rails and addresses are set here. path says
+/* Open both engines with `cfg`, and set their rails and addresses. `path` says
  * whether the nodes are in the same island. */
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
@@ -65,7 +65,7 @@ static inline void pair_open(struct pair *p,
 }
 void pair_close(struct pair *p);
 extern struct pair *pair_opened; /* the last opened pair, until it is closed */
-/* Close that pair, as a teardown for cmocka. */
+/* Close the last opened pair, as a teardown for cmocka. */
 static inline int pair_teardown(void **state)
 {
 	if (pair_opened)
@@ -73,9 +73,10 @@ static inline int pair_teardown(void **state)
 	return 0;
 }
 #define pair_test(f) TEST_OF(f, NULL, pair_teardown)
-/* Add a tenant to the engines of p. It has a client on one shard of each
- * engine, and a lane between the devices of these shards. `more` is then used
- * like p. Call pair_leave(more) after pair_close(p). */
+/* Add a tenant to the engines of `p`. The tenant has a client on shard `a` of
+ * the first engine, one on shard `b` of the second, and a lane between the
+ * devices of these shards. Use `more` like `p`. Call pair_leave(more) after
+ * pair_close(p). */
 void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 		  unsigned b);
 static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
@@ -83,40 +84,41 @@ static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	pair_join_on(p, more, uid, 0, 0);
 }
 void pair_leave(struct pair *more);
-/* Add another lane between the nodes for p's tenant. `more` is then used like
- * p, and has the same clients. */
+/* Add another lane between the nodes for the tenant of `p`. Use `more`, which
+ * has the same clients, like `p`. */
 void pair_more_lane(const struct pair *p, struct pair *more);
-/* Call pair_open() with sup_bw as SUP's share, and connect node 0 to node 1. */
+/* Call pair_open() with `sup_bw` as SUP's share, and connect node 0 to node
+ * 1. */
 void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 		  struct pair_end *tx, struct pair_end *rx);
 
-/* Let both ends of p's lane fence a failed rail and connect it again.
- * pair_turn() then delivers their messages. */
+/* Turn on fail-over: both ends of the lane fence a failed rail and reconnect
+ * it. From here on, pair_turn() delivers the ends' rail messages. */
 void pair_fences(struct pair *p);
 
-/* Make a few turns of both nodes' shards and control threads. Return how much
- * was done. */
+/* Make a few turns of both nodes' shards and control threads. Return 0 if there
+ * was nothing to do. */
 int pair_turn(struct pair *p);
 void pair_turns(struct pair *p, unsigned n);
-/* Make a turn of node 0. At node 1, make a turn of only the devices of its
- * first shard. */
+/* Make a turn of node 0. At node 1, only the devices of the first shard make a
+ * turn. */
 void pair_turn_sender(struct pair *p);
 /* Make turns until *flag is set. Fail the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
-/* This is the done callback for engine calls that must succeed. It sets the
- * bool at arg. */
+/* The `done` callback for engine calls that must succeed. Set the bool at
+ * `arg`. */
 static inline void pair_set_flag(void *arg, int status)
 {
 	assert_int_equal(status, 0);
 	*(bool *)arg = true;
 }
 
-/* Create one end of connection number `index` at a node. The end is not
- * started. */
+/* Create one end of connection number `index` at a node, without starting
+ * it. */
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
 		   uint32_t slots, struct pair_end *e);
-/* Create connection number `index` from node `from` to the other node. Its
- * tables have this many entries. */
+/* Create connection number `index` from node `from` to the other node, with
+ * tables of `slots` entries. */
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
 static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
@@ -129,9 +131,9 @@ static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
 		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 void pair_push(struct pair_end *e, const struct mpib_desc *d);
-/* Push a receive of n adjacent buffers of len bytes each. The first has offset
- * off and tag `tag`, and later ones have the next tags. Return its
- * generation. */
+/* Push a receive of `n` adjacent buffers of `len` bytes each. The first buffer
+ * has offset `off` and tag `tag`, and later buffers have the next tags. Return
+ * the generation of the request. */
 uint32_t pair_post_group(struct pair_end *e, uint8_t req, uint8_t n,
 			 uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 const struct mpib_completion *pair_completion(const struct pair_end *e,
@@ -139,7 +141,7 @@ const struct mpib_completion *pair_completion(const struct pair_end *e,
 /* Make turns until a request completes. Return its result. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
-/* Push a flush of one byte. It is flush number gen of its connection.
+/* Push a flush of one byte as flush number `gen` of the connection.
  * pair_flushed() returns the number of the last completed flush. */
 void pair_flush(struct pair_end *e, uint32_t mr, uint64_t off, uint32_t gen);
 static inline uint32_t pair_flushed(const struct pair_end *e)
@@ -148,12 +150,12 @@ static inline uint32_t pair_flushed(const struct pair_end *e)
 }
 /* Register more memory for a node's client. Return the region. */
 uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len);
-/* Register device memory of len bytes at a node. If map is not NULL, store
- * there the mapping that a GPU would see. Return the region. */
+/* Register device memory of `len` bytes at a node. If `map` is not NULL, set
+ * *map to the memory as a GPU would see it. Return the region. */
 uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map);
-/* Fill p with bytes that depend on their offset and on seed. */
+/* Fill `p` with bytes that depend on their offset and on `seed`. */
 void pair_fill(char *p, size_t len, unsigned seed);
-/* Send a message of len bytes from pair_fill() into a buffer of room bytes.
+/* Send a message of `len` bytes from pair_fill() into a buffer of `room` bytes.
  * Check the whole buffer. */
 void pair_transfer(struct pair *p, struct pair_end *tx, struct pair_end *rx,
 		   uint8_t req, uint32_t len, uint32_t room, unsigned seed);

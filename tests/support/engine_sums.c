@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over a shard: reservations in CQs, bytes in flight, references to
- * regions, and WRs in pools. */
+/* Add up a shard's CQE reservations, bytes in flight, references to regions,
+ * and WRs in pools. See sums.h. */
 #include "engine/conn/conn.h"
 #include "sums.h"
 
 struct sums {
-	uint64_t sends, receives, promised; /* entries of a rail's CQ */
-	uint64_t of_users; /* the promised entries as tenants count them */
+	uint64_t sends, receives, promised; /* CQEs of a rail, by use */
+	uint64_t of_users; /* promised CQEs, as the tenants count them */
 	uint64_t inflight;
 };
 
@@ -46,7 +46,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	return sum;
 }
 
-/* Return how many bytes of the lane's send ops rail r carries. */
+/* Return how many bytes of the lane's send ops rail `r` carries. */
 static uint64_t sums_carried(const struct mpib_lane *lane, unsigned r)
 {
 	const struct engine_conn *f;
@@ -121,16 +121,17 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 	struct sums sum = sums_add_up(s, r);
 
 	/* Some objects have reservations but are on no list: a lane that is not
-	 * connected yet, and a tenant that is being added or removed. So a sum
-	 * may exceed the counted objects. */
+	 * connected yet, and a tenant that is being added or removed. So the
+	 * counter may be greater than the sum over the listed objects. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)
 		sum.of_users = promised;
 	return sum_fits(out, "sends", b->sends, sum.sends) &&
 	       sum_fits(out, "receives", b->receives, sum.receives) &&
-	       sum_fits(out, "promised places", promised, sum.promised) &&
-	       sum_fits(out, "places of users", promised, sum.of_users) &&
+	       sum_fits(out, "promised CQEs", promised, sum.promised) &&
+	       sum_fits(out, "promised CQEs of tenants", promised,
+			sum.of_users) &&
 	       sum_fits(out, "bytes of a rail", rail->bytes.inflight,
 			sum.inflight);
 }

@@ -14,10 +14,10 @@
 
 struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
-	mpib_done_fn *done; /* NULL means that this is an event */
+	mpib_done_fn *done; /* NULL: this call is an event */
 	void *arg;
-	bool *mark; /* set when done is called */
-	/* the event is about conn or, if that is NULL, about lane */
+	bool *mark; /* set to true when `done` is called */
+	/* an event concerns `conn` or, if that is NULL, `lane` */
 	struct engine_conn *conn;
 	struct mpib_lane *lane;
 	int error;
@@ -132,7 +132,8 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
-/* Run the callbacks that wait. Callbacks that they add are run later. */
+/* Run the queued callbacks. Callbacks that these add run at the next
+ * dispatch. */
 static void run_all(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

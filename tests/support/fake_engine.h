@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An implementation of engine/engine.h without rails and shards, for tests of
- * the code that calls the engine. Calls are recorded. Callbacks wait in a queue
- * until the test runs them, in order or in an order that a seed draws.
+ * the code that calls the engine. The fake records the calls. It queues
+ * callbacks until the test runs them, in order or in a random order that
+ * depends on a seed.
  *
  * The fake checks that memory is never released while a peer may write into it.
- * All engines of the process know each other. So it is a violation to destroy a
- * connection while its peer's connection runs and neither lane was killed.
- * Calls out of order are violations, too. No object is freed before
- * fake_reset(), so a late use of an object is always detected.
+ * All engines of the process know each other. So the fake records a violation
+ * if a connection is destroyed while its peer's connection runs and neither
+ * lane was killed, or if calls are out of order. No object is freed before
+ * fake_reset(), so the fake always detects a late use of an object.
  */
 #ifndef MPIB_FAKE_ENGINE_H
 #define MPIB_FAKE_ENGINE_H
@@ -35,7 +36,7 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
-	unsigned retold, received; /* number of messages about rails */
+	unsigned retold, received; /* rail messages: repeated, and received */
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
 };
@@ -45,9 +46,9 @@ struct engine_conn {
 	struct mpib_lane *lane;
 	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
-	uint32_t hint; /* slot + 1 as last set */
-	uint64_t addr; /* address of its table, by which its peer knows it */
-	/* if started: the connection into whose table it writes */
+	uint32_t hint; /* last hint slot that was set, plus 1 */
+	uint64_t addr; /* address of its table; peers identify it by that */
+	/* the connection into whose table a started connection writes */
 	struct engine_conn *peer;
 	TAILQ_ENTRY(engine_conn) link;
 };
@@ -62,36 +63,35 @@ struct mpib_engine {
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;
-	struct fake_calls calls; /* callbacks that have not run */
+	struct fake_calls calls; /* queued callbacks */
 	bool hold; /* do not run callbacks */
-	unsigned seed; /* if not 0, run one random callback per dispatch */
+	unsigned seed; /* if not 0: one random callback per dispatch */
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx);
 void fake_engine_fini(struct mpib_engine *e);
-/* Do what a kill of the engine's process does: its connections stop writing,
+/* Behave as if the engine's process was killed: its connections stop writing,
  * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
-/* Hold callbacks, or let them run again. */
+/* Hold the callbacks back, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 
-/* Return the number of lanes or connections of e that are not destroyed. NULL
- * means all engines. */
+/* Return the number of lanes or connections of `e`, or of all engines if `e` is
+ * NULL, that are not destroyed. */
 unsigned fake_lanes(const struct mpib_engine *e);
 unsigned fake_conns(const struct mpib_engine *e);
-/* Return the connection of client a at the index, or NULL. */
+/* Return connection number `index` of the client, or NULL. */
 struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
-/* Return lane number n of the engine, counting only those that are not
- * destroyed. */
+/* Return lane number `n` of the engine, not counting destroyed lanes. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 
-/* Return the number of violations since the last reset. A second function
- * returns the text of the first. */
+/* Return the number of violations since the last fake_forget().
+ * fake_violation() returns the text of the first violation. */
 unsigned fake_violations(void);
 const char *fake_violation(void);
-/* Free all objects. No broker may refer to them any more. */
+/* Free all objects. No broker may still refer to them. */
 void fake_reset(void);
 
 #endif

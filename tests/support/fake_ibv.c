@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of the fake devices. They pass calls on to the software HCA. */
+/* The verbs of the fake devices. These functions pass calls on to the software
+ * HCA. */
 #include "fake_ibv.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static struct {
 
 static const struct mpib_verbs *const soft = &mpib_verbs_soft;
 
-/* Each device has a thread, and all of them use this. */
+/* Protects `opened` and fake_ibv, which the threads of all devices use. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void fake_ibv_reset(void)
@@ -60,7 +61,7 @@ unsigned fake_ibv_contexts(void)
 	return n;
 }
 
-/* Return the errno with which this call must fail, or 0. */
+/* Return the error with which the test lets this call fail, or 0. */
 static int fails(const char *call)
 {
 	if (!fake_ibv.fail || strcmp(fake_ibv.fail, call) ||
@@ -71,8 +72,8 @@ static int fails(const char *call)
 	return fake_ibv.error;
 }
 
-/* Convert rc (0 or -errno) to libibverbs' convention, which is to set errno and
- * return 0 or a positive errno. */
+/* Convert `rc` (0 or -errno) to libibverbs' convention: set errno, and return 0
+ * or a positive errno. */
 static int told(int rc)
 {
 	if (rc < 0)
@@ -124,7 +125,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
-	/* makes ibv_query_port() call the function in this file */
+	/* With NULL, ibv_query_port() calls the function in this file. */
 	ctx->abi_compat = NULL;
 	return ctx;
 }
@@ -372,7 +373,7 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!fake_ibv.ece)
 		return EOPNOTSUPP;
-	/* After ECE was set, report the options that both ends have. */
+	/* After ibv_set_ece(), report only the options that both ends have. */
 	*ece = (struct ibv_ece){ .vendor_id = 0x15b3, .options = 0x3 };
 	if (fake_ibv.ece_sets)
 		ece->options &= fake_ibv.set.options;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control verbs of libibverbs, with devices that a test defines. A program
- * that links fake_ibv.c gets these definitions instead of the library's. The
- * software HCA carries the traffic of a fake device, so whole lanes run over
- * it. The device reports the ports, GIDs, link layer, ECE and limits that the
- * test wrote into fake_ibv. The test can make any call fail.
+ * that links fake_ibv.c gets these functions instead of the library's. A fake
+ * device reports the ports, GIDs, link layer, ECE and limits that the test
+ * wrote into fake_ibv. The software HCA carries its traffic, so whole lanes run
+ * over fake devices. The test can make any call fail.
  */
 #ifndef MPIB_FAKE_IBV_H
 #define MPIB_FAKE_IBV_H
@@ -15,7 +15,7 @@
 #define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
-/* The value of mpib_hca_wait_ms if no test lets a call hang. */
+/* Value of mpib_hca_wait_ms in tests that let no call hang, in milliseconds. */
 #define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
@@ -34,7 +34,7 @@ struct fake_device {
 struct fake_ibv {
 	unsigned devices;
 	struct fake_device device[FAKE_DEVICES];
-	/* Set by fake_ibv_fails(). */
+	/* The failing call. fake_ibv_fails() sets these. */
 	const char *fail;
 	int error;
 	unsigned times;
@@ -42,41 +42,41 @@ struct fake_ibv {
 	bool ece; /* the devices have ECE options 0x3 of vendor 0x15b3 */
 	/* The arguments of the last calls. */
 	int access;
-	uint32_t vectors; /* bit for each completion vector used by a CQ */
+	uint32_t vectors; /* mask of completion vectors that CQs use */
 	struct ibv_qp_attr init, rtr, rts;
-	struct ibv_ece set; /* set by ibv_set_ece() */
+	struct ibv_ece set; /* argument of the last ibv_set_ece() */
 	unsigned ece_sets;
 };
 
 extern struct fake_ibv fake_ibv;
 
-/* Remove all devices and failures. All contexts must be closed before. */
+/* Remove all devices and failures. All contexts must already be closed. */
 void fake_ibv_reset(void);
-/* Let the next n calls of this function fail with this error. */
+/* Let the next `times` calls of the function `call` fail with `error`. */
 void fake_ibv_fails(const char *call, int error, unsigned times);
-/* Add a device with one port. The port is ACTIVE, RoCE, 4X EDR (100 Gb/s), has
- * MTU 4096, and has the RoCE v2 GID of address soft at index 1. */
+/* Add a device with one port. The port is ACTIVE, RoCE, 4X EDR (100 Gb/s) and
+ * has MTU 4096. GID index 1 is the RoCE v2 GID of the address `soft`. */
 struct fake_device *fake_ibv_add(const char *name, const char *soft);
-/* Turn d into an InfiniBand device with a LID and one IB GID. */
+/* Turn `d` into an InfiniBand device with a LID and one IB GID. */
 void fake_ibv_make_ib(struct fake_device *d, uint16_t lid);
-/* Append a GID to the port's table. addr may be IPv4 or IPv6. */
+/* Append a GID to the port's table. `addr` may be IPv4 or IPv6. */
 void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
 /*
- * Let these calls of the device block from now on: "ibv_reg_mr",
- * "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", and "RTR" and "ERR" of
- * ibv_modify_qp(). fake_ibv_release() lets them return. Both may be called from
- * any thread.
+ * Let calls of `call` on the device block until fake_ibv_release(). `call` is
+ * "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", or "RTR" or
+ * "ERR" for ibv_modify_qp() to that state. Any thread may call these two
+ * functions.
  */
 void fake_ibv_hang(const char *device, const char *call);
 void fake_ibv_release(void);
-/* Return how many calls are hanging. A second function returns how many
+/* Return how many calls have hung. fake_ibv_contexts() returns how many
  * contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* The fake functions call this for each call of device d. It blocks if that
- * call must hang. */
+/* Each fake function calls this first. It blocks if the test lets that call of
+ * the device hang. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the fake devices that do not return. */
+/* Let calls of the fake devices hang. */
 #include <pthread.h>
 #include <string.h>
 
 #include "fake_ibv.h"
 #include "verbs/hca/hca.h"
 
-/* On a loaded machine a healthy device may need longer than 2 s. */
+/* Wait longer than the usual 2 s, which a loaded machine may need for calls of
+ * a healthy device. */
 __attribute__((constructor)) static void patient(void)
 {
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;

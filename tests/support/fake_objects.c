@@ -374,7 +374,7 @@ void fake_engine_die(struct mpib_engine *e)
 	}
 	TAILQ_FOREACH(f, &conns, link)
 	{
-		/* The client of a destroyed connection may be gone, too. */
+		/* The client of a destroyed connection may already be freed. */
 		if (!f->destroyed && f->engine_client->tenant->engine == e)
 			f->stopped = f->destroyed = true;
 	}

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* These are private to the files of the fake engine. */
+/* Functions that only the files of the fake engine call. */
 #ifndef MPIB_FAKE_OBJECTS_H
 #define MPIB_FAKE_OBJECTS_H
 
 #include "fake_engine.h"
 
-/* If ok is false, record a violation with the description `what`. */
+/* If `ok` is false, record a violation with the text `what`. */
 void fake_expect(bool ok, const char *what);
 void fake_forget(void);
-/* Call done(arg, 0) at a later dispatch. Set *mark then if mark is not NULL. */
+/* At a later dispatch, call done(arg, 0), and set *mark to true unless `mark`
+ * is NULL. */
 void fake_later(struct mpib_engine *e, mpib_done_fn *done, void *arg,
 		bool *mark);
-/* Queue an event of conn or, if conn is NULL, of lane. */
+/* Queue an event of `conn` or, if that is NULL, of `lane`. */
 void fake_event(struct mpib_engine *e, struct engine_conn *conn,
 		struct mpib_lane *lane, int error, const char *why);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Link this into a test that runs two nodes on the rails of MPIB_TEST_RAILS. It
- * adds the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
+ * Add the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
+ * Linked into tests that run two nodes on the rails of MPIB_TEST_RAILS.
  */
 #include "fake_ibv.h"
 

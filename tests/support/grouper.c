@@ -61,8 +61,8 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test *r. Return 1 if it completed, and set *r to NULL. Return 0 if it has not
- * completed, or -errno. */
+/* Test the request *r. If it has completed, set *r to NULL and return 1.
+ * Otherwise return 0, or -errno on failure. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

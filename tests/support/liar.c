@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network plugin that corrupts messages. It tests programs that check
+ * A network plugin that corrupts messages, to test programs that check
  * messages. It loads the plugin LIAR_PLUGIN and passes every call on, but
- * delivers some messages wrongly. LIAR_DOES is a list such as "drop@7,swap@12".
- * It says which message of each receiving connection, counted from 0, gets
- * which corruption. Each corruption adds a line to LIAR_LOG. The program under
- * test must find as many.
+ * delivers some messages wrongly. LIAR_DOES is a list of corruptions, each with
+ * the number of a message, such as "drop@7,swap@12". Each receiving connection
+ * counts its messages from 0. Each corruption adds a line to LIAR_LOG. The
+ * program under test must find as many errors as there are lines.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -19,30 +19,30 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* A message may wait to be swapped with the next one. After this many polls it
- * is no longer swapped. */
+/* Polls after which a message no longer waits for the next message to swap
+ * with. */
 #define PATIENCE 200000
 
 struct comm {
 	void *real;
 	uint64_t posted;
-	char *copy; /* the message that DOUBLE delivers again */
+	char *copy; /* the message that LIE_DOUBLE delivers again */
 	size_t copied;
 };
 
 struct request {
 	void *real;
-	struct comm *comm; /* NULL means free */
+	struct comm *comm; /* NULL: this entry is free */
 	int n, size[GROUP_MAX];
 	bool done;
-	unsigned looks, swapped; /* swapped has a bit per message */
-	uint64_t first; /* number of its first message */
+	unsigned looks, swapped; /* `swapped`: mask of messages */
+	uint64_t first; /* number of the request's first message */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
 
 static struct comm comm[COMMS_MAX];
 static struct request request[REQUESTS_MAX];
-/* The real plugin's table in the version that is used. */
+/* The real plugin's function table. */
 static const struct nccl_net_v12 *real;
 
 static void die(const char *what)
@@ -90,7 +90,7 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* This is called before a receive is posted, because its bytes may arrive
+/* Call this before a receive is posted, because its bytes may arrive
  * immediately. `room` has the sizes of the buffers. */
 static struct request *prepare(void *of, int n, void **data, const size_t *room)
 {
@@ -115,8 +115,8 @@ static void release(struct request *r)
 	r->comm = NULL;
 }
 
-/* The receive was posted as *req, and r replaces it. If *req is NULL, the
- * receive was not posted. */
+/* The real plugin posted the receive as *req. Put `r` in its place. If *req is
+ * NULL, the receive was not posted. */
 static void posted(struct request *r, void **req)
 {
 	if (!*req) {
@@ -138,8 +138,8 @@ static bool real_done(struct request *r)
 	return r->done;
 }
 
-/* Return the receive of message `number`, or NULL if it is not posted yet. *k
- * is then the position of the message in the receive. */
+/* Return the receive of message `number`, and set *k to the position of the
+ * message in it. Return NULL if the receive is not posted yet. */
 static struct request *holder(const struct comm *c, uint64_t number, int *k)
 {
 	for (int i = 0; i < REQUESTS_MAX; i++) {
@@ -154,8 +154,8 @@ static struct request *holder(const struct comm *c, uint64_t number, int *k)
 	return NULL;
 }
 
-/* Exchange message k of r with the next message. Return false if the next one
- * has not arrived yet. The caller then tries again. */
+/* Exchange message `k` of `r` with the next message. Return false if the next
+ * message has not arrived yet, so that the caller tries again. */
 static bool swapped(struct request *r, int k)
 {
 	uint64_t number = r->first + (unsigned)k;

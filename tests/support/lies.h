@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The corruptions of liar.c, and the messages that get them. LIAR_DOES is a
- * list such as "drop@7,swap@12" of a corruption and the number of a message.
- * Messages are counted from 0 on each receiving connection.
+ * list of corruptions, each with the number of a message, such as
+ * "drop@7,swap@12". Each receiving connection counts its messages from 0.
  */
 #ifndef MPIB_TESTS_LIES_H
 #define MPIB_TESTS_LIES_H
@@ -14,8 +14,8 @@ enum lie_kind {
 	LIE_FIRST, /* flip a bit of the first byte */
 	LIE_MIDDLE, /* flip a bit of a byte in the middle */
 	LIE_LAST, /* flip a bit of the last byte */
-	LIE_DROP, /* report it as complete without writing any byte */
-	LIE_TAIL, /* do the same for its second half only */
+	LIE_DROP, /* report the message as complete without its bytes */
+	LIE_TAIL, /* report it as complete without its second half */
 	LIE_SHORT, /* deliver all data, but report a size that is one less */
 	LIE_LONG, /* deliver all data, but report a size that is one more */
 	LIE_DOUBLE, /* deliver the previous message instead */
@@ -27,7 +27,7 @@ enum lie_kind {
  * entries. */
 bool lies_take(void);
 bool lies_does(enum lie_kind kind, uint64_t number);
-/* Write a line to LIAR_LOG to say that the corruption was made. */
+/* Write to LIAR_LOG that message `number` was corrupted. */
 void lies_note(enum lie_kind kind, uint64_t number);
 
 #endif

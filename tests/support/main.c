@@ -18,7 +18,8 @@ void test_add(struct CMUnitTest test, unsigned line)
 
 	if (at == TESTS_MAX)
 		abort();
-	/* A compiler may call the constructors of a file in any order. */
+	/* Sort by line, because a compiler may call the constructors of a file
+	 * in any order. */
 	for (; at && lines[at - 1] > line; at--) {
 		tests[at] = tests[at - 1];
 		lines[at] = lines[at - 1];
@@ -33,8 +34,8 @@ int main(int argc, char **argv)
 		*test_times = arg_count(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	/* This is the function behind cmocka's macro. The macro counts by
-	 * sizeof. */
+	/* Call the function behind cmocka's macro, because the macro counts the
+	 * tests with sizeof. */
 	return _cmocka_run_group_tests("tests", tests, tests_n,
 				       test_group.setup, test_group.teardown);
 }

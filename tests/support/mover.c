@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#define HANGS_NS 60000000000u /* time until a request counts as hung */
+#define HANGS_NS 60000000000u /* a connect or request that takes longer hangs */
 
 static uint64_t next(struct mover *m)
 {
@@ -130,7 +130,8 @@ int mover_ready(struct mover *m)
 	return tx && rx;
 }
 
-/* Fill the message so that every byte differs from that of the last message. */
+/* Fill the message with bytes that all differ from those of the last
+ * message. */
 static void fill(struct mover *m)
 {
 	uint64_t v = next(m);
@@ -139,7 +140,7 @@ static void fill(struct mover *m)
 		memcpy(m->src + i, &v, m->size - i < 8 ? m->size - i : 8);
 }
 
-/* Post a receive, then the matching send. */
+/* Post a receive or, if that is done, the matching send. */
 static int post(struct mover *m)
 {
 	void *to = m->dst;
@@ -161,7 +162,7 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test *r if it is not NULL. Return 1 if it completed, 0 if it has not, or
+/* Test the request *r. Return 1 if it has completed or *r is NULL, 0 if not, or
  * -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
@@ -175,7 +176,7 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
-/* Compare the message. It has arrived and is flushed. */
+/* Compare the message after it has arrived and is flushed. */
 static int compare(struct mover *m)
 {
 	m->messages++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection between two nodes. Both ends are in this process. It carries
- * messages of random size and checks them. A step does not block. So one thread
- * can drive many movers and do other work. If the proxies register dma-bufs,
- * memory that needs no copy is a memfd that is registered as a dma-buf. It is
- * flushed before it is read.
+ * A mover is one connection between two nodes, with both ends in this process.
+ * It sends messages of random size and checks them. A step does not block, so
+ * one thread can drive many movers and do other work. If the proxies register
+ * dma-bufs, a mover without copies uses a memfd that is registered as a
+ * dma-buf, and flushes each message before it reads the message.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -22,8 +22,8 @@ struct mover {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received, *flushed;
 	char *src, *dst;
-	bool allocated; /* mpib_mem_alloc() made both */
-	bool device; /* mpib_reg_fd() registered both */
+	bool allocated; /* mpib_mem_alloc() made `src` and `dst` */
+	bool device; /* mpib_reg_fd() registered `src` and `dst` */
 	size_t room, size, got;
 	enum {
 		MOVER_IDLE,
@@ -34,13 +34,13 @@ struct mover {
 	uint64_t seed, messages, bytes, wrong, flushes;
 };
 
-/* Attach to the proxies at both run directories and begin to connect. room is
- * the size of the largest message. Direct memory is sent without a copy. Return
- * 0 or -errno. */
+/* Attach to the proxies with the run directories `from` and `to`, and begin to
+ * connect. `room` is the size of the largest message. If `direct` is set, use
+ * memory that is sent without a copy. Return 0 or -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
-/* These are the two steps of mover_open(): mover_call() connects, and
- * mover_answer() accepts. */
+/* The two steps of mover_open(): mover_call() connects, and mover_answer()
+ * accepts. */
 int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
 int mover_answer(struct mover *m);
@@ -52,20 +52,20 @@ int mover_wait(struct mover *m);
 /* Call mover_open() and mover_wait(). */
 int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 		bool direct, uint64_t seed);
-/* Move this many more messages. Return this number, or -EBADMSG if a message
- * was wrong. */
+/* Move this many more messages. Return that number, -EBADMSG if a message was
+ * wrong, or another -errno. */
 int mover_move(struct mover *m, uint64_t messages);
-/* Describe the result of one of these calls. */
+/* Return a text for an error that one of these functions returned. */
 const char *mover_why(int rc);
 static inline void mover_must(int rc)
 {
 	if (rc < 0)
 		fail_msg("%s", mover_why(rc));
 }
-/* Make one post, test or comparison. Return 1 if there was one to make, 0 if
- * not, or -errno of the first call that failed. */
+/* Make one step, such as a post or a comparison. Return 1 if there was
+ * progress, 0 if not, or -errno. */
 int mover_step(struct mover *m);
-/* This may be called in any state. */
+/* Close the mover in any state. */
 void mover_close(struct mover *m);
 
 #endif

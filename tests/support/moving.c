@@ -35,7 +35,7 @@ static void say_grouper(unsigned i, const struct grouper *g)
 	say_mover("grouper", i, &g->m);
 }
 
-/* Print the output of an mpibctl command. The node may not answer. */
+/* Print the output of an mpibctl command, even if the node does not answer. */
 static void say_node(const struct node *n, const char *command, const char *arg)
 {
 	const char *argv[] = { "mpibctl", "-s", n->dir, command, arg, NULL };
@@ -46,7 +46,7 @@ static void say_node(const struct node *n, const char *command, const char *arg)
 		run.err);
 }
 
-/* Print the state of both nodes to the log after a hang. */
+/* After a hang, print the state of the movers and of both nodes. */
 static void say_all(const struct moving *m)
 {
 	static const struct {
@@ -66,8 +66,8 @@ static void say_all(const struct moving *m)
 	}
 }
 
-/* Open mover number i. Half of the movers send from the first node. Half of
- * them use ordinary memory and thus staging windows. */
+/* Open mover number `i`. Half of the movers send from the first node. Half of
+ * the movers of each node use ordinary memory and thus staging windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
 {
 	mover_must(mover_begin(m, node[i & 1].dir, node[1 - (i & 1)].dir,

@@ -2,8 +2,8 @@
 /*
  * Checked messages in both directions between two nodes. They continue to move
  * while the test changes the nodes. There are single and grouped receives, in
- * memory of the test and of the proxy. A failure ends the test. If a message
- * hangs, the state of both nodes is printed before.
+ * memory of the test and of the proxy. An error makes the test fail. If a
+ * message hangs, the state of both nodes is printed before the test fails.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -14,8 +14,8 @@
 #define MOVING_SINGLE 8
 #define MOVING_GROUPED 4
 #define MOVING_HANG_MS 60000
-/* The nodes' failover.grace. It is long, so that a machine that stalls does not
- * fail the test. */
+/* The nodes' failover.grace. It is long, so that the test does not fail if the
+ * machine stalls. */
 #define MOVING_GRACE_MS "120000"
 
 struct moving {
@@ -25,8 +25,8 @@ struct moving {
 };
 
 void moving_open(struct moving *m, const struct node node[2]);
-/* Start nodes number n and n + 1 with these arguments, up to a NULL. Start
- * movers between them. */
+/* Start nodes number `n` and `n + 1` with these arguments, which end with a
+ * NULL. Start movers between the nodes. */
 void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args);
 /* Make one step of each mover. */
@@ -39,7 +39,7 @@ void moving_close(struct moving *m);
  * more, and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
-/* Make steps until the n runs have ended. */
+/* Make steps until the `n` runs have ended. */
 void moving_until(struct moving *m, struct run *run, unsigned n);
 
 #endif

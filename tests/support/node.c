@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that start and stop real proxies and other programs, see node.h. */
+/* Start and stop real proxies and other programs, see node.h. */
 #include "node.h"
 #include "addr.h"
 #include "rails.h"
@@ -41,18 +41,17 @@ static void forget_environment(void)
 		char name[64];
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
-		/* MPIB_SOFT_* are kept, since they are set for a whole test
-		 * run. */
+		/* Keep MPIB_SOFT_*, which are set for a whole test run. */
 		if (!strncmp(name, "MPIB_", 5) &&
 		    strncmp(name, "MPIB_SOFT_", 10))
-			unsetenv(name); /* this moves the next variable here */
+			unsetenv(name); /* moves the next variable to `e` */
 		else
 			e++;
 	}
 }
 
-/* Start argv. out and err become its stdout and stderr. -1 means the stdout or
- * stderr of the test. */
+/* Start the program `argv` with `out` as stdout and `err` as stderr. -1 means
+ * the stdout or stderr of the test. */
 static pid_t spawn(const char *const *argv, int out, int err)
 {
 	const char *path = argv[0];
@@ -141,7 +140,7 @@ void run_wait(struct run *run, const char *const *argv)
 	end_run(run);
 }
 
-/* Read a line without its newline. Fail the test after READY_MS. */
+/* Read a line and drop its newline. Fail the test after READY_MS. */
 static void read_line(int fd, char *buf, size_t len)
 {
 	unsigned long long until = node_ms() + READY_MS;
@@ -196,7 +195,7 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
 	assert_non_null(mkdtemp(node->base));
-	/* Proxies and clients of other users need access, too. */
+	/* Proxies and clients of other users need access. */
 	assert_int_equal(chmod(node->base, 0755), 0);
 	snprintf(node->dir, sizeof(node->dir), "%s/run", node->base);
 	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);
@@ -205,8 +204,8 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
 		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
 #ifdef __SANITIZE_THREAD__
-	/* ThreadSanitizer does not support threads that a forked child starts,
-	 * and clients would start them. */
+	/* Clients must not start threads for a resume: ThreadSanitizer does not
+	 * support threads of a forked child. */
 	dprintf(fd, "[resume]\ngrace = 0\n");
 #endif
 	close(fd);
@@ -334,7 +333,7 @@ void node_stop(struct node *node)
 	free_args(node);
 }
 
-/* Connect to the socket. Return -1 if no process listens. */
+/* Connect to the socket. Return -1 if no process listens on it. */
 static int try_dial(const char *dir, const char *name, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -385,7 +384,7 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	/* The proxy makes this socket after all others. */
+	/* The proxy creates the admin socket last. */
 	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
 	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced with $build set, by scripts that run nodes. A node is a proxy on two
-# rails of the software HCA. Node N has the run directory $dir/nN, its ready
-# line in $dir/outN, its log in $dir/logN and its process ID in ${pids[N]}. All
-# of them end with the script.
+# For scripts that run nodes and have set $build. A node is a proxy on two rails
+# of the software HCA. Node N has the run directory $dir/nN, its ready line in
+# $dir/outN, its log in $dir/logN and its process ID in ${pids[N]}. All nodes
+# end with the script.
 . "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 declare -A pids
 
@@ -15,7 +15,7 @@ node() {
 	pids[$1]=$!
 }
 
-# nodes_ready N...: wait until these nodes are ready. If one is not, end the
+# nodes_ready N...: wait until these nodes are ready. If a node fails, end the
 # script.
 nodes_ready() {
 	local n
@@ -27,8 +27,8 @@ nodes_ready() {
 	done
 }
 
-# ctl ARGUMENT...: run mpibctl for node 0. ctl_of N ARGUMENT...: run it for node
-# N.
+# ctl ARGUMENT...: run mpibctl for node 0. ctl_of N ARGUMENT...: run mpibctl for
+# node N.
 ctl() {
 	ctl_of 0 "$@"
 }
@@ -54,13 +54,14 @@ pair_start() {
 	nodes_ready 0 1
 }
 
-# Return whether each rail of node 0 has sent a megabyte.
+# Return whether each rail of node 0 has received a megabyte.
 pair_moves() {
 	ctl rails -o rx_bytes |
 		awk '$1 > 1000000 { n++ } END { exit n != NR || n == 0 }'
 }
 
-# pair_traffic RANKS_PER_NODE: start mpib-perf, and return when bytes move.
+# pair_traffic RANKS_PER_NODE: start mpib-perf, and wait until both rails
+# receive bytes.
 pair_traffic() {
 	job perf "0 1" --ranks-per-node "$1" --pattern ring \
 		--min 1M --max 1M --iters 1000000 --warmup 1

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over a broker: lanes, connections, and connects and bytes that wait. */
+/* Add up a broker's lanes, connections, pending connects and queued bytes. See
+ * sums.h. */
 #include "peer/internal.h"
 #include "sums.h"
 
 struct peer_sums {
-	uint64_t peers, conns; /* connections with a peer */
-	/* connects that wait for lanes; connects that wait at listeners */
+	uint64_t peers, conns; /* `conns`: connections with a peer */
+	/* connects of lanes, and connects that wait at listeners */
 	uint64_t offers, waiting;
 	uint64_t up; /* lanes in state UP */
-	uint64_t waits; /* bytes that wait on links */
+	uint64_t waits; /* bytes queued on peer links */
 };
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
@@ -61,7 +62,7 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 			n);
 }
 
-/* Check the counters that several objects share. */
+/* Check the counters of the broker, which count objects of all peers. */
 static bool broker_fits(const struct mpib_broker *b,
 			const struct peer_sums *sums, struct sum *wrong)
 {

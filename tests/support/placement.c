@@ -11,7 +11,7 @@
 
 #define DEVICES 4
 
-/* A range that was written, and its bytes. */
+/* A range that was written, and its bytes, which are not placed yet. */
 struct held {
 	TAILQ_ENTRY(held) link;
 	const struct ibv_context *ctx;
@@ -44,8 +44,7 @@ static enum placement placement_of(const struct ibv_context *ctx)
 	return PLACED;
 }
 
-/* Place or drop the bytes that ctx holds. NULL means the bytes of all
- * devices. */
+/* Place or drop the bytes that device `ctx` holds. NULL means all devices. */
 static void release(const struct ibv_context *ctx, bool place)
 {
 	struct held *h, *next;
@@ -92,7 +91,8 @@ void placement_end(void)
 	memset(devices, 0, sizeof(devices));
 }
 
-/* Return the memory that holds the bytes for the range at `to`. */
+/* Return the memory that takes the bytes for the range at `to` until they are
+ * placed. */
 static uint8_t *hold(const struct ibv_context *ctx, uint8_t *to, uint64_t len)
 {
 	struct held *h;
@@ -132,7 +132,7 @@ uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
 	return hold(c, to, len);
 }
 
-/* A WRITE_WITH_IMM that uses up no receive causes no completion. */
+/* Without a receive, a WRITE_WITH_IMM causes no completion. */
 bool __wrap_soft_recv_take(struct soft_qp *qp)
 {
 	return (qp->srq && placement_of(&qp->ctx->vctx.context) == FORGOTTEN) ||

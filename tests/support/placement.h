@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a device of the software HCA places the bytes of incoming WRITEs. A test
- * that uses this must be linked with
+ * How a device of the software HCA places the bytes of incoming WRITEs in
+ * memory. A test that uses this must be linked with
  * --wrap=soft_mr_remote,--wrap=soft_recv_take.
  */
 #ifndef PLACEMENT_H
@@ -12,9 +12,9 @@
 
 enum placement {
 	PLACED,
-	/* WRITEs into regions that may be read are acknowledged and completed.
-	 * Their bytes are placed only when this device answers a READ, as on
-	 * PCIe to a GPU. */
+	/* WRITEs into regions with remote read access are acknowledged and
+	 * completed, but their bytes are placed only when this device answers a
+	 * READ, as on PCIe to a GPU. */
 	LATE,
 	/* WRITEs are acknowledged, but neither placed nor completed, as if the
 	 * device failed between the ack and the placement. */
@@ -22,9 +22,9 @@ enum placement {
 };
 
 void placement_set(struct ibv_context *ctx, enum placement how);
-/* Return whether ctx has acknowledged bytes that it has not placed. */
+/* Return whether device `ctx` has acknowledged bytes that it has not placed. */
 bool placement_waits(const struct ibv_context *ctx);
-/* Let all devices place bytes again. Drop the bytes that wait. */
+/* Let all devices place bytes again, and drop the bytes that are not placed. */
 void placement_end(void);
 
 #endif

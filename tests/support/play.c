@@ -53,7 +53,7 @@ void play_receive(struct play *p, unsigned which)
 	}
 }
 
-/* Post the send for buffer b. */
+/* Post the send for buffer `b`. */
 void play_send(struct play *p, unsigned b)
 {
 	uint32_t cut = p->parts[b] ? p->len[b] / 2 + 1 : p->len[b];
@@ -133,7 +133,7 @@ void play_run(struct play *p, unsigned how)
 	play_check(p);
 }
 
-/* The n-th send of a tag is for the n-th buffer of the tag. */
+/* The n-th send with a tag is for the n-th buffer with that tag. */
 void play_order(struct play *p, const int32_t *tag)
 {
 	bool used[PLAY_BUFFERS] = { false };

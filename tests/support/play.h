@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives of one or several buffers, and their sends, with tags. They use a
- * connection of an engine pair. They are posted in a given order, and the
- * result is checked: the n-th send of a tag must arrive in its n-th buffer.
+ * Receives of one or several buffers, and their sends, with tags, on a
+ * connection of an engine pair. The test posts them in a given order and checks
+ * the result: the n-th send with a tag must arrive in the n-th buffer with that
+ * tag.
  */
 #ifndef MPIB_TESTS_PLAY_H
 #define MPIB_TESTS_PLAY_H
 
 #include "engine_pair.h"
 
-/* each buffer has its own send and thus its own request */
+/* each buffer has its own send request */
 #define PLAY_BUFFERS 32
 #define PLAY_ROOM (64u << 10) /* bytes of a buffer */
 
 struct play {
 	struct pair *pair;
 	struct pair_end *tx, *rx;
-	uint64_t base; /* offset of the memory at both ends */
+	/* offset of the first buffer in the memory of both ends */
+	uint64_t base;
 	unsigned receives, buffers;
 	unsigned n[PLAY_BUFFERS]; /* number of buffers of each receive */
 	int32_t tag[PLAY_BUFFERS];
 	uint32_t len[PLAY_BUFFERS];
-	/* sends of the buffers, in the order of their posts */
+	/* the buffers, in the order in which their sends are posted */
 	unsigned send[PLAY_BUFFERS];
 	bool parts[PLAY_BUFFERS];
 	uint32_t g_rx[PLAY_BUFFERS], g_tx[PLAY_BUFFERS];
 };
 
-/* Return a pseudo-random number below n. Each run has the same sequence of
+/* Return a pseudo-random number below `n`. Each run has the same sequence of
  * numbers. */
 unsigned play_draw(unsigned n);
 
-/* Read receives from words such as "AB A". Each word is a receive, and each
- * letter is a buffer with that tag. Lengths are random. The caller sets tx, rx
- * and the order of the sends. */
+/* Make receives from words such as "AB A": each word is a receive, and each
+ * letter is a buffer with that tag. Lengths are random. The caller sets `tx`,
+ * `rx` and the order of the sends. */
 void play_read(struct play *p, const char *words);
-/* Make random receives of 1 to 8 buffers each, with random tags. Make their
- * sends in random order. */
+/* Make random receives of 1 to 8 buffers each, with random tags, and sends in
+ * random order. */
 void play_random(struct play *p);
-/* Set the order of the sends, given by their tags. */
+/* Set the order of the sends. `tag` has the tag of each send in that order. */
 void play_order(struct play *p, const int32_t *tag);
 
 /* Fill the memory of the sends, and clear that of the receives. */
@@ -48,8 +50,8 @@ void play_send(struct play *p, unsigned buffer);
 /* Make turns until all requests complete, and check every byte. */
 void play_check(struct play *p);
 
-/* Prepare, post, and check everything. how is 0 for receives first, 1 for sends
- * first, and 2 for random order. */
+/* Prepare, post, and check everything. `how` is 0 for receives first, 1 for
+ * sends first, and 2 for random order. */
 void play_run(struct play *p, unsigned how);
 
 #endif

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced after lines.sh, by scripts that check which rails send. They define
-# `fail`, and `ctl` to run mpibctl for a node.
+# For scripts that check which rails send. They source lines.sh first, and
+# define ctl() to run mpibctl for a node.
 
 # sent RAIL: print how many bytes the rail has sent.
 sent() {

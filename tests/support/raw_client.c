@@ -19,7 +19,7 @@ static bool ask(struct raw_client *x, struct mpib_ctl_header *h,
 	char byte;
 
 	if (mpib_message_send(x->sock, h, NULL, 0) < 0 ||
-	    /* The alarm signal of a fuzzer interrupts recv(). */
+	    /* The alarm signal of a fuzzer can interrupt recv(). */
 	    TEMP_FAILURE_RETRY(recv(x->sock, &byte, 1, MSG_PEEK)) <= 0 ||
 	    mpib_message_recv(x->sock, m) <= 0) {
 		fprintf(stderr, "raw client: no answer to %u: %m\n", h->type);
@@ -159,7 +159,8 @@ void raw_ring(struct raw_client *x, unsigned word, uint64_t bits)
 
 	atomic_fetch_or(&x->submit->summary.word[word], bits);
 	atomic_fetch_or(&x->submit->summary.top, 1ull << word);
-	/* A full eventfd is readable, so the proxy is woken in any case. */
+	/* If the eventfd is full, it is readable and the proxy wakes up
+	 * anyway. */
 	if (write(x->doorbell, &one, sizeof(one)) < 0)
 		return;
 }

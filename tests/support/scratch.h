@@ -5,12 +5,12 @@
 
 extern char scratch[64];
 
-/* These are cmocka's setup and teardown. */
+/* Make and remove the directory, as a setup and teardown for cmocka. */
 int scratch_make(void **state);
 int scratch_remove(void **state);
 
-/* Return the path of `name` in the directory. It is valid until the next
- * call. */
+/* Return the path of `name` in the directory. The result is valid until the
+ * next call. */
 const char *scratch_path(const char *name);
 /* Make a directory or a file, with its parent directories. */
 void scratch_dir(const char *name);

@@ -1,14 +1,15 @@
 # shellcheck shell=bash
-# Sourced by scripts that start programs. $dir is a temporary directory, and
-# $net has addresses. pids has the programs, as a list or by name. At the end
-# the programs are killed and $dir is removed. The exit status is $failed, which
-# fail() sets.
+# For scripts that start programs. $dir is a temporary directory, and $net has
+# addresses (addr.sh). $pids has the process IDs, as a list or by name. When the
+# script ends, the programs are killed and $dir is removed. The exit status is
+# $failed, which fail() sets.
 
 . "$(dirname "${BASH_SOURCE[0]}")/workdir.sh"
 
 scratch_end() {
 	local pid
-	# The number of an ended process may already belong to another process.
+	# Kill only jobs of this shell: the ID of an ended process may already
+	# belong to another process.
 	for pid in $(jobs -pr; jobs -ps); do
 		kill -9 "$pid"
 		wait "$pid"
@@ -20,8 +21,8 @@ at_end() {
 . "$(dirname "${BASH_SOURCE[0]}")/addr.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
 
-# ready NAME: wait until pids[NAME], which writes to $dir/NAME.out and .log, is
-# ready. If it is not, end the script.
+# ready NAME: wait until the program ${pids[NAME]}, which writes to
+# $dir/NAME.out and $dir/NAME.log, is ready. If it fails, end the script.
 ready() {
 	await_ready "$dir/$1.out" "${pids[$1]}" && return
 	cat "$dir/$1.log"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Sourced with $build set, by scripts in which mpib-agent steers a job between
-# nodes 0 and 1. $proxy_options are the options of each proxy, and
-# $agent_options those of the agent.
+# For scripts in which mpib-agent steers a job between nodes 0 and 1. They set
+# $build, the options of each proxy in $proxy_options, and those of the agent in
+# $agent_options.
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
-# proxy N: start node N.
+# proxy N: start node N and wait until it is ready.
 proxy() {
 	node "$1" --agent-dir "$dir/agent" "${proxy_options[@]}"
 	nodes_ready "$1"
@@ -33,8 +33,8 @@ end() {
 moved() {
 	ctl rails -o tx_bytes | tr '\n' ' '
 }
-# expect WHAT AWK-CONDITION: wait until the condition holds. In it, $1 and $2
-# are the bytes that SOUT and SUP sent between two checks.
+# expect WHAT AWK-CONDITION: wait until the condition is true. In the condition,
+# $1 and $2 are the bytes that SOUT and SUP sent between two checks.
 expect() {
 	local a b seen
 	for _ in $(seq 1200); do

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each running sum of a shard, of a broker and of the proxy's clients must
- * equal the sum over the objects that it counts. The code changes each sum in
- * one place, so a difference leads to that place. Call these functions between
- * two turns, or at the end.
+ * Each counter of a shard, of a broker and of the proxy's clients must equal
+ * the sum over the objects that it counts. Call these functions between two
+ * turns, or at the end.
  */
 #ifndef MPIB_TEST_SUMS_H
 #define MPIB_TEST_SUMS_H
@@ -15,13 +14,14 @@ struct mpib_broker;
 struct mpib_shard;
 struct proxy_clients;
 
-/* A sum that differs from its objects. */
+/* A counter that differs from the sum over its objects. */
 struct sum {
 	const char *what;
 	uint64_t owed, have;
 };
 
-/* Return whether the two are equal. If they differ, set *wrong. */
+/* Return whether the counter `owed` equals the sum `have`. If they differ, set
+ * *wrong. */
 static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 			    uint64_t have)
 {
@@ -31,8 +31,9 @@ static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 	return false;
 }
 
-/* Return whether all sums are correct. If one is not, set *wrong to the first
- * that differs. engine_sums.c, peer_sums.c and client_sums.c define these. */
+/* Return whether all counters are correct. Otherwise set *wrong to the first
+ * counter that is not. engine_sums.c, peer_sums.c and client_sums.c define
+ * these functions. */
 bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);
 bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong);
 bool sums_of_clients(const struct proxy_clients *all, struct sum *wrong);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmocka with the headers that it requires, and the headers that nearly every
- * test uses.
+ * cmocka, the headers that cmocka requires, and headers that nearly every test
+ * uses.
  */
 #ifndef MPIB_TESTS_TEST_H
 #define MPIB_TESTS_TEST_H
@@ -18,7 +18,7 @@
 /* Few tests use cmocka's argument `state`. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Skip the test with this reason why it cannot run here. */
+/* Skip the test, and print why it cannot run here. */
 _Noreturn static inline void skip_as(const char *reason)
 {
 	print_message("SKIPPED: %s\n", reason);
@@ -33,9 +33,9 @@ static inline void assert_in(const char *text, const char *part)
 }
 
 /*
- * TEST(a_sentence) { ... } defines a test. It has the argument `state`.
- * TEST_OF() adds a setup and a teardown, which may be NULL. main.c runs the
- * tests of a program in the order of their lines.
+ * TEST(a_sentence) { ... } defines a test, whose argument is `state`. TEST_OF()
+ * defines a test with a setup and a teardown, which may be NULL. main.c runs
+ * the tests of a program in the order of their lines.
  */
 #define TEST_OF(f, before, after)                                              \
 	static void f(void **state);                                           \
@@ -48,16 +48,17 @@ static inline void assert_in(const char *text, const char *part)
 #define TEST(f) TEST_OF(f, NULL, NULL)
 void test_add(struct CMUnitTest test, unsigned line);
 
-/* A program may have a setup before all its tests and a teardown after them. It
- * may have a variable for the number that is its first argument. Its second
- * argument is a pattern of test names. */
+/* A program may have a setup before all tests and a teardown after them. If the
+ * program sets test_times, its first argument, a number, is written there. The
+ * second argument is a pattern of test names. */
 struct test_group {
 	CMFixtureFunction setup, teardown;
 };
 extern struct test_group test_group;
 extern unsigned *test_times;
 
-/* A test that uses the setup() and teardown() of its file, or one of them. */
+/* Define a test with the setup() and teardown() of its file, or with one of
+ * them. */
 #define fixture_test(f) TEST_OF(f, setup, teardown)
 #define setup_test(f) TEST_OF(f, setup, NULL)
 #define teardown_test(f) TEST_OF(f, NULL, teardown)

@@ -1,15 +1,14 @@
 # shellcheck shell=bash
-# Sourced by scripts that write files. $dir is a temporary directory, which is
-# removed when they end. A script that must release other things defines at_end,
-# which runs before that.
+# For scripts that write files. $dir is a temporary directory, which is removed
+# when the script ends. If the script defines at_end, that runs first.
 workdir=$(mktemp -d "/tmp/mpib-$(basename "$0" .sh).XXXXXX") || exit 1
 dir=$workdir
 
 workdir_end() {
-	# A child that is killed before its exec runs this trap, too.
+	# Do nothing in a child that is killed before its exec.
 	[ "$BASHPID" -eq "$$" ] || return
 	! declare -F at_end >/dev/null || at_end
-	# The function that ends the script may have its own local $dir.
+	# Not $dir: the function that ends the script may have a local $dir.
 	rm -rf "$workdir"
 }
 trap workdir_end EXIT

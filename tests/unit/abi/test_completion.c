@@ -52,7 +52,7 @@ TEST(progress_of_another_generation_is_ignored)
 	assert_false(mpib_completion_poll(&c, 3, &result));
 }
 
-/* rounds, each with one handover; a busy machine does few of them */
+/* number of requests that the two threads hand over */
 #define LAPS 2000u
 
 static void *finish_all(void *arg)
@@ -117,13 +117,15 @@ TEST(a_rails_report_of_another_generation_is_ignored)
 
 	mpib_completion_watch(&c, 5);
 	mpib_completion_report(&c, 0, &some);
-	/* This also finds two words that differ in a single bit. */
+	/* The report of generation 5 must not be taken for that of a generation
+	 * that differs in one bit. */
 	for (unsigned bit = 0; bit < 32; bit++)
 		assert_int_equal(
 			mpib_completion_rail(&c, 0, 5 ^ 1u << bit).state,
 			MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 5).bytes, 1);
-	/* The next watched completion must have none of these reports. */
+	/* The reports of the last request must be gone when the next one is
+	 * watched. */
 	mpib_completion_watch(&c, 69);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).state, MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
@@ -131,7 +133,7 @@ TEST(a_rails_report_of_another_generation_is_ignored)
 
 TEST(stamps_are_times_within_64_ns)
 {
-	/* The counter of 64 ns steps wraps between the two times. */
+	/* A stamp counts steps of 64 ns. The counter wraps at `turn`. */
 	const uint64_t turn = (uint64_t)1 << 38,
 		       at[] = { 12345678901, turn * 5 - 1, turn * 5,
 				turn * 5 + 63, turn * 5 + 64 };
@@ -145,11 +147,12 @@ TEST(stamps_are_times_within_64_ns)
 		assert_int_equal(mpib_completion_time(&c.at.over, now), 0);
 		mpib_completion_stamp(&c.at.over, at[i]);
 		got = mpib_completion_time(&c.at.over, now);
-		/* Stamp 0 means that there is no stamp, so this time is
-		 * reported one step late. */
+		/* Stamp 0 means that there is no stamp. So for a time whose
+		 * stamp would be 0, the next step is reported. */
 		assert_in_range(got + 64, at[i] + 1, at[i] + 128);
 	}
-	/* The stamp was made after `now` was read. */
+	/* A stamp that is later than the current time counts as the current
+	 * time. */
 	mpib_completion_stamp(&c.at.over, turn + 6400);
 	assert_int_equal(mpib_completion_time(&c.at.over, turn), turn);
 }

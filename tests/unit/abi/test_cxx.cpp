@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public headers that support C++ compile and link there. */
+/* The public headers that support C++ compile and link in a C++ program. */
 #include <cstring>
 
 #include <mpib/client.h>

@@ -15,7 +15,7 @@ struct ring {
 	struct mpib_consumer c;
 };
 
-/* Open a ring after `start` descriptors. */
+/* Open a ring whose indices begin at `start`. */
 static void open_ring(struct ring *r, uint64_t start)
 {
 	memset(r, 0, sizeof(*r));
@@ -78,8 +78,9 @@ TEST(a_full_ring_has_room_only_once_the_head_is_published)
 	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
 }
 
-/* Wrap at every fill level. A test that fills the ring and then drains it would
- * miss a wrong comparison. */
+/* Let the indices pass `edge` with any number of descriptors in the ring. A
+ * test that only fills the ring and then drains it would miss a wrong
+ * comparison. */
 static void cross(uint64_t edge)
 {
 	for (unsigned depth = 1; depth <= SLOTS; depth++) {

@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-/* These are literals, because another implementation must agree with these
+/* The expected values are literals, because other implementations use the same
  * bits. */
 TEST(immediates_of_v1_have_the_documented_bits)
 {

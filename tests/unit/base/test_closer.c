@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes that block: TCP sockets that linger until their other end closes. */
+/* base/closer.h: closes that block, of TCP sockets that linger until the other
+ * end closes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,14 @@
 #include "base/users.h"
 #include "test.h"
 
-#define ONE 61001 /* uids of the users */
+#define ONE 61001 /* the first uids of the users */
 #define OTHER 61002
 #define MANY 16
 #define MOST_OF_ALL 512
 #define ALL 1024
 #define SOCKETS 500
 
-/* Return a socket whose last close blocks until the other end, *to, closes. */
+/* Return a socket whose close blocks until the other end, *to, is closed. */
 static int lingering(int *to)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -52,7 +53,7 @@ static int lingering(int *to)
 	return fd;
 }
 
-/* Threads that close wait at this barrier before they block. */
+/* While this is set, threads wait before they close. */
 static _Atomic bool held;
 
 int __real_dup3(int from, int to, int flags);
@@ -126,7 +127,8 @@ static unsigned threads(void)
 	return n - 2;
 }
 
-/* First each close is by another user, then all closes are by one user. */
+/* Each close is for another user, until the number of threads has reached the
+ * limit for all users. */
 TEST(the_threads_of_all_users_are_limited)
 {
 	const unsigned more = ALL + 8;
@@ -144,7 +146,7 @@ TEST(the_threads_of_all_users_are_limited)
 		last = lingering(&to[i]);
 		mpib_close_received(ONE + i, last);
 	}
-	/* the closing threads and the test's own thread */
+	/* the closing threads, and the test's own thread */
 	assert_in_range(threads(), ALL, ALL + 2);
 	assert_true(is_open(last));
 	fd = dup(STDERR_FILENO);

@@ -32,9 +32,10 @@ TEST(every_length_and_alignment_is_copied_exactly)
 }
 
 /*
- * At first the destination's pages are not writable. The copy must fault on
- * them in ascending order, after it has written everything below. Each fault is
- * at the page's first byte or in a store that crosses its edge.
+ * At first the destination's pages are not writable. The copy must fault on the
+ * pages in ascending order, and must have written all bytes below a page before
+ * the fault. Each fault is at the page's first byte or in a store that crosses
+ * the start of the page.
  */
 static struct {
 	unsigned char *base, *start;
@@ -49,12 +50,12 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 	if (trap.faults >= PAGES || at < edge - 15 || at >= edge + trap.page)
 		_exit(3);
-	/* The store to the lower byte comes first, so this page is the lowest
-	 * unwritable page. */
+	/* The page below is already writable, so only a store that begins at
+	 * `edge` may fault. */
 	if (trap.faults > 0 && at > edge)
 		trap.wrong++;
-	/* Stores have at most 16 bytes, so everything up to here must be
-	 * written. */
+	/* Stores have at most 16 bytes, so all bytes below the last 16 before
+	 * `edge` must be written. */
 	for (unsigned char *p = trap.start; p + 16 <= edge; p++)
 		trap.wrong += *p != byte_of((size_t)(p - trap.start));
 	mprotect(edge, trap.page, PROT_READ | PROT_WRITE);

@@ -36,13 +36,15 @@ static struct report check(const char *variable)
 TEST(an_unknown_name_is_reported_with_the_nearest_known_name)
 {
 	static const struct {
-		const char *variable, *nearest; /* NULL if it is not reported */
+		/* `nearest` is NULL if the variable is not reported */
+		const char *variable, *nearest;
 	} row[] = {
 		{ "MPIB_SUPBW=100", "MPIB_SUP_BW" },
 		{ "MPIB_FRUIT_SALAD=1", "-" },
 		{ "MPIBRAIN=1", NULL },
 		{ "XMPIB_SUPBW=1", NULL },
-		/* Kubernetes sets such variables for a service. */
+		/* Kubernetes sets variables such as the first for each
+		 * service. */
 		{ "MPIB_PEER_PORT_80_TCP=tcp://10.96.0.7:80", NULL },
 		{ "MPIB_PEER_PORT_80_TCP=http://x", "-" },
 		{ "MPIB_PEER_PORT_80_TCP", "-" },

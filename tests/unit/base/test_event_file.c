@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/event.h: the journal in a file. Each run of a proxy is a forked process
- * that starts with an empty journal. */
+/* base/event.h: the journal in a file. A forked process stands for each run of
+ * a proxy, and starts with an empty journal in memory. */
 #include "base/event.h"
 
 #include <errno.h>
@@ -45,7 +45,8 @@ static void tell(unsigned n)
 			   "event %u", i);
 }
 
-/* Run a process and expect exit status 0 or SIGKILL. */
+/* Call `life` in a child process, which must end with status 0 or by
+ * SIGKILL. */
 static void live(void (*life)(void))
 {
 	int status;
@@ -64,7 +65,7 @@ static void live(void (*life)(void))
 
 static void first_life(void)
 {
-	tell(1); /* reported before the file is open */
+	tell(1); /* an event before the file is open */
 	CHECK(mpib_events_file(path) == 0);
 	tell(2);
 	CHECK(newest() == 3);
@@ -103,13 +104,12 @@ TEST(numbers_continue_after_a_process_was_killed)
 	live(second_life);
 	live(third_life);
 	assert_int_equal(stat(path, &st), 0);
-	/* The file does not grow. */
+	/* The file stays small. */
 	assert_true(st.st_size < 512 * 1024);
 	assert_int_equal(st.st_mode & 0137, 0);
 }
 
-/* A half-written event is skipped, and so are lines that are not events. Later
- * events are kept. */
+/* The damaged event is skipped, and the events after it are kept. */
 static void damaged_life(void)
 {
 	uint64_t last;
@@ -134,8 +134,8 @@ TEST(damaged_events_are_skipped)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &c, 1, st.st_size / 2 + 17), 1);
-	/* This byte may belong to a checksum, so change it to any other
-	 * value. */
+	/* The byte may belong to any part of an event, such as its checksum. So
+	 * change it to another value. */
 	c ^= 1;
 	assert_int_equal(pwrite(fd, &c, 1, st.st_size / 2 + 17), 1);
 	close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/hist.h: buckets have no gaps, quantiles have the documented error, and
- * reads are correct while another thread records. */
+/* base/hist.h: the error of quantiles is as documented, and a thread can read a
+ * histogram while another thread records. */
 #include <pthread.h>
 
 #include "base/hist.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/log.h: lines are JSON that jansson reads, no matter what the text
- * contains. Repeated lines are limited. */
+/* base/log.h: each line is valid JSON, no matter what the text contains.
+ * Repetitions of a line are limited. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -136,8 +136,8 @@ TEST(repetitions_of_a_warning_are_limited)
 	assert_string_equal(last, "another warning");
 	assert_int_equal(lines, 201);
 
-	/* A second later there are ten more lines, and one with the number of
-	 * dropped lines. */
+	/* A second later, ten more lines are logged, and a line with the number
+	 * of dropped lines. */
 	now_ns += 1000000000;
 	flood(1000);
 	assert_int_equal(lines, 201 + 1 + 10);

@@ -28,7 +28,7 @@ TEST(the_size_of_a_segment_is_sealed)
 	mpib_memseg_fini(&a);
 }
 
-/* A thread that touches a page blocks while a hole is punched there. */
+/* A process that punches holes could block a thread that touches the page. */
 TEST(holes_cannot_be_punched)
 {
 	struct mpib_memseg a;
@@ -50,8 +50,8 @@ TEST(holes_cannot_be_punched)
 	mpib_memseg_fini(&a);
 }
 
-/* Try this without the capability, which a child drops. If this process has the
- * capability, try this with it, too. */
+/* Test with the capabilities of this process, and in a child that drops
+ * them. */
 TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -89,7 +89,8 @@ TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 	mpib_memseg_fini(&a);
 }
 
-/* A segment has an open descriptor. A refused segment must leave none. */
+/* A segment has an open descriptor, which must be closed if the segment is
+ * refused. */
 TEST(a_refused_segment_leaves_nothing_to_release)
 {
 	struct mpib_memseg a = { .fd = -1 };

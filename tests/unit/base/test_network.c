@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/address.h: lists of networks and the networks of this machine's
- * addresses. */
+/* base/address.h: lists of networks, and the networks of this machine's
+ * addresses and routes. */
 #include "base/address.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ TEST(an_address_is_in_one_of_the_networks_or_not)
 	assert_false(has("192.0.2.6") || has("192.0.2.8"));
 	assert_true(has("2001:db8:7fff::1") && has("fdff::1"));
 	assert_false(has("2001:db8:8000::1") || has("fe00::1"));
-	/* An IPv4 address belongs to no IPv6 network except ::/0. */
+	/* Of the IPv6 networks, only ::/0 contains IPv4 addresses. */
 	assert_false(has("253.0.0.1"));
 	assert_int_equal(parse("::/0"), 0);
 	assert_true(has("10.1.2.3") && has("fe80::1"));
@@ -87,11 +87,11 @@ TEST(an_own_address_adds_the_network_of_its_interface)
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
 	assert_true(has("127.0.0.1") && has("127.255.0.1"));
 	assert_false(has("126.0.0.1") || has("128.0.0.1") || has("::1"));
-	/* A second address in the same network adds nothing. */
+	/* A second address in the same network adds no network. */
 	mpib_address_parse("127.44.1.3", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
 	assert_int_equal(list.n, 1);
-	/* A documentation address, which no machine has. */
+	/* This address is for documentation, so no machine has it. */
 	mpib_address_parse("192.0.2.1", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), -ENOENT);
 	assert_int_equal(list.n, 1);
@@ -133,8 +133,8 @@ TEST(routes_through_the_interface_add_their_networks)
 		     has("192.168.0.1") || has("8.8.8.8"));
 }
 
-/* The node's own address is listed first, then the networks behind its
- * router. */
+/* The list has the network of the node's address, then the routes add the
+ * networks behind the router. */
 TEST(an_aggregate_is_added_beside_a_network_with_the_same_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
@@ -146,7 +146,7 @@ TEST(an_aggregate_is_added_beside_a_network_with_the_same_start)
 	fclose(f);
 	assert_true(has("10.0.0.9") && has("10.0.1.9") && has("10.255.0.1"));
 	assert_false(has("11.0.0.1"));
-	/* A network is not added if it lies inside a listed one. */
+	/* 10.1.0.0/16 is not added, because it is a part of 10.0.0.0/8. */
 	assert_int_equal(list.n, 2);
 }
 

@@ -3,8 +3,8 @@
 
 #include "test.h"
 
-/* Report a call that used this much CPU time. Return whether the client is
- * served. */
+/* Use this much CPU time in a call of the client. Return whether the client is
+ * still served. */
 static bool call(struct mpib_waking *w, uint64_t ns)
 {
 	uint64_t began = mpib_waking_begin();
@@ -22,8 +22,8 @@ TEST(a_client_whose_calls_wake_few_waiters_is_served)
 		assert_true(call(&w, 0));
 }
 
-/* In the first case all calls take long, in the second case every second
- * one. */
+/* All calls of the first client take long, and every second call of the
+ * other. */
 TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
@@ -37,8 +37,7 @@ TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 	assert_in_range(n, 8, 20);
 }
 
-/* A call that took long because another process had the CPU is tolerated,
- * too. */
+/* A few slow calls do not count, since other processes may cause them. */
 TEST(a_few_slow_calls_are_tolerated)
 {
 	struct mpib_waking w = { 0 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/perf/hosts/launcher.c: a rank of mpib-perf finds its number in the
- * environment. */
+ * environment of its launcher. */
 #include <errno.h>
 
 #include "perf/options.h"
 #include "test.h"
 
-/* Call it with an environment of only "NAME=VALUE NAME=VALUE ...". */
+/* Call perf_launcher_find() with only the variables of "NAME=VALUE NAME=VALUE
+ * ..." set. */
 static int find(struct perf_options *opt, const char *env)
 {
 	char text[400];
@@ -68,8 +69,8 @@ TEST(a_launcher_gives_the_number_of_the_rank_on_its_host)
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
 		  "LOCAL_WORLD_SIZE=4",
 		  1, 4 },
-		/* srun started mpirun's daemon on the third of the job's
-		 * hosts. */
+		/* The job's third host, on which srun started mpirun's
+		 * daemon. */
 		{ "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 "
 		  "OMPI_COMM_WORLD_LOCAL_RANK=1 MASTER_ADDR=a "
 		  "OMPI_COMM_WORLD_LOCAL_SIZE=2 SLURM_NODEID=2",
@@ -85,8 +86,7 @@ TEST(a_launcher_gives_the_number_of_the_rank_on_its_host)
 		  "SLURM_LOCALID=0 SLURM_NODEID=2 "
 		  "SLURM_STEP_TASKS_PER_NODE=4(x2),1",
 		  0, 1 },
-		/* In these cases the number of ranks on a host is not given or
-		 * not known. */
+		/* In these cases the variables are missing or invalid. */
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1", 1, 1 },
 		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
 		  "LOCAL_WORLD_SIZE=1",
@@ -137,8 +137,8 @@ TEST(jobs_on_the_same_host_use_different_ports)
 
 TEST(a_single_process_is_not_a_rank)
 {
-	/* The last environment is that of a batch job's script, which has no
-	 * other ranks. */
+	/* The last environment is that of a batch job's script, which is not a
+	 * rank. */
 	static const char *const alone[] = {
 		"",
 		"RANK=0",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/perf/options.c and rules.c: the options of mpib-perf and their
- * effects. */
+/* bench/perf/options.c and rules.c: the options of mpib-perf. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -23,7 +22,7 @@ static enum perf_parse parse_all(struct perf_options *opt, const char *first,
 	return perf_options_parse(opt, argc, argv);
 }
 
-/* Parse as if these words followed the options that are always required. */
+/* Parse the required options, followed by these words. */
 static enum perf_parse parse(struct perf_options *opt, const char *words)
 {
 	return parse_all(opt, "--plugin|none.so", words);

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # setup.sh SETUP: test SETUP (cmake/setup-debian.sh) on a system that lacks
-# packages. It installs exactly the missing ones. If a package that only tests
-# need does not exist there, it skips the package and prints a line. If it may
-# not install, it says so. If apt knows no packages at all, it does not report
-# packages as unknown. dpkg-query, apt-get, apt-cache and id are replaced.
+# packages. SETUP must install exactly the missing packages. If the system has
+# no package of a name that only tests need, SETUP must skip the package and
+# print a line. Without root, SETUP must print the command to run. If apt has no
+# lists of packages, SETUP must not report packages as unknown. The test
+# replaces dpkg-query, apt-get, apt-cache and id.
 . "$(dirname "$0")/../../support/lines.sh"
 setup=$1
 . "$(dirname "$0")/../../support/workdir.sh"
 export STAND_IN=$dir
 mkdir "$dir/bin"
-# Like dpkg-query, exit with an error for an unknown package.
+# Like the real dpkg-query, fail for a package that is not installed.
 cat >"$dir/bin/dpkg-query" <<'END_OF'
 #!/bin/sh
 for package; do :; done

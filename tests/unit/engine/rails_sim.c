@@ -7,7 +7,7 @@
 #include "engine/split/mode.h"
 
 #define STEP (10 * SIM_US)
-/* bytes that the processor passes to a rail at once */
+/* most bytes that the processor passes to a rail at once */
 #define QUANTUM (64u << 10)
 
 uint64_t sim_draw(struct rails_sim *s, uint64_t n)
@@ -49,8 +49,8 @@ void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
 		(struct sim_conn){ .lane = lane, .depth = depth, .len = len };
 }
 
-/* Return the bytes of a message on each rail. The result is never negative, so
- * the end of the message is reported. */
+/* Split a message, and set `rail` to the bytes of each rail. Return the result
+ * of mpib_adapt_posted(), or -1 with a static split. */
 static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
 			 struct sim_message *m, uint32_t *rail, bool more)
 {
@@ -93,8 +93,8 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
-/* Return the WR to serve next. The oldest messages are served, one for each QP
- * in turn. */
+/* Return the message to serve next. The rail serves its oldest messages in
+ * turn, as many as it has QPs. */
 static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 {
 	unsigned n = q->head - q->tail;
@@ -103,7 +103,8 @@ static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
 }
 
-/* Let the rail carry at most this many bytes. Return the rest. */
+/* Let rail `r` carry at most this many bytes. Return how many bytes are
+ * left. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
@@ -155,7 +156,8 @@ static void feed_rails(struct rails_sim *s)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		give_credit(s, &s->rail[r]);
-	/* Alternate until the rails or the processor reach their limit. */
+	/* Alternate until the processor or both rails have reached their
+	 * limit. */
 	for (unsigned idle = 0; idle < 2 && bytes; s->turn++) {
 		before = bytes;
 		bytes = carry(s, s->turn % MPIB_RAILS, bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/adapt.h: the rail of one send op for given bytes in flight and
- * weights. test_settle.c checks that the weights settle.
+ * engine/split/adapt.h: how a send op is split between the rails, depending on
+ * the bytes in flight and on the weights. test_settle.c checks that the weights
+ * settle.
  */
 #include "engine/split/adapt.h"
 #include "test.h"
@@ -32,7 +33,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Return SUP's bytes of a message. */
+/* Split a message. Return SUP's bytes. */
 static uint32_t ask(uint32_t len, bool more)
 {
 	enum mpib_adapt_op op = len <= MPIB_ADAPT_SMALL ? MPIB_ADAPT_SHORT
@@ -42,7 +43,7 @@ static uint32_t ask(uint32_t len, bool more)
 	return mpib_adapt_split(&a, track, op, len, NULL, now);
 }
 
-/* Post bytes as send op i. i may be any number. */
+/* Post this many bytes on each rail as send op `i`. */
 static int64_t post(unsigned i, uint32_t sout, uint32_t sup)
 {
 	const uint32_t rail[MPIB_RAILS] = { sout, sup };
@@ -63,7 +64,7 @@ static void ack(unsigned i)
 	}
 }
 
-/* Ask for a split and post the message. Return SUP's bytes. */
+/* Split and post a message as send op `i`. Return SUP's bytes. */
 static uint32_t go(unsigned i, uint32_t len, bool more)
 {
 	uint32_t sup = ask(len, more);
@@ -92,13 +93,14 @@ setup_test(the_length_of_a_queue_is_measured_in_time)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
-	/* SUP would take 2 / (1/4), and SOUT 3 / (3/4). */
+	/* With 1 MiB more, SUP would take 2 / (1/4) and SOUT 3 / (3/4) units of
+	 * time. */
 	assert_int_equal(ask(MIB, true), 0);
 	post(1, 4 * MIB, 0);
 	assert_int_equal(ask(MIB, true), MIB);
 }
 
-/* A rail is shared, so bytes in flight of all lanes count. */
+/* All lanes share a rail, so the bytes in flight of all lanes count. */
 setup_test(bytes_in_flight_of_other_lanes_count)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
@@ -117,7 +119,7 @@ setup_test(equal_rails_get_equal_bytes_in_turn)
 {
 	uint64_t sup = 0, sum = 0;
 
-	/* Send one message at a time, large and smaller ones in turn. */
+	/* Send one message at a time. The sizes alternate. */
 	for (unsigned i = 0; i < 1000; i++) {
 		uint32_t len = i % 2 ? 40 * KIB : 48 * KIB;
 
@@ -125,7 +127,8 @@ setup_test(equal_rails_get_equal_bytes_in_turn)
 		sum += len;
 		now += 10 * US;
 		ack(0);
-		/* Small messages in between must change nothing. */
+		/* Small messages in between must not change the split of
+		 * others. */
 		go(1, 64, true);
 		now += 10 * US;
 		ack(1);
@@ -133,7 +136,8 @@ setup_test(equal_rails_get_equal_bytes_in_turn)
 	assert_in_range(sup, sum / 100 * 48, sum / 100 * 52);
 }
 
-/* Let the split learn whether cutting messages of this size helps. */
+/* Complete messages of `len` bytes, so that the split learns that a whole
+ * message takes `whole_ns` and a cut one `cut_ns`. */
 static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -157,14 +161,14 @@ setup_test(a_single_message_is_cut_if_cutting_was_faster)
 	assert_int_equal(ask(MIB, false), MIB / 2);
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	assert_int_equal(ask(MIB, false), MIB / 4);
-	/* Cut so that both parts complete together, including the bytes in
-	 * flight. */
+	/* The message is cut so that both rails complete all their bytes in
+	 * flight at the same time. */
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
-	/* A message is not cut if another message waits for the free rail. */
+	/* If another message waits for the free rail, this one is not cut. */
 	assert_int_equal(ask(MIB, true), MIB);
-	/* Nor is a message cut while both rails are busy. */
+	/* While both rails are busy, no message is cut. */
 	post(2, MIB, MIB);
 	assert_int_equal(ask(MIB, false) % MIB, 0);
 }
@@ -192,8 +196,8 @@ setup_test(no_part_of_a_cut_message_is_tiny)
 	}
 }
 
-/* A send op that finds no room is split again in each turn. Try a thousand
- * turns. */
+/* A send op that finds no room is split again in each turn, here a thousand
+ * times. */
 setup_test(asking_again_returns_the_same_split)
 {
 	struct mpib_adapt before;
@@ -211,8 +215,8 @@ setup_test(asking_again_returns_the_same_split)
 	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-/* While all bytes use SOUT, SUP's speed is unknown, so SUP gets one small
- * part. */
+/* While all bytes use SOUT, the speed of SUP is unknown. So SUP gets a small
+ * part now and then. */
 setup_test(a_rail_without_bytes_for_long_is_tried_again)
 {
 	unsigned tries = 0;
@@ -231,8 +235,8 @@ setup_test(a_rail_without_bytes_for_long_is_tried_again)
 	assert_in_range(tries, 9, 11);
 }
 
-/* Send n small messages, one at a time, over rails of these latencies. Return
- * how many used SUP. */
+/* Send `n` small messages, one at a time, over rails of these latencies. Return
+ * how many of them used SUP. */
 static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 		       uint64_t pause_ns)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/drr.h: the test makes the rounds. Each leaf always has a send op,
- * and its bytes are counted. There is no engine, and the test sets the time. */
+/* engine/lane/drr.h without an engine: the test makes the rounds and sets the
+ * time. Each leaf always has a send op to post, and counts the bytes that it
+ * has posted. */
 #include "engine/lane/drr.h"
 #include "test.h"
 
@@ -12,13 +13,14 @@ struct leaf {
 	uint64_t bytes; /* bytes posted */
 	uint32_t op;
 	unsigned lane;
-	int blocked; /* error returned instead of posting; 0 means post */
+	int blocked; /* result instead of a post; 0: the leaf posts */
 };
 
 static struct {
 	struct mpib_drr_class root, tenant[3], client[LEAVES];
 	struct leaf leaf[LEAVES];
-	/* room in bytes that all leaves share; UINT64_MAX means no limit */
+	/* bytes that all leaves together may still post; UINT64_MAX: no
+	 * limit */
 	uint64_t room;
 	uint64_t lane_room[2];
 } f;
@@ -83,7 +85,7 @@ static void turns(unsigned n)
 		one_turn(1);
 }
 
-/* Make n turns in which completions free a little room. */
+/* Make `n` turns, each with a little room, as if completions freed it. */
 static void turns_in_a_window(unsigned n)
 {
 	unsigned seed = 1;
@@ -104,7 +106,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Check that the leaf got this part of the whole, within 1 %. */
+/* Check that the leaf got `part` / `of` of all bytes, within 1 %. */
 static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 {
 	uint64_t want = total() * part / of, slack = total() / 100;
@@ -136,8 +138,8 @@ setup_test(shares_do_not_depend_on_the_size_of_send_ops)
 	assert_part(b, 1, 2);
 }
 
-/* A message in registered memory is one send op of up to 2 GiB. While all
- * leaves are in debt, no turn may pass without a post. */
+/* A message in registered memory is one send op of up to 2 GiB. Even while all
+ * leaves are in debt, each turn must post. */
 setup_test(shares_do_not_depend_on_send_ops_of_2_gib)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
@@ -204,8 +206,7 @@ setup_test(a_leaf_that_wakes_is_next_and_has_no_credit)
 	turns_in_a_window(10000);
 	mpib_drr_wake(&b->drr);
 	before = a->bytes;
-	/* The first leaf of the round ends its turn with the rest of its
-	 * quantum. */
+	/* The leaf whose turn it is may first use the rest of its quantum. */
 	for (int i = 0; b->bytes == 0 && i < 100; i++)
 		turns_in_a_window(1);
 	assert_true(b->bytes > 0);
@@ -242,7 +243,7 @@ setup_test(a_limit_holds_and_others_get_the_rest)
 	const uint64_t rate = 100000000, turn_ns = 100000, n = 20000;
 
 	mpib_drr_set(&f.tenant[0], 0, rate);
-	/* 1 GB/s in total, for two seconds. */
+	/* The window allows 1 GB/s in total, for two seconds. */
 	for (uint64_t i = 1; i <= n; i++) {
 		f.room = 100000;
 		one_turn(i * turn_ns);
@@ -297,7 +298,8 @@ setup_test(contention_is_reported_only_between_tenants_or_weights)
 	assert_false(mpib_drr_contended(&f.root));
 	c = add(2, &f.tenant[1], 0);
 	assert_true(mpib_drr_contended(&f.root));
-	mpib_drr_idle(&c->drr); /* the lane may wake at any time */
+	/* an idle leaf still counts, since it may wake at any time */
+	mpib_drr_idle(&c->drr);
 	assert_true(mpib_drr_contended(&f.root));
 	mpib_drr_leave(&c->drr);
 	assert_false(mpib_drr_contended(&f.root));

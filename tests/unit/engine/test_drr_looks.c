@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane/drr.h: tenants with very many leaves that wait for a CTS. The
- * test makes the rounds. Each leaf counts its visits.
+ * engine/lane/drr.h: tenants with very many leaves that cannot post, such as
+ * connections that wait for a CTS. The test makes the rounds. Each leaf counts
+ * how often a turn visits it.
  */
 #include "engine/lane/drr.h"
 #include "test.h"
@@ -9,7 +10,7 @@
 #define CLIENTS 8
 #define EACH 250u /* number of leaves of each client */
 #define LEAVES (CLIENTS * EACH)
-#define LOOKS 256u /* most visits to a tenant's leaves in a turn */
+#define LOOKS 256u /* limit of visits to a tenant's leaves in a turn */
 
 static struct leaf {
 	struct mpib_drr_class drr;
@@ -18,7 +19,7 @@ static struct leaf {
 } leaf[LEAVES], other;
 
 static struct mpib_drr_class root, tenant[2], client[CLIENTS + 1];
-static unsigned looks; /* number of all visits to leaves */
+static unsigned looks; /* visits to all leaves in the last turn */
 
 static int run(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
@@ -82,7 +83,7 @@ setup_test(no_turn_visits_all_leaves)
 	}
 }
 
-/* Before that turn some leaf was not visited. */
+/* Only the last turn of each sweep may report that all leaves were visited. */
 setup_test(all_leaves_are_visited_after_some_turns)
 {
 	const unsigned sweep = LEAVES / LOOKS + 1;
@@ -113,8 +114,8 @@ setup_test(each_turn_visits_few_leaves)
 	}
 }
 
-/* If all leaves of a tenant were visited, it does not wait for other tenants
- * for ever. */
+/* All leaves of both tenants count as visited after every second turn, although
+ * the tenants need different numbers of turns. */
 setup_test(the_leaves_of_two_tenants_are_visited_in_the_same_turns)
 {
 	static struct leaf more[300];
@@ -132,7 +133,7 @@ setup_test(the_leaves_of_two_tenants_are_visited_in_the_same_turns)
 
 static struct leaf small, behind;
 
-/* A leaf that may post does so once. A small message is posted last. */
+/* Post once for a leaf that may post. The leaf `small` is idle afterwards. */
 static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -145,8 +146,8 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return l == &small ? MPIB_DRR_IDLE : MPIB_DRR_NONE;
 }
 
-/* One client has small messages, the second has very many leaves that wait, and
- * a third client has one leaf. */
+/* The first client sends small messages, the second has very many leaves that
+ * cannot post, and the third has one leaf that can. */
 setup_test(a_client_behind_many_waiting_leaves_gets_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
@@ -163,7 +164,7 @@ setup_test(a_client_behind_many_waiting_leaves_gets_its_turns)
 	assert_in_range(behind.posted, 990, 1000);
 }
 
-/* The leaves of some clients never have anything to send. */
+/* A leaf that may not post has nothing to send, and becomes idle. */
 static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -189,7 +190,7 @@ setup_test(idle_leaves_do_not_use_up_a_turn)
 	assert_true(other.posted > 400);
 }
 
-/* This sender has more to send than the receivers allow. */
+/* A leaf that may post does so until its quantum is used up. */
 static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -202,8 +203,8 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* A quantum of many leaves takes many rounds. Each round visits some of the
- * leaves. */
+/* A tenant with many leaves needs many rounds to use up its quantum, because
+ * each round visits only some of them. */
 setup_test(weights_hold_while_many_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);
@@ -227,7 +228,7 @@ static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* Turns without a post reduce a debt, too. */
+/* A leaf in debt may need several turns without a post to pay the debt. */
 setup_test(a_turn_without_a_post_is_repeated_while_a_leaf_is_in_debt)
 {
 	unsigned sleeps = 0, turns = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/split/mode.h: which nodes share an island, and which lists of islands
- * are refused. */
+/* engine/split/mode.h: which nodes are in the same island, and which lists of
+ * islands are refused. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ TEST(both_ends_compute_the_same_path)
 		{ 0, apart, "10.1.0.1", "10.3.9.9", MPIB_PATH_INTRA },
 		{ 0, apart, "10.1.0.1", "10.2.0.1", MPIB_PATH_INTER },
 		{ 0, apart, "10.2.0.1", "10.2.255.1", MPIB_PATH_INTRA },
-		/* A node outside all networks is alone. */
+		/* A node outside all networks is an island of its own. */
 		{ 0, apart, "10.4.0.1", "10.4.0.2", MPIB_PATH_INTER },
 		{ 0, apart, "10.4.0.1", "10.4.0.1", MPIB_PATH_INTRA },
 		/* The longest matching prefix decides. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/pace.h: when a shard spins, yields, gives way and sleeps, at times
- * that the test sets. */
+/* engine/pace.h: when a shard spins, yields, gives way to other threads, and
+ * sleeps. The test sets the time. */
 #include "engine/pace.h"
 #include "test.h"
 
 #define US 1000ull
 #define MS 1000000ull
-#define OWN 200ull /* duration of a yield in ns if no other thread runs */
+#define OWN 200ull /* ns that a yield takes if no other thread wants the core */
 
 static struct mpib_pace p;
 
@@ -45,7 +45,8 @@ static void have_the_core_alone(void)
 		mpib_pace_yielded(&p, MS, OWN);
 		yields++;
 	}
-	/* The shard yields at 64 polls and at an eighth of the rest. */
+	/* The shard yields at the first 64 polls and at every eighth poll after
+	 * these. */
 	assert_int_equal(yields, 64 + (1000 - 64) / 8);
 }
 
@@ -138,7 +139,7 @@ setup_test(the_time_between_yields_depends_on_the_duration_of_a_yield)
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-/* Return the ms from now until the shard would yield again. */
+/* Return how many ms after `now` the shard yields again. */
 static uint64_t sleeps_for(uint64_t now)
 {
 	uint64_t ms = 0;
@@ -175,7 +176,8 @@ setup_test(yields_are_used_again_after_they_were_cheap_for_long_enough)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 9 * MS, MS);
-	/* The limit is 25 ms, or 41 ms for cheap yields. */
+	/* The shard may yield again at 25 ms. The interval is reset only if
+	 * yields are cheap until 41 ms. */
 	mpib_pace_yielded(&p, 41 * MS - 1, MS);
 	assert_int_equal(sleeps_for(41 * MS), 32);
 	mpib_pace_yielded(&p, 200 * MS, MS);

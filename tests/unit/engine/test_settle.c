@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The adaptive split settles at the right share and stays there. This tests the
- * law of docs/split.md over rails of random rates and delays. It includes
- * changes of a rate, noise, a processor that is the bottleneck, many
+ * The adaptive split settles at the right share and keeps it. These tests run
+ * the rules of docs/split.md over simulated rails of random rates and delays,
+ * with changes of a rate, noise, a processor that is the bottleneck, many
  * connections, and lanes that share the rails.
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void expect(uint64_t seed, const char *what, uint64_t is, uint64_t least,
 {
 	if (is >= least && is <= most)
 		return;
-	printf("seed %llu: %s is %llu, wanted %llu to %llu\n",
+	printf("seed %llu: %s is %llu, expected %llu to %llu\n",
 	       (unsigned long long)seed, what, (unsigned long long)is,
 	       (unsigned long long)least, (unsigned long long)most);
 	fail();
@@ -35,7 +35,8 @@ static void make_noise(void)
 	s.poll = 300 * SIM_US;
 }
 
-/* Return SUP's share in thousandths if only the rates count. */
+/* Return SUP's share, in thousandths, if bytes are divided in proportion to the
+ * rates. */
 static unsigned fair(void)
 {
 	return (unsigned)(s.rail[MPIB_RAIL_SUP].rate * 1000 / SUM(&s));
@@ -63,7 +64,7 @@ static const struct {
 	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
 };
 
-/* The expected values are exact, because nothing is random. */
+/* Nothing is random here, so the bounds are tight. */
 TEST(eight_whole_messages_in_flight_fill_both_rails)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
@@ -90,9 +91,9 @@ TEST(eight_whole_messages_in_flight_fill_both_rails)
 	}
 }
 
-/* A rail that serves its QPs in turn completes a short message before longer
- * messages that were posted first. That does not make the rail faster, and
- * cutting such messages gains nothing. */
+/* If a rail serves its QPs in turn, a short message may overtake longer
+ * messages that were posted earlier. The split must not take this for a faster
+ * rail, and must not cut messages because of it. */
 TEST(rails_that_serve_their_qps_in_turn_are_filled)
 {
 	for (unsigned i = 0; i < 5 * 3; i++) {
@@ -116,8 +117,8 @@ TEST(rails_that_serve_their_qps_in_turn_are_filled)
 		}
 		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
 		       fair() - 50, fair() + 50);
-		/* Messages complete in the order of their posts. So eight
-		 * messages in flight spend half of their time waiting for a
+		/* Messages complete in the order of their posts. So with eight
+		 * messages in flight, half of the time is spent waiting for a
 		 * message of 1 MiB on the slow rail. */
 		expect(i, "part", part, fair() - 60, fair() + 60);
 		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
@@ -160,8 +161,7 @@ TEST(equal_rails_get_half_the_bytes_each_in_every_second)
 		for (unsigned i = 0; i <= seed % 3 * 4; i++)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
-		/* An earlier law of the split could start with such a weight
-		 * and never leave it. */
+		/* An earlier version of the split never left such a weight. */
 		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
@@ -169,9 +169,9 @@ TEST(equal_rails_get_half_the_bytes_each_in_every_second)
 	}
 }
 
-/* If the processor is the bottleneck and feeds both rails in turn, both rails
- * complete at the same speed with any weights. The weights then return to the
- * middle. */
+/* If the processor is the bottleneck and feeds both rails in turn, the rails
+ * complete bytes at the same speed, whatever the weights are. The weights must
+ * return to the middle. */
 TEST(weights_stay_equal_if_the_processor_is_the_limit)
 {
 	for (uint64_t seed = 1; seed <= 16; seed++) {
@@ -201,8 +201,7 @@ TEST(weights_stay_equal_if_the_processor_is_the_limit)
 	}
 }
 
-/* This is tried with one and two shards, and with one and many messages in
- * flight. */
+/* Test one and two shards, and one and eight messages in flight. */
 TEST(the_split_follows_a_changed_rate_within_200_ms)
 {
 	for (uint64_t seed = 1; seed <= 64; seed++) {
@@ -251,7 +250,7 @@ TEST(lanes_that_share_the_rails_fill_them_together)
 	}
 }
 
-/* One message at a time is sent over rails of unequal rates and delays. */
+/* Send one message at a time over rails of different rates and delays. */
 TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
@@ -261,7 +260,8 @@ TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
 			  (100 + sim_draw(&s, 300)) << 20);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			s.rail[r].delay = (5 + sim_draw(&s, 100)) * SIM_US;
-		/* Both parts complete together. The delay is weighted by the
+		/* In the best split, both parts complete together. Then the
+		 * delay is the mean of the two delays, weighted by the
 		 * rates. */
 		delay = (s.rail[0].delay * (s.rail[0].rate >> 10) +
 			 s.rail[1].delay * (s.rail[1].rate >> 10)) /
@@ -276,8 +276,8 @@ TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
 	}
 }
 
-/* This bound applies until the weights and the benefit of cutting are known,
- * see docs/split.md. */
+/* The bound is for the first messages, while the split does not know the
+ * weights and the benefit of cutting, see docs/split.md. */
 TEST(the_first_large_messages_lose_at_most_the_time_of_five)
 {
 	for (unsigned i = 0; i < 5; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The progress watchdog in simulated time. SOUT makes progress at each check,
- * and SUP completes nothing. The linker redirects the functions that watch.c
- * calls to these.
+ * and SUP completes nothing. The linker replaces two functions that watch.c
+ * calls by the __wrap_ functions below.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -48,7 +48,8 @@ static void open_lane(void)
 	for (unsigned r = 0; r < 2; r++) {
 		lane.qps[r] = 1;
 		lane.qp[r][0].rail = (uint8_t)r;
-		/* The counters wrap while WRs are outstanding. */
+		/* Start at the maximum, so that the counters wrap while WRs are
+		 * outstanding. */
 		lane.qp[r][0].asked = lane.qp[r][0].retired = UINT32_MAX;
 	}
 	suspicions = 0;
@@ -61,15 +62,15 @@ static int close_lane(void **state)
 	return 0;
 }
 
-/* Let the shard check after this many ms. SUP's WRs complete meanwhile if
- * sup_moves is set. */
+/* Let the shard check after this many ms. If `sup_moves` is set, a WR of SUP
+ * completes before the check. */
 static void look(uint64_t ms, bool sup_moves)
 {
 	struct mpib_lane_qp *sout = &lane.qp[MPIB_RAIL_SOUT][0];
 	struct mpib_lane_qp *sup = &lane.qp[MPIB_RAIL_SUP][0];
 
 	shard->now += ms * MS;
-	/* This does the same as mpib_qp_ring(). */
+	/* Watch the lane, as mpib_qp_ring() does. */
 	if (!lane.watched)
 		LIST_INSERT_HEAD(&shard->watched, &lane, watch_link);
 	lane.watched = true;
@@ -81,8 +82,8 @@ static void look(uint64_t ms, bool sup_moves)
 	mpib_watch(shard);
 }
 
-/* Return the number of checks until SUP is suspected, or `most` if it is
- * not. */
+/* Check every `ms` ms. Return the number of checks until SUP is suspected, or
+ * `most` if SUP is not suspected. */
 static unsigned looks(uint64_t ms, unsigned most)
 {
 	unsigned n = 0, before = suspicions;
@@ -101,7 +102,7 @@ TEST(a_rail_without_progress_is_suspected_after_50_ms)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* The shard gets CPU time every 100 ms, and 20 ms of each interval count. */
+/* The shard gets the core every 100 ms. Only 20 ms of each interval count. */
 TEST(time_without_a_core_counts_little)
 {
 	open_lane();
@@ -131,7 +132,8 @@ TEST(progress_at_either_end_restarts_the_time_of_a_rail)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* SOUT is down, so no other rail shows whether the peer's node is stopped. */
+/* Open a lane whose SOUT is down, so that no other rail shows whether the
+ * peer's node is stopped. */
 static void open_alone(void)
 {
 	open_lane();
@@ -155,7 +157,7 @@ TEST(the_last_rail_is_not_suspected_while_it_makes_progress)
 	assert_int_equal(suspicions, 0);
 }
 
-/* The bytes in flight may take as long as they take on the slowest supported
+/* The rail gets the time that the bytes in flight take on the slowest supported
  * rail. */
 TEST(the_last_rail_is_given_the_time_that_its_bytes_need)
 {

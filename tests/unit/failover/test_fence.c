@@ -126,7 +126,7 @@ TEST(a_fault_while_a_rail_returns_ends_the_attempt)
 	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
 	assert_int_equal(mpib_fence_probed(&f, false),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
-	/* The other end has received that message before. */
+	/* The peer sent UP before it learned of the fault. */
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), 0);
 	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, 1);
@@ -165,7 +165,8 @@ static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 	assert_memory_equal(f, &was, sizeof(was));
 }
 
-/* The peer link broke, so the peer does not know the state of this end. */
+/* After the peer link broke, the peer repeats its messages, because it does not
+ * know what this end received. */
 TEST(repeated_messages_change_nothing)
 {
 	struct mpib_fence f;
@@ -192,9 +193,9 @@ TEST(repeated_messages_change_nothing)
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
-/* This end's FENCED message of the second fence arrived, but the peer's was
- * lost. The peer received no message of that epoch, so it also repeats its
- * FENCED message of the first fence. */
+/* The peer's FENCED messages of both fences arrived, but the peer received no
+ * message of the second epoch. So the peer also repeats its FENCED message of
+ * the first fence. */
 TEST(the_peer_may_repeat_the_fence_before_the_last)
 {
 	struct mpib_fence f;
@@ -241,8 +242,8 @@ TEST(held_stripes_are_lost_even_if_the_rail_acknowledged_them)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
-	/* The receiver has the stripe of the other rail. When the slot
-	 * completes, it has every stripe. */
+	/* The receiver has the stripe of rail 1: first because `seen` says so,
+	 * later because the whole slot is done. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
 	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;

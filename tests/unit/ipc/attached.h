@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setup and teardown of tests with one client and one fake proxy. Each program
- * gets its own copy, so it must include this once.
+ * Setup and teardown of tests with one client and one fake proxy. The functions
+ * are static, so only one file of a program may include this.
  */
 #ifndef ATTACHED_H
 #define ATTACHED_H
 
-/* cmocka needs the headers above this line. */
 #include "fake_proxy.h"
 #include "test.h"
 
@@ -32,7 +31,7 @@ static void attach(void)
 	assert_int_equal(fake_attach(f, &c), 0);
 }
 
-/* Return a sending end that is READY. It gets the lowest free index. */
+/* Return a READY sending end, which has the lowest free index. */
 __attribute__((unused)) static struct mpib_conn *connected(void)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };

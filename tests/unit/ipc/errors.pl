@@ -1,15 +1,18 @@
 #!/usr/bin/env perl
-# errors.pl HEADERS... PAGES... -- SOURCES... -- OTHERS...: check the documented errors
-# of each function of the headers:
+# errors.pl HEADERS... PAGES... -- SOURCES... -- OTHERS...: check the documented
+# errors of each function of the headers:
 #
-#   An error that the function makes is listed at its declaration or, for all
-#   functions, at the top of the header. mpib_fail() makes it, or a return in a
-#   function that does not call mpib_fail(). Calls count, too.
-#   An error that is listed is made by a function that it calls, or by OTHERS, whose
-#   answers it passes on.
-#   Its page of section 3 lists the same errors.
+#   An error that a function can return must be listed at the function's
+#   declaration or, for all functions, at the top of the header. A function
+#   returns the errors that it or a function it calls passes to mpib_fail(). If
+#   no source calls mpib_fail(), the errors in return statements count.
 #
-# A comment is for the declarations from there to the next empty line, and for the
+#   Each listed error must be an error of a function that is called, or of
+#   OTHERS, whose answers are passed on.
+#
+#   The function's page of section 3 must list the same errors.
+#
+# A comment is for the declarations up to the next empty line, and for the
 # functions that it names in "Errors of a() and b():".
 use strict;
 use warnings;
@@ -22,8 +25,8 @@ for (@ARGV) {
 my ($documents, $sources, $others) = @files;
 my @headers = grep { /\.h$/ } @$documents;
 my @pages = grep { !/\.h$/ } @$documents;
-# From connect(2), as mpib_attach() documents, and from ftruncate(2) in the
-# proxy.
+# Errors of connect(2), which mpib_attach() documents, and of ftruncate(2) in
+# the proxy.
 my %passed = map { $_ => 1 } qw(EACCES ENOENT ECONNREFUSED EFBIG);
 my $bad = 0;
 
@@ -39,7 +42,7 @@ sub slurp {
 sub codes { return map { $_ => 1 } $_[0] =~ /-\s*(E[A-Z0-9]{2,})\b/g }
 sub complain { print "$_[0]\n"; $bad = 1 }
 
-my (%all, %of); # listed of all functions, and of each
+my (%all, %of); # errors listed for all functions, and for each function
 
 sub take_header {
 	my ($top, $text) = split /#ifndef/, slurp($_[0]), 2;
@@ -65,7 +68,7 @@ sub take_header {
 	}
 }
 
-# bodies(): the text of each function.
+# bodies(): return the body of each function in the sources.
 sub bodies {
 	my $text = slurp(@$sources);
 	my %body;
@@ -90,7 +93,7 @@ my %elsewhere = (%passed, $others ? codes(slurp(@$others)) : ());
 my $own = join('', values %$body) =~ /\bmpib_fail\(/ ? 'mpib_fail\(' : 'return\b[^;]*?';
 my $judged = 0;
 for my $name (sort keys %of) {
-	next unless defined $body->{$name}; # a type of functions
+	next unless defined $body->{$name}; # a type, or not in the sources
 	my $text = reached($body, $name, {});
 	my %made = map { $_ => 1 } $text =~ /$own\s*-(E[A-Z0-9]+)/g;
 	my %named = codes($text);

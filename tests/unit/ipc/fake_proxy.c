@@ -58,7 +58,8 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 		      f->pidfd < 0 ? 4 : 5);
 }
 
-/* Device d is called dev-d. Only its first rail has another name. */
+/* Describe device number `d`, which is called dev-d. Only the name of its first
+ * rail depends on `d`. */
 static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
@@ -94,7 +95,7 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
-/* Keep the whole message, and signal that it arrived. */
+/* Keep what tests need of the message. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
@@ -169,7 +170,7 @@ static int refusal(const struct fake_proxy *f, uint32_t type)
 		return atomic_load(&f->refuse_reg);
 	case MPIB_CTL_LISTEN:
 		return atomic_load(&f->refuse_listen);
-	case MPIB_CTL_ACCEPT: /* the listener of the accept was refused */
+	case MPIB_CTL_ACCEPT: /* its listener was refused */
 		return atomic_load(&f->refuse_listen) ? -ENOENT : 0;
 	case MPIB_CTL_RESUME:
 		return atomic_load(&f->refuse_resume);
@@ -245,7 +246,7 @@ void fake_end_slow(struct fake_proxy *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Wait for the next client or the client's next message. */
+/* Accept the next client, or serve the client's next message. */
 static void hear(struct fake_proxy *f)
 {
 	struct mpib_message m;
@@ -253,7 +254,8 @@ static void hear(struct fake_proxy *f)
 	if (f->sock < 0) {
 		f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
 	} else if (mpib_message_recv(f->sock, &m) == 1) {
-		/* Before the answer: tests count descriptors after it. */
+		/* Close these before the answer, because tests count
+		 * descriptors after the answer. */
 		mpib_message_close_fds(&m);
 		pthread_mutex_lock(&f->lock);
 		serve(f, &m);
@@ -265,7 +267,7 @@ static void hear(struct fake_proxy *f)
 	}
 }
 
-/* Serve one client after the other until stopped. */
+/* Serve one client after the other until the test stops the proxy. */
 static void *run(void *arg)
 {
 	struct fake_proxy *f = arg;
@@ -285,7 +287,7 @@ static void *run(void *arg)
 			return NULL;
 		if (held)
 			sched_yield();
-		/* Do this, too, if the message arrived after the wake-up. */
+		/* The test may have set `hold` during the poll. */
 		if (held || atomic_load(&f->hold) || !p[1].revents)
 			continue;
 		hear(f);
@@ -346,7 +348,7 @@ void fake_proxy_mortal(struct fake_proxy *f, uint32_t grace_ms)
 	f->welcome.grace_ms = grace_ms;
 	f->process = fork();
 	if (f->process == 0) {
-		/* The client's duplicate of the socket keeps it open. */
+		/* The child must not keep descriptors of the client open. */
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		for (;;)

@@ -49,7 +49,7 @@ static void end(struct fake_proxy *f, unsigned index, struct mpib_desc d,
 			       result);
 	fl->ended[d.req] = d.gen;
 	fl->moved = fl->in_part = fl->group_done = 0;
-	/* Drop bytes beyond the message's end. */
+	/* Drop the other descriptors of this request. */
 	while (front(fl) && front(fl)->req == d.req && front(fl)->gen == d.gen)
 		fl->first++;
 }
@@ -70,7 +70,7 @@ static void part_done(struct fake_proxy *f, unsigned index)
 	struct mpib_desc *d = front(fl);
 
 	if (fl->in_part < d->len || fl->moved == d->total)
-		return; /* the last part completes with the message */
+		return; /* end() completes the last part */
 	mpib_completion_advance(&f->reply->completion[index][d->req], d->gen,
 				fl->moved);
 	fl->in_part = 0;
@@ -89,7 +89,7 @@ static void too_large(struct fake_proxy *f, unsigned from, unsigned to)
 	end(f, to, r, -EMSGSIZE);
 }
 
-/* Return the receive with this tag that belongs to the oldest group. */
+/* Return the unfilled receive with this tag in the oldest group. */
 static struct mpib_desc *member(struct fake_conn *fl, int32_t tag)
 {
 	struct mpib_desc *d = front(fl);

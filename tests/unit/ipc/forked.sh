@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# forked.sh CLIENT_H TEST_ATTACH_C: check that the test of a forked child makes
-# every call. A new call can then not be forgotten.
+# forked.sh CLIENT_H TEST_ATTACH_C: check that the test of a forked child calls
+# every function of CLIENT_H, so that new functions are not forgotten.
 set -eu
 . "$(dirname "$0")/../../support/lines.sh"
 
@@ -9,7 +9,7 @@ found=0
 while read -r name; do
 	found=$((found + 1))
 	case $name in
-	mpib_attach | mpib_run_dir | mpib_strerror) continue ;; # nobody's
+	mpib_attach | mpib_run_dir | mpib_strerror) continue ;; # no client
 	esac
 	sed -n '/^static int ask_of_the_parents/,/^static void/p' "$2" |
 		has "[^_a-z]$name(" && continue

@@ -3,7 +3,8 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would hide the name c inside them. */
+/* ipc/client.h comes first, because its parameters `c` would shadow this
+ * `c`. */
 #include "loop.h"
 #include "test.h"
 
@@ -86,8 +87,7 @@ struct mpib_request *send_at(size_t off, size_t size, int tag)
 {
 	struct mpib_request *r = NULL;
 
-	/* While the helper thread has the client's lock, the request is
-	 * NULL. */
+	/* `r` stays NULL while the helper thread has the client's lock. */
 	for (unsigned i = 0; !r && i < YIELDS; i++) {
 		assert_int_equal(
 			mpib_isend(tx, from + off, size, tag, from_region, &r),
@@ -135,8 +135,6 @@ int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)
 	return rc;
 }
 
-/* Wait until the library has noticed. Otherwise the test would find the old
- * connection. */
 void dies(void)
 {
 	fake_proxy_die(f);
@@ -158,7 +156,7 @@ void until(uint32_t type, unsigned times)
 		sched_yield();
 }
 
-/* The connection continues when its own thread does some work. */
+/* A connection is resumed by a call of its own thread. */
 void goes_on(struct mpib_conn *conn)
 {
 	while (mpib_conn_goes_on(conn) != 1)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs of sends and receives that complete on NCCL's net_ib. That
- * transport accepts a send only if the oldest unanswered receive has its tag.
- * Each program runs first on a model of that transport, then on the client
- * library with a model of the shard. It must complete on both, for any number
- * of tags, any size of groups, and any extra sends that no receive matches. The
+ * Random programs of sends and receives that complete on NCCL's net_ib, which
+ * accepts a send only if the oldest receive with a free buffer has the send's
+ * tag. Each program runs first on a model of net_ib, then on the client library
+ * with a model of the shard. The program must complete on both, with any number
+ * of tags, groups of any size, and any extra sends that no receive matches. The
  * sends of a tag must keep their order.
  */
 #include <string.h>
@@ -16,20 +16,21 @@
 #define RECEIVES 120
 #define SENDS (RECEIVES * MPIB_GROUP_MAX)
 #define TAGS 64
-#define AHEAD 32 /* most receives posted and unanswered */
-#define SLOTS 64 /* buffers that the sender's proxy may know */
+#define AHEAD 32 /* most receives that are posted but not filled */
+#define SLOTS 64 /* most buffers that are announced to the sender */
 #define RANGES 64 /* ranges that the shard accepts */
 #define OUTSTANDING 256 /* most sends of a connection that net_ib allows */
-#define NOBODY TAGS /* this tag and higher ones match no receive */
-#define UNWANTED 400 /* most sends with such tags */
-#define ROUNDS 20000 /* rounds without an answer that count as a hang */
+#define NOBODY TAGS /* no receive has this tag or a higher one */
+#define UNWANTED 400 /* most sends with tags of at least NOBODY */
+/* the program hangs if nothing happens in so many rounds */
+#define ROUNDS 20000
 
-/* What the program does after a send that was not accepted. */
+/* What the program does if a send is not accepted. */
 enum order {
 	ANY_TAG, /* try a send with another, random tag */
 	/* try sends of the same tag while possible, then of the next tag */
 	TAG_BY_TAG,
-	/* try the same send again; sends have the order of the receives */
+	/* try the same send again; the sends have the order of the receives */
 	INSISTS,
 	ORDERS
 };
@@ -37,14 +38,14 @@ enum order {
 struct program {
 	enum order order;
 	unsigned tags, receives, sends;
-	/* Most outstanding sends, in total for INSISTS, otherwise per tag. */
+	/* Most outstanding sends: in total for INSISTS, otherwise per tag. */
 	unsigned most;
 	unsigned unwanted; /* number of extra sends */
-	unsigned n[RECEIVES]; /* number of buffers */
+	unsigned n[RECEIVES]; /* number of buffers of each receive */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
-	int list[SENDS]; /* the tags in their order, for INSISTS */
-	unsigned of[TAGS]; /* number of sends by tag */
-	size_t size; /* most bytes of a send; 0 means that all are empty */
+	int list[SENDS]; /* the tags of the sends in order, for INSISTS */
+	unsigned of[TAGS]; /* number of sends with each tag */
+	size_t size; /* most bytes of a send; 0: all sends are empty */
 	bool mixed; /* some sends are empty */
 };
 
@@ -82,14 +83,15 @@ static void draw_program(struct program *p)
 	}
 }
 
-/* The state of the receives, used by both models. */
+/* The state of the receives, for both models. */
 static const struct program *prog;
-/* Receives answered, and one bit per filled buffer of the next one. */
+/* Number of filled receives, and a mask of the filled buffers of the next
+ * receive. */
 static unsigned answered, head_taken;
-static unsigned posted; /* receives that are posted */
+static unsigned posted; /* number of posted receives */
 
-/* Return the buffer of the oldest unanswered receive that a send with this tag
- * fills, or -1. */
+/* Return the buffer that a send with this tag fills in the oldest receive with
+ * a free buffer, or -1. */
 static int wants(int tag)
 {
 	if (answered == posted)
@@ -110,10 +112,10 @@ static void take(int k)
 	}
 }
 
-/* A transport as a program uses it. */
+/* The functions of a transport. */
 struct net {
 	bool (*send)(int tag); /* returns false if the send is not accepted */
-	/* counts the completed sends, in total and by tag */
+	/* tests the sends, and counts those that have completed */
 	void (*test)(void);
 	void (*turn)(void);
 };
@@ -147,10 +149,10 @@ static void ib_test(void)
 	}
 }
 
-/* The model of the shard, and of a receiver that tests immediately. */
+/* The model of the shard. The receiver sees each completion immediately. */
 static struct mpib_desc range[RANGES];
 static unsigned ranges;
-/* by slot; 1 means that it is matched to a receive */
+/* by request slot; 1: matched to a receive, with parts to come */
 static uint8_t filling[MPIB_REQUESTS];
 static struct mpib_desc flying[4096];
 static unsigned first_flying, last_flying;
@@ -158,8 +160,8 @@ static struct mpib_request *out[2048];
 static int tag_of[2048];
 static unsigned outs, unwanted_out;
 
-/* Sizes of the sends of each tag in the order of their posts, and the number of
- * them that are matched. */
+/* Sizes of the sends of each tag in the order of their posts, and how many of
+ * these sends are matched. */
 static uint32_t size_of[TAGS][SENDS];
 static unsigned posted_of[TAGS], taken_of[TAGS];
 
@@ -179,7 +181,8 @@ static void drop_range(unsigned i)
 	memmove(&range[i], &range[i + 1], (--ranges - i) * sizeof(range[0]));
 }
 
-/* Post the first range that can be posted. Return false if none can. */
+/* Post the first range that can be posted. Return false if no range can be
+ * posted. */
 static bool post_one(void)
 {
 	for (unsigned i = 0; i < ranges; i++) {
@@ -209,7 +212,7 @@ static void tell_wants(void)
 	unsigned n = 0;
 
 	if (answered == posted || !ranges)
-		return; /* without a range the shard does not check for a CTS */
+		return; /* without a range, the shard does not look for a CTS */
 	for (unsigned k = 0; k < prog->n[answered]; k++) {
 		if (!(head_taken & 1u << k))
 			tag[n++] = prog->tag[answered][k];
@@ -296,7 +299,7 @@ static void mpib_over(void)
 static const struct net ib = { ib_send, ib_test, post_receives };
 static const struct net mpib = { mpib_send, mpib_over, mpib_turn };
 
-/* How far the program is. */
+/* The progress of the program: accepted sends, and the tag that is tried. */
 static unsigned sent, sent_of[TAGS], tag_now;
 
 static bool offer(const struct net *net, int tag)
@@ -345,7 +348,8 @@ static void offer_unwanted(const struct net *net)
 	}
 }
 
-/* Run the program. It tests only when it may send no more, or has sent all. */
+/* Run the program on a transport. An INSISTS program tests its sends only when
+ * it may not send more, or has sent everything. */
 static void run(const struct net *net, unsigned number)
 {
 	unsigned idle = 0, before = 0;
@@ -365,7 +369,7 @@ static void run(const struct net *net, unsigned number)
 		if (idle == ROUNDS)
 			fail_msg("program %u hangs on %s: order %u, %u tags, "
 				 "%u of %u receives answered, %u of %u sends "
-				 "accepted, %u ended, %u unwanted ones",
+				 "accepted, %u ended, %u extra sends",
 				 number, net == &ib ? "net_ib" : "mpib",
 				 prog->order, prog->tags, answered,
 				 prog->receives, sent, prog->sends, ended,

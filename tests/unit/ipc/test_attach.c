@@ -18,8 +18,8 @@
 
 #define CASE(name) TEST_OF(name, start, stop)
 
-/* A caller that gives up half way and does not check its pointers makes such
- * calls. */
+/* A caller that cleans up after an error may pass pointers that it never
+ * set. */
 CASE(closing_a_null_pointer_has_no_effect)
 {
 	attach();
@@ -85,7 +85,7 @@ static struct fake_proxy *impostor(uid_t uid)
 {
 	struct fake_proxy *other;
 
-	/* This call changes the uid of this thread only. */
+	/* The system call changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
 	other = fake_proxy_beside(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -97,7 +97,7 @@ CASE(a_socket_that_others_can_replace_is_not_trusted)
 	struct fake_proxy *other;
 
 	if (geteuid() != 0) {
-		print_message("SKIPPED: becomes another user, wants root\n");
+		print_message("SKIPPED: needs root to change its uid\n");
 		skip();
 	}
 	assert_int_equal(chmod(f->dir, 0777), 0);
@@ -109,8 +109,8 @@ CASE(a_socket_that_others_can_replace_is_not_trusted)
 	assert_int_equal(chown(f->dir, 61002, (gid_t)-1), 0);
 	assert_int_equal(fake_attach(f, &c), -EACCES);
 	assert_non_null(strstr(mpib_strerror(), "belongs to uid 61002"));
-	/* A user may listen in its own directory, and in one where root allowed
-	 * it. */
+	/* A user may listen in its own directory, and in a directory of root
+	 * with no write access for others. */
 	assert_int_equal(chown(f->dir, 61001, (gid_t)-1), 0);
 	attach();
 	mpib_detach(c);
@@ -125,7 +125,7 @@ static void on_alarm(int sig)
 {
 }
 
-/* A socket whose backlog is full, so that connect() blocks. */
+/* Return a socket whose backlog is full, so that connect() blocks. */
 static int crowded_socket(char *dir)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -202,7 +202,8 @@ CASE(a_waiting_caller_notices_that_the_proxy_died)
 	mpib_close(conn);
 }
 
-/* A process that closed its connection may still act until it exits. */
+/* A proxy that closed its connection may still write to the memory until its
+ * process has ended. */
 CASE(the_error_tells_a_hang_up_from_the_end_of_the_proxy)
 {
 	pid_t pid = fork();
@@ -228,8 +229,8 @@ static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 }
 
-/* Return whether a query about the parent's region, listener or request has the
- * wrong result. */
+/* Call every function in the forked child, with the parent's objects. Return 0
+ * if each call is refused. */
 static int ask_of_the_parents(struct mpib_conn *conn, struct mpib_request *r,
 			      struct mpib_listener *listener)
 {

@@ -48,7 +48,7 @@ CASE(a_failed_connection_has_a_reason)
 	mpib_close(conn);
 }
 
-/* Check one descriptor of a ring. */
+/* Pop and check one descriptor of the ring at `index`. */
 static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 			uint32_t len, int32_t tag)
 {
@@ -112,8 +112,8 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t off);
 
-/* The address range in which this thread's mmap() calls, but not the proxy's,
- * place their mappings. */
+/* The address at which mmap() calls of this thread, but not of the proxy's,
+ * place their mappings. NULL: any address. */
 static _Thread_local void *maps_at;
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
@@ -126,8 +126,8 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 	return __real_mmap(addr, len, prot, flags, fd, off);
 }
 
-/* The caller that forgot mpib_dereg() may be another than the one that
- * registers later. */
+/* One part of a program may forget mpib_dereg(), and another part may register
+ * memory at the same address later. */
 CASE(freed_memory_is_not_part_of_a_later_region)
 {
 	struct mpib_region *forgotten, *region;
@@ -147,11 +147,13 @@ CASE(freed_memory_is_not_part_of_a_later_region)
 	assert_ptr_equal(plain, mem);
 	assert_int_equal(mpib_reg(c, plain, 8192, &region), 0);
 	assert_ptr_not_equal(region, forgotten);
-	for (r = NULL; !r; sched_yield()) /* the helper may have the lock */
+	/* Try again while the helper has the lock. */
+	for (r = NULL; !r; sched_yield())
 		assert_int_equal(mpib_isend(conn, plain, 700, 3, region, &r),
 				 0);
 	assert_int_equal(mpib_dereg(region), 0);
-	/* Nor is memory of another pool at the same address a part of it. */
+	/* Memory of another pool at the same address is not part of the region
+	 * either. */
 	maps_at = plain;
 	mem = mpib_mem_alloc(c, 8192);
 	maps_at = NULL;
@@ -164,8 +166,8 @@ CASE(freed_memory_is_not_part_of_a_later_region)
 	mpib_close(conn);
 }
 
-/* mpib_reg() itself reports memory that cannot be registered, not a later
- * connection. */
+/* Memory that cannot be registered must be reported by mpib_reg(), and not only
+ * when a connection uses the memory. */
 CASE(impossible_memory_is_refused)
 {
 	struct mpib_region *region;
@@ -186,7 +188,8 @@ CASE(impossible_memory_is_refused)
 	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
 }
 
-/* For the connection's client, the handle and offset name other memory. */
+/* In the connection's client, the same handle and offset name different
+ * memory. */
 CASE(a_region_of_another_client_is_refused)
 {
 	static char plain[8192];
@@ -268,7 +271,7 @@ CASE(a_flush_without_room_or_of_other_memory_is_refused)
 	assert_int_equal(mpib_ready(rx), 1);
 	fake_conn_open(f, 0);
 	assert_int_equal(mpib_iflush(rx, memory, host, &more), 0);
-	assert_null(more); /* there is nothing to flush */
+	assert_null(more); /* host memory needs no flush */
 	for (unsigned round = 1; round < 4; round++) {
 		for (unsigned i = 0; i < 256; i++) {
 			assert_int_equal(
@@ -298,7 +301,8 @@ CASE(a_flush_without_room_or_of_other_memory_is_refused)
 		-EFAULT);
 }
 
-static unsigned waits; /* how often the test's thread waited for the proxy */
+/* how often the thread of the test waited for the proxy */
+static unsigned waits;
 static _Atomic pthread_t tester;
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -311,7 +315,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	return __real_poll(p, n, timeout);
 }
 
-/* The connection failed, and the proxy reports the reason only later. */
+/* The connection fails, and the proxy reports the reason only later. */
 CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 {
 	struct mpib_request *r, *next;
@@ -339,7 +343,7 @@ CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
 		sched_yield();
 	}
 	assert_int_equal(waits, 0);
-	/* Only the first query was sent, and there was no second one. */
+	/* The client asked for the reason only once. */
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_WHY]), 1 + 1);
 	assert_int_equal(rc, -ECONNRESET);
 	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);

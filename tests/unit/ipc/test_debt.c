@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy that answers late, or whose answer cannot be received. The client
- * waits for the proxy once, and then releases what the proxy has created
- * meanwhile. In these tests a wait for a stopped proxy ends immediately and is
- * only counted.
+ * A proxy answers late, or its answer cannot be received. The client must wait
+ * for the proxy only once, and must release the objects that the proxy created
+ * for late answers. Instead of waiting for a stopped proxy, these tests only
+ * add up the times.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #define ANSWER_MS 60000
 
-static unsigned waited; /* ms of the counted waits */
+static unsigned waited; /* ms that the client would have waited */
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -64,8 +64,8 @@ static unsigned asked(enum mpib_control_type type)
 	return atomic_load(&f->asked[type]);
 }
 
-/* Run the client's helper until the proxy has received n requests of this type.
- * Fail after a minute. */
+/* Wait until the proxy has received `n` requests of this type. Fail after a
+ * minute. */
 static void until_asked(enum mpib_control_type type, unsigned n)
 {
 	time_t end = time(NULL) + 60;
@@ -100,7 +100,8 @@ CASE(the_client_waits_for_a_stopped_proxy_only_once)
 	for (unsigned i = 0; i < 8; i++)
 		mpib_close(conn[i]);
 	mpib_close_listen(l);
-	/* The fence did not happen, so it must not be reported. */
+	/* mpib_dereg() must not succeed, because the proxy did not stop
+	 * accessing the memory. */
 	assert_int_equal(mpib_dereg(r), -ETIMEDOUT);
 	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
 	assert_in_range(waited, 1, ANSWER_MS);
@@ -108,7 +109,7 @@ CASE(the_client_waits_for_a_stopped_proxy_only_once)
 	atomic_store(&f->hold, false);
 	until_asked(MPIB_CTL_CLOSE, 8);
 	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
-	/* one of the two is for the memory itself */
+	/* one for the region, one for the late pool */
 	until_asked(MPIB_CTL_DEREG, 2);
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 1);
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
@@ -164,7 +165,8 @@ CASE(objects_that_are_made_too_late_are_released)
 		assert_int_equal(asked(kinds[i].make), made + 1);
 		assert_int_equal(make(kinds[i].make, l), 0);
 	}
-	/* The indices of the two late connections are free again. */
+	/* The indices of the late connect and the late accept are free
+	 * again. */
 	mpib_close(connected());
 	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
 }
@@ -179,8 +181,8 @@ CASE(an_answer_whose_descriptor_is_lost_fails_only_that_call)
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	/* The fake proxy is in the same process, so the last free descriptor is
-	 * used when it creates the memory. */
+	/* Leave one free descriptor. The fake proxy, which is in this process,
+	 * uses it for the memory. */
 	now.rlim_cur = (rlim_t)next + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);

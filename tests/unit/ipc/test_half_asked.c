@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next proxy answers the helper's requests late or refuses one. The other
- * connections must continue there.
+ * The next proxy answers the helper's requests late, or refuses a request. All
+ * other connections must continue at the next proxy.
  */
 #include <errno.h>
 #include <sched.h>
@@ -9,17 +9,18 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would hide the name c inside them. */
+/* ipc/client.h comes first, because its parameters `c` would shadow this
+ * `c`. */
 #include "loop.h"
 #include "test.h"
 
 static int start(void **state)
 {
-	/* Long enough for a proxy that is not meant to be late. */
+	/* One second is enough for a proxy that the test does not slow down. */
 	return loop_start_with(state, 600000, 1000);
 }
 
-/* Wait until the helper has given up waiting for that answer. */
+/* Wait until the helper has given up waiting for the connection's answer. */
 static void until_late(struct mpib_conn *conn)
 {
 	bool late = false;
@@ -35,7 +36,7 @@ static void until_late(struct mpib_conn *conn)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* A second attach would make the peer close the connection. */
+/* If the helper attached again, the proxy would close the connection. */
 CASE(a_proxy_that_answers_late_gets_each_request_once)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client outlives its proxy: the helper attaches to the next proxy and
- * requests the client's objects again, and the connections' thread continues
- * there.
+ * A client outlives its proxy: the helper thread attaches to the next proxy and
+ * requests the client's objects again. The threads of the connections then
+ * continue at the next proxy.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,8 @@
 
 #include "ipc/client.h"
 
-/* cmocka's headers would hide the name c inside them. */
+/* ipc/client.h comes first, because its parameters `c` would shadow this
+ * `c`. */
 #include "loop.h"
 #include "test.h"
 
@@ -34,7 +35,7 @@ static bool is_over(struct mpib_request *r)
 	return done;
 }
 
-/* Wait until the request of that number is answered. */
+/* Wait until the helper has requested the connection with that number. */
 static void until_asked(struct mpib_conn *conn, uint64_t number)
 {
 	bool asked = false;
@@ -57,7 +58,7 @@ static struct mpib_request *may_send(int rc_wanted)
 	return r;
 }
 
-/* Send when the helper does not hold the client's lock. */
+/* Send, and try again while the helper holds the client's lock. */
 static void sends(void)
 {
 	while (!may_send(0))
@@ -66,7 +67,7 @@ static void sends(void)
 
 #define CASE(name) TEST_OF(name, loop_start_mortal, loop_stop)
 
-/* The connection's thread did not run in between. */
+/* The connection's thread makes no call while the second proxy runs. */
 CASE(a_proxy_that_no_thread_used_changes_no_connection)
 {
 	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
@@ -99,7 +100,8 @@ CASE(a_hang_up_without_an_exit_is_not_the_end_of_the_proxy)
 		assert_int_equal(mpib_alive(c), 0);
 		assert_false(is_over(r));
 	}
-	/* The proxy may still write a completion word, and that word counts. */
+	/* Until its process ends, the proxy may write completion words, which
+	 * count. */
 	end_as(1, r, 9);
 	fake_proxy_end(f);
 	fake_proxy_return(f);
@@ -137,7 +139,7 @@ static bool is_last_look(const struct pollfd *p, nfds_t n, int ms)
 	       __real_poll(&wake, 1, 0) == 0;
 }
 
-/* Only the helper waits for five descriptors, so only its calls fail. */
+/* Only the helper polls five descriptors, so only the helper's calls fail. */
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
 	if (atomic_load(&look) == HOLD && is_last_look(p, n, ms)) {
@@ -211,7 +213,7 @@ TEST_OF(after_the_grace_period_the_error_names_what_was_missing, start_short,
 	assert_int_equal(mpib_alive(c), -EPIPE);
 }
 
-/* Write a program for MPIB_START that runs until this one ends. */
+/* Write a program for MPIB_START that runs until the test has ended. */
 static void write_endless_start(char *path)
 {
 	FILE *file = fdopen(mkstemp(path), "w");
@@ -248,12 +250,12 @@ CASE(a_socket_of_another_user_is_not_a_proxy)
 	bool refused = false;
 
 	if (geteuid() != 0) {
-		print_message("SKIPPED: becomes another user, wants root\n");
+		print_message("SKIPPED: needs root to change its uid\n");
 		skip();
 	}
 	dies();
 	assert_int_equal(chmod(f->dir, 0777), 0);
-	/* This call changes the uid of this thread only. */
+	/* The system call changes the uid of this thread only. */
 	assert_int_equal(syscall(SYS_setresuid, -1, 61001, -1), 0);
 	fake_proxy_return(f);
 	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
@@ -280,7 +282,8 @@ static void lost(uint32_t index)
 	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
 }
 
-/* Another thread waits for an answer, and the new index is lost, too. */
+/* The connection is lost again at its new index, before it has continued
+ * there. */
 CASE(a_connection_lost_while_it_is_requested_is_requested_again)
 {
 	atomic_store(&f->hold_pending, true);
@@ -295,7 +298,8 @@ CASE(a_connection_lost_while_it_is_requested_is_requested_again)
 	assert_int_equal(tx->index, f->connect.conn);
 }
 
-/* Each connection needs a second index until its rank has continued there. */
+/* A lost connection keeps its old index until its thread has continued at the
+ * new index. */
 CASE(a_lost_connection_waits_for_an_index)
 {
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
@@ -345,7 +349,7 @@ CASE(the_maximum_number_of_connections_resumes)
 	{
 		until_asked(conn, 2);
 	}
-	/* This must close no connection. */
+	/* A refused connect must close no connection. */
 	assert_int_equal(connect_until_refused(), 0);
 	atomic_store(&f->hold_pending, false);
 	LIST_FOREACH(conn, &c->conns, link)
@@ -420,7 +424,8 @@ static _Atomic int refuse_lends;
 ssize_t __real_sendmsg(int sock, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags);
 
-/* Only the messages of keep.c have a bare header and a descriptor. */
+/* Let messages of keep.c fail. Only these consist of a header and a
+ * descriptor. */
 ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_control &&
@@ -446,8 +451,7 @@ CASE(a_descriptor_that_could_not_be_sent_is_requested_again)
 	mpib_mem_free(c, mem);
 }
 
-/* A proxy that ended before it answered any request is not waited for
- * either. */
+/* Nor does the helper wait for the answers of a proxy that has ended. */
 CASE(regions_are_registered_without_waiting_for_each_answer)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
@@ -474,8 +478,8 @@ CASE(regions_are_registered_without_waiting_for_each_answer)
 		mpib_mem_free(c, mem[i]);
 }
 
-/* Announce upgrades until the client has attached to the successor or
- * cannot. */
+/* Announce an upgrade, and wait until the client has reported whether it could
+ * prepare for it. */
 static void upgrades(struct fake_proxy *old, uint32_t number)
 {
 	unsigned said = atomic_load(&old->asked[MPIB_CTL_NEXT]);
@@ -500,7 +504,7 @@ CASE(memory_is_registered_at_a_successor_before_the_switch)
 	upgrades(old, 1);
 	assert_int_equal(old->next.h.status, 0);
 	assert_int_equal(atomic_load(&next->asked[MPIB_CTL_REG_FD]), 4);
-	/* The old proxy still serves. */
+	/* The old proxy still serves the connection. */
 	end_as(rx->index, r, 7);
 	assert_true(is_over(r));
 	mpib_mem_free(c, mem[0]);
@@ -546,7 +550,8 @@ CASE(the_serving_proxy_learns_what_its_successor_refused)
 	atomic_store(&next->refuse_reg, 0);
 	upgrades(f, 2);
 	assert_int_equal(f->next.h.status, 0);
-	/* This connection failed for another reason. */
+	/* The upgrade is cancelled. The next upgrade fails for another
+	 * reason. */
 	fake_tell_next(f, 0);
 	until_hung_up_on(next);
 	next->refuse_hello = -EPROTO;
@@ -586,7 +591,7 @@ static struct mpib_region *register_page(unsigned i)
 
 #define PAGES 64
 
-/* Forked children do not have these descriptors either. */
+/* Nor does a forked child have descriptors of the kept memory. */
 CASE(kept_memory_uses_no_descriptor_of_the_process)
 {
 	struct mpib_region *region[PAGES + 1];
@@ -619,8 +624,8 @@ CASE(kept_memory_uses_no_descriptor_of_the_process)
 		assert_int_equal(mpib_dereg(region[i]), 0);
 }
 
-/* So the process continues. It reports once that it does not outlive its
- * proxy. */
+/* The process continues without a descriptor for the memory, but does not
+ * outlive its proxy any more. */
 CASE(memory_that_cannot_be_kept_is_still_registered)
 {
 	struct rlimit all, few;
@@ -645,8 +650,8 @@ CASE(listeners_are_resumed_after_connections_and_accepts_last)
 	assert_int_equal(mpib_listen(c, &handle, &closed), 0);
 	assert_int_equal(mpib_listen(c, &handle, &l), 0);
 	atomic_store(&f->hold_pending, true);
-	/* The proxy had reported the peer's name, but the connection was not
-	 * READY. */
+	/* The proxy has reported the peer, but the connection is not READY
+	 * yet. */
 	assert_int_equal(mpib_accept(l, &known), 0);
 	atomic_store(&f->accept_key, 0);
 	assert_int_equal(mpib_accept(l, &waits), 0);
@@ -685,8 +690,8 @@ CASE(closing_without_a_proxy_returns_at_once)
 	mpib_close_listen(l);
 	assert_int_equal(mpib_dereg(from_region), 0);
 	fake_proxy_return(f);
-	/* At the next proxy the peers learn of the close and of the messages
-	 * that had arrived. */
+	/* The connections are requested and closed at the next proxy, so that
+	 * the peers learn of the close and of the messages that arrived. */
 	until(MPIB_CTL_CLOSE, closes + 2);
 	assert_int_equal(f->connect.number, 2);
 	assert_int_equal(f->resume.base, 1);
@@ -699,7 +704,8 @@ CASE(closing_without_a_proxy_returns_at_once)
 	assert_int_equal(c->at->users, 3);
 }
 
-/* The peer may not know of the close yet. */
+/* The close is repeated at the next proxy, because the peer may not know of it
+ * yet. */
 CASE(a_close_that_was_in_progress_is_repeated)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
@@ -732,7 +738,8 @@ CASE(a_lost_connection_that_is_closed_is_closed_at_its_peer)
 	connect_both();
 }
 
-/* The proxy died so early that the rank never saw READY. */
+/* The next proxy reports a connection that was resumed, but that the peer
+ * closed before the thread saw READY. */
 CASE(messages_count_if_the_peer_closed_after_the_resume)
 {
 	struct mpib_request *first = send_at(0, 1000, 0),
@@ -755,7 +762,8 @@ CASE(messages_count_if_the_peer_closed_after_the_resume)
 	assert_int_equal(mpib_test(second, &done, NULL), -ECONNRESET);
 }
 
-/* The client is stopped while it waits for an answer or for a proxy. */
+/* Detach while the helper waits for a new proxy, and while it waits for an
+ * answer. */
 CASE(a_client_detaches_while_it_resumes)
 {
 	dies();

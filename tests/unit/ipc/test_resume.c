@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection continues as another instance (mpib_conn_resume()): tx moves
- * from index 0 to index 2, and rx from 1 to 3. The test does the work of the
- * shard and writes words and records.
+ * A connection continues at another index (mpib_conn_resume()): `tx` moves from
+ * index 0 to 2, and `rx` from 1 to 3. The test takes the place of the shard: it
+ * writes completion words and records.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "ipc/client.h"
 
-/* cmocka's headers would shadow c there. */
+/* ipc/client.h comes first, because its parameters `c` would shadow this
+ * `c`. */
 #include "loop.h"
 #include "test.h"
 
@@ -70,7 +71,7 @@ static void resume_tx(uint64_t base)
 	assert_int_equal(resume(tx, TX, base), 1);
 }
 
-/* Post a receive with n buffers of 100 bytes of registered memory. */
+/* Post a receive of `n` buffers of 100 bytes in memory that needs no copy. */
 static struct mpib_request *receive(int n)
 {
 	struct mpib_region *region[8];
@@ -115,7 +116,7 @@ static void is_over_with(struct mpib_request *r, size_t size)
 	assert_int_equal(got, size);
 }
 
-/* Write the record of r, which says that r was the answer to that receive. */
+/* Record that the send `r` is the answer to receive number `receive`. */
 static void answers_receive(const struct mpib_request *r, uint64_t receive,
 			    bool refused)
 {
@@ -123,7 +124,8 @@ static void answers_receive(const struct mpib_request *r, uint64_t receive,
 		     mpib_answer(r->gen, refused, (uint32_t)receive));
 }
 
-/* Return the next descriptor at the index. It must cover buffer idx of r. */
+/* Return the next descriptor at the index, which must be that of buffer `idx`
+ * of `r`. */
 static struct mpib_desc pushed(uint32_t index, const struct mpib_request *r,
 			       unsigned idx)
 {
@@ -148,8 +150,8 @@ static void nothing_is_pushed(uint32_t index)
 
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
-/* The peer's rank has received all messages below the new base, so these sends
- * complete. */
+/* The peer has received all messages with numbers below the new base, so the
+ * sends of these messages complete. */
 CASE(sends_complete_by_their_records)
 {
 	struct mpib_request *old, *refused, *later, *none, *stale, *word;
@@ -189,8 +191,8 @@ CASE(sends_complete_by_their_records)
 	is_over_with(later, 300);
 }
 
-/* The memory is ordinary memory, so the bytes of a completed receive are still
- * in the window. */
+/* With ordinary memory, the bytes of a completed receive may still be in the
+ * window. */
 CASE(bytes_are_copied_out_before_the_window_is_lost)
 {
 	struct mpib_request *first = recv_at(0, 1000),
@@ -201,7 +203,7 @@ CASE(bytes_are_copied_out_before_the_window_is_lost)
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
 	end_as(1, first, 1000);
-	/* The new index has no window yet. give_window() sets it below. */
+	/* Resuming fails while the new index has no window. */
 	assert_int_equal(resume(rx, RX, 1), 0);
 	give_window(RX, mpib_window_size(old));
 	resume_rx(1);
@@ -209,7 +211,7 @@ CASE(bytes_are_copied_out_before_the_window_is_lost)
 	is_over_with(first, 1000);
 	assert_memory_equal(to, from, 1000);
 	assert_int_equal(rest->gen, rx->first_gen);
-	/* No byte may be copied out of the lost window. */
+	/* The incomplete receive starts again in the new window. */
 	assert_int_equal(rest->parts, 1);
 	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
 	assert_int_equal(d.pos, 0);
@@ -233,8 +235,8 @@ CASE(a_request_whose_region_is_gone_fails_the_connection)
 	assert_non_null(strstr(mpib_strerror(), "memory was deregistered"));
 }
 
-/* A completion word that another connection left belongs to no posted request,
- * so it has no meaning. */
+/* A completion word that an earlier connection left belongs to no posted
+ * request. */
 CASE(completion_words_without_a_posted_request_are_ignored)
 {
 	struct mpib_completion *cpl = f->reply->completion[1];
@@ -256,7 +258,7 @@ CASE(receives_are_counted_beyond_32_bits)
 {
 	struct mpib_request *r;
 
-	/* Move on as if the ring had wrapped several times more. */
+	/* Advance the generations as if 5 * 2^30 receives had been posted. */
 	for (unsigned i = 0; i < 5; i++) {
 		rx->gen += 1u << 31;
 		mpib_conn_lap(rx);
@@ -278,7 +280,7 @@ static int start_device(void **state)
 {
 	int rc = start(state);
 
-	/* Set the state as after a welcome with dmabuf. */
+	/* Prepare for flushes, as a proxy with dma-bufs makes the client do. */
 	rx->flush.room =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));
@@ -311,8 +313,9 @@ TEST_OF(incomplete_flushes_are_posted_again, start_device, loop_stop)
 	}
 }
 
-/* All receives except the first are flushed before the next one. The ring has
- * an even number of slots, so it is always a flush that finds the ring full. */
+/* A flush follows each receive except the first. Receives and flushes alternate
+ * and the ring has an even number of slots, so it is always a flush that finds
+ * the ring full. */
 TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 {
 	struct mpib_request *r, *flush;

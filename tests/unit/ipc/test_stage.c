@@ -11,7 +11,7 @@
 #include "loop.h"
 #include "test.h"
 
-/* A stream of random messages. Each has its own buffer. */
+/* A stream of random messages, each in its own buffer. */
 struct stream {
 	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
 	size_t size[64], got[64];
@@ -39,7 +39,8 @@ CASE(a_send_that_is_too_large_fails_with_both_sizes)
 	assert_memory_equal(to, from + 7, 100000);
 }
 
-/* With a grouped receive the connection fails and has the text of the error. */
+/* If the receive is a group, the whole connection fails, and the text of the
+ * error comes from the proxy. */
 CASE(a_send_too_large_for_its_group_fails_with_the_proxys_reason)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
@@ -58,11 +59,12 @@ CASE(windows_are_released_with_their_connections)
 	send_at(0, 1000, 0);
 	recv_at(0, 1000);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	/* The peers of these connections are slow. */
+	/* The connections stay in the state CLOSING. */
 	atomic_store(&f->hold_closing, true);
 	mpib_close(tx);
 	mpib_close(rx);
-	/* When the proxy answers this request, it has read all earlier ones. */
+	/* When this request is answered, the proxy has read all earlier
+	 * requests. */
 	assert_int_equal(mpib_connect(c, &h, -1, &tx), 0);
 	assert_int_equal(asked(MPIB_CTL_DEREG), 2);
 }
@@ -72,7 +74,8 @@ CASE(old_progress_is_not_counted_for_a_new_request)
 	struct mpib_request *r, *s;
 	int done;
 
-	/* Set the word as if the generations had wrapped since then. */
+	/* Leave progress of the generation that the new request will have, as
+	 * if the generations had wrapped. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
 	r = recv_at(0, 20000);
@@ -83,7 +86,7 @@ CASE(old_progress_is_not_counted_for_a_new_request)
 	assert_memory_equal(to, from + 3, 20000);
 }
 
-/* The helper holds the client's lock while it talks to a proxy. */
+/* The helper may hold the client's lock for long, while it talks to a proxy. */
 CASE(a_post_does_not_wait_for_the_lock)
 {
 	struct mpib_request *send, *receive;
@@ -108,7 +111,8 @@ struct dereg {
 	unsigned wrong;
 };
 
-/* Unmap the receive buffer and reuse its address. */
+/* Deregister the receive buffer, and check that it does not change
+ * afterwards. */
 static void *deregister(void *arg)
 {
 	struct dereg *d = arg;
@@ -139,7 +143,8 @@ CASE(deregistered_memory_is_not_accessed)
 		for (int i = 0; !done && rc == 0; i++) {
 			if (i == lap * 5)
 				atomic_store(&d.go, true);
-			/* Let the other thread copy the last bytes. */
+			/* Leave the last bytes until the other thread is
+			 * done. */
 			if (i < 100 || atomic_load(&d.over))
 				fake_turn(f, 0, 1, 9000);
 			rc = mpib_test(r, &done, NULL);
@@ -203,7 +208,8 @@ CASE(a_send_whose_memory_was_deregistered_sends_no_byte)
 	assert_int_equal(mpib_dereg(from_region), 0);
 	memset(from, 0x33, BYTES);
 	assert_int_equal(finish(s, r, NULL), -ECANCELED);
-	/* The proxy still reports the connection as READY. */
+	/* `tx` has failed, although the proxy still reports both ends as
+	 * READY. */
 	assert_int_equal(mpib_ready(tx), -ECANCELED);
 	assert_int_equal(mpib_ready(rx), 1);
 	assert_null(memchr(to + 65536, 0x33, 200000 - 65536));
@@ -222,7 +228,8 @@ CASE(a_send_with_a_receive_gets_room_even_if_others_wait)
 	mpib_want_tell(&f->reply->conn[0].want, tx->ring.tail, &tag, 1);
 	assert_int_equal(mpib_test(first, &done, NULL), 0);
 	assert_int_equal(second->pos, 16000);
-	/* It does not wait for the messages before it in the window. */
+	/* The second send completes before the first, which is ahead of it in
+	 * the window. */
 	end_as(0, second, 16000);
 	assert_int_equal(mpib_test(second, &done, NULL), 0);
 	assert_int_equal(done, 1);

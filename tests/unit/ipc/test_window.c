@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the client requests from the proxy: windows that are released
- * when no connection uses them, and pages of memfds. */
+/* Staging windows are released when no connection uses them. */
 #include <errno.h>
 
 #include "ipc/client.h"
@@ -29,8 +28,8 @@ static void move(size_t at)
 	assert_memory_equal(to, from + at, 100000);
 }
 
-/* Wait until the proxy has received everything that was sent. It answers this
- * request last. */
+/* Wait until the proxy has received all messages: it answers the new request
+ * last. */
 static void until_heard(void)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -47,8 +46,8 @@ CASE(an_idle_window_is_released)
 	sweep(LATER);
 	move(1);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	sweep(LATER); /* the window was used since the last sweep */
-	sweep(1); /* it is too early for another sweep */
+	sweep(LATER); /* nothing: the window was used since the last sweep */
+	sweep(1); /* nothing: it is too early for another sweep */
 	until_heard();
 	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
 	move(2);
@@ -61,7 +60,7 @@ CASE(an_idle_window_is_released)
 	assert_int_equal(asked(MPIB_CTL_POOL), 4);
 }
 
-/* The peer may still write into the window until the connection is closed. */
+/* Until the connection is closed, the peer may still write into the window. */
 CASE(the_window_of_a_failed_connection_is_kept)
 {
 	struct mpib_request *r = recv_at(0, 100000);
@@ -105,13 +104,13 @@ static int try_send(struct mpib_request **s)
 {
 	int rc;
 
-	do /* repeat while the helper has the client's lock */
+	do /* try again while the helper has the client's lock */
 		rc = mpib_isend(tx, from + 3, 100000, 0, from_region, s);
 	while (rc == 0 && !*s);
 	return rc;
 }
 
-/* If a connection never had a window, it may never get one. */
+/* A connection that has no window cannot wait for one to become free. */
 CASE(a_refusal_of_the_first_window_is_an_error)
 {
 	struct mpib_region *region[2] = { to_region, to_region };

@@ -160,7 +160,7 @@ int rig_error(const struct client *c, uint32_t index)
 	return c->client.reply->conn[index].error;
 }
 
-/* Above that number, a check of all objects takes too long. */
+/* With more objects, checking all sums in each turn takes too long. */
 #define OBJECTS_LOOKED_AT 500
 
 static void check_sums(const struct mpib_broker *b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent/agent.h under a broker, with an agent that the test plays. The tests
- * check what the proxy sends to the agent, which hint a connection uses, and
- * agents that start and stop at any time.
+ * agent/agent.h below a broker. The test takes the place of the agent. It
+ * checks what the proxy sends to the agent, which hint a connection uses, and
+ * that an agent may start and stop at any time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,9 +28,9 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return __real_connect(fd, addr, len);
 }
 
-/* Check that a new connection is registered with the node's own addresses
- * first, that it uses the hint of its slot, and that it is deregistered when it
- * is closed. */
+/* Check that a new connection is registered, with the node's own address as
+ * source, that it uses the hint of its slot, and that it is deregistered when
+ * it is closed. */
 static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 {
 	struct mpib_agent_request r, bye;
@@ -64,7 +64,7 @@ CASE(a_sending_connection_is_registered_until_it_closes)
 	follow_to_its_end(*state, e.a, 3);
 }
 
-/* This flag tells an agent that the proxy knows MPIB_HINT_OWN. */
+/* MPIB_AGENT_ADAPTIVE tells the agent that the proxy knows MPIB_HINT_OWN. */
 CASE(a_proxy_reports_that_it_can_split_by_itself)
 {
 	struct rig *rig = *state;
@@ -79,7 +79,8 @@ CASE(a_proxy_reports_that_it_can_split_by_itself)
 	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE | MPIB_AGENT_HEARS);
 }
 
-/* A receiving connection has nothing to split, and there are few entries. */
+/* A receiving connection has nothing to split, and must not take one of the few
+ * slots. */
 CASE(a_receiving_connection_uses_no_hint)
 {
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
@@ -106,7 +107,7 @@ CASE(a_longer_hint_file_has_exactly_the_slots_that_fit)
 		{ 5, MPIB_HINT_MAX_ENTRIES + 5, false },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX - 1, true },
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX, false },
-		{ 1, 0, true }, /* a short hint file follows a long one */
+		{ 1, 0, true }, /* a short file replaces the long one */
 	};
 	struct rig *rig = *state;
 	struct mpib_agent_request r;
@@ -159,7 +160,8 @@ CASE(answers_are_matched_to_requests_in_order)
 	assert_true(agent_rig_next(&bye));
 	assert_int_equal(bye.conn_id, r[0].conn_id);
 
-	/* A request that was refused because no slot was free is repeated. */
+	/* The proxy repeats a request that the agent refused because no slot
+	 * was free. */
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_true(agent_rig_next(&bye));
 	assert_int_equal(bye.type, MPIB_AGENT_REGISTER);
@@ -185,7 +187,8 @@ static bool mapped(const struct stat *st)
 	return found;
 }
 
-/* Replace an agent that was killed and left its hints. */
+/* Start a new agent, as after a kill of an agent, which leaves its hint
+ * file. */
 static void another_agent_comes(void)
 {
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
@@ -260,7 +263,7 @@ TEST(the_layout_matches_the_agents_contract)
 	mpib_hint_write(&e, 300);
 	assert_int_equal(e.seq, 2);
 	assert_int_equal(mpib_hint_read(&e, 0), 300);
-	e.seq = 7; /* a writer died at this point */
+	e.seq = 7; /* an agent died while it wrote */
 	e.sup_bw = 9;
 	assert_int_equal(mpib_hint_read(&e, 300), 300);
 	mpib_hint_write(&e, 400);

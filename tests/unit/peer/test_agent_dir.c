@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy decides by directory, socket and hint file which agent it
- * trusts. */
+/* Which agents the proxy trusts, depending on the owners and modes of the
+ * directory, the hint file and the socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
@@ -81,7 +81,7 @@ fixture_test(an_agents_files_of_another_user_are_refused)
 	}
 }
 
-/* Another user listens in a directory with the right owner and mode. */
+/* Another user may listen in a directory that has the right owner. */
 fixture_test(the_agent_must_run_as_root_or_the_proxys_or_the_directorys_user)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };

@@ -7,7 +7,7 @@
 #include "agent_rig.h"
 #include "test.h"
 
-/* Return the agent's word for the peer whose SOUT is at 10.1.0.n. */
+/* Return what the agent reports about the peer whose SOUT is at 10.1.0.n. */
 static struct mpib_agent_word word_to(struct rig *rig, unsigned n)
 {
 	struct mpib_agent_word w;
@@ -36,7 +36,7 @@ CASE(a_report_about_rails_applies_only_to_its_peers)
 	assert_false(word_to(rig, 1).there);
 	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_take_call());
-	/* It reports SOUT to 10.1.0.1, and SUP to all peers. */
+	/* The report is about SOUT to 10.1.0.1, and about SUP to all peers. */
 	s.window[0] = (struct mpib_agent_told){
 		.addr = { [10] = 0xff, 0xff, 10, 1, 0, 1 },
 		.bits = 128,
@@ -51,7 +51,7 @@ CASE(a_report_about_rails_applies_only_to_its_peers)
 	assert_int_equal(word_to(rig, 1).maintenance, 3);
 	assert_int_equal(word_to(rig, 2).maintenance, 2);
 	assert_int_equal(heard_from(rig)->sick, 2);
-	/* In a dry run the agent steers neither node. */
+	/* In a dry run, the report must have no effect. */
 	s.flags = MPIB_AGENT_DRY;
 	agent_rig_say(&s);
 	rig_settle(rig);
@@ -111,7 +111,7 @@ CASE(an_agent_that_sends_endlessly_does_not_block_the_loop)
 		agent_rig_say(&s);
 	s.sick = 1;
 	agent_rig_say(&s);
-	/* Make one turn of the node's loop. */
+	/* One turn must not read all messages. */
 	assert_int_equal(mpib_loop_turn(&rig->node[0].loop, 0), 1);
 	assert_true(word_to(rig, 1).there);
 	assert_int_equal(word_to(rig, 1).sick, 0);

@@ -74,7 +74,7 @@ TEST(a_key_file_of_a_wrong_size_is_refused)
 	free(big);
 }
 
-/* A crash may leave such a file, or dd without its input. */
+/* A crash, or dd with the wrong input, may leave such a file. */
 TEST(a_key_of_one_byte_repeated_is_refused)
 {
 	char same[4096] = { 0 };
@@ -158,8 +158,8 @@ TEST(without_a_key_only_a_proof_of_zeros_is_accepted)
 	assert_false(mpib_auth_check(&none, &a, true, proof));
 }
 
-/* Return whether the end with this seal accepts the message and decrypts it to
- * text. */
+/* Return whether the end with this seal accepts the message. An accepted
+ * message must decrypt to `text`. */
 static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
 		  const uint8_t *seal, const char *text)
 {
@@ -184,7 +184,8 @@ TEST(a_sealed_message_cannot_be_changed_repeated_or_dropped)
 	mpib_seal_close(&tx, first, 7, seal);
 	mpib_seal_close(&tx, second, 7, next);
 	mpib_seal_init(&rx, &key, &a, false);
-	assert_false(taken(&rx, second, 7, next, "message")); /* left out */
+	/* the first is missing */
+	assert_false(taken(&rx, second, 7, next, "message"));
 	mpib_seal_init(&rx, &key, &a, false);
 	assert_true(taken(&rx, first, 7, seal, "message"));
 	assert_false(taken(&rx, first, 7, seal, "message")); /* repeated */
@@ -213,6 +214,6 @@ TEST(a_message_is_unreadable_without_the_key)
 	mpib_seal_close(&tx, same, sizeof(same), seal);
 	for (unsigned i = 0; i < sizeof(msg); i++)
 		alike += (msg[i] == 'a') + (msg[i] == same[i]);
-	/* One byte in 256 is equal by chance. */
+	/* By chance, one byte in 256 is equal. */
 	assert_in_range(alike, 0, 12);
 }

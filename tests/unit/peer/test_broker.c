@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes that follow the protocol: separate lanes, and the
- * texts of failures. The simulator tests connects and closes in any order.
+ * peer/broker.h between nodes that follow the protocol: silent peers, and
+ * separate lanes. The simulator tests connects and closes in any order.
  */
 #include "rig.h"
 
@@ -49,8 +49,8 @@ rig_test(a_silent_peer_is_dropped_after_the_timeout)
 	}
 }
 
-/* This does not prove that the peer is silent, because its messages may still
- * arrive. */
+/* A close alone must not end the peer link, because the stopped peer may
+ * continue. */
 rig_test(a_close_waits_for_a_stopped_peer)
 {
 	struct rig *rig = *state;
@@ -91,10 +91,10 @@ rig_test(each_traffic_class_has_its_own_lane)
 	rig->traffic_class = 104;
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, a, 2, b, 2);
-	/* Both connections have their own traffic class, no matter which end
-	 * opens the lane. */
+	/* The traffic class selects the lane, no matter which end requests
+	 * it. */
 	rig_connect(rig, b, 3, a, 3);
-	/* out of range, so the configured class is used */
+	/* invalid, so the configured class is used */
 	rig->traffic_class = 256;
 	rig_connect(rig, b, 4, a, 4);
 	for (unsigned n = 0; n < 2; n++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of a broker when they are full: listeners, peers, lanes. One more
- * entry is refused with a reason. Existing entries keep working, and a released
- * place is used again.
+ * A broker's full tables of listeners, peers and lanes. One more entry is
+ * refused with a reason, existing entries keep working, and a released entry
+ * can be used again.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,20 +38,20 @@ rig_test(the_number_of_listeners_is_limited)
 	for (uint32_t i = 0; i < OF_ROOT(MPIB_LISTENERS_MAX); i++)
 		assert_int_equal(listen_again(root, &more), 0);
 	assert_int_equal(listen_again(root, &more), -ENOSPC);
-	/* A user that only connects needs no place, and each node has its own
-	 * table. */
+	/* A user that only connects needs no listener, and each node has its
+	 * own table. */
 	rig_connect(rig, rig_client(rig, 0, 1000, 0), 0, b, 0);
 	assert_int_equal(
 		mpib_broker_close_listen(a->node->broker, &a->client, id[77]),
 		0);
-	/* this place belonged to root */
+	/* the free entry is now one of those reserved for root */
 	assert_int_equal(listen_again(a, &more), -ENOSPC);
 	assert_int_equal(listen_again(root, &more), 0);
 	assert_int_equal(listen_again(root, &more), -ENOSPC);
 	free(id);
 }
 
-/* Connect to the n-th of many addresses that have no node. */
+/* Connect to address number `n`, which has no node. */
 static int call(struct rig *rig, struct client *of[2], unsigned conn,
 		unsigned n, struct mpib_handle nowhere)
 {
@@ -96,7 +96,7 @@ rig_test(peers_are_limited_and_a_user_gets_a_quarter)
 	assert_int_equal(had[0], PEERS_OF_ONE);
 	assert_int_equal(HASH_COUNT(rig->node[0].broker->by_key),
 			 PEERS - OF_ROOT(PEERS));
-	/* Node 1 uses one place. */
+	/* Node 1 is a peer, too. */
 	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1 - OF_ROOT(PEERS));
 	assert_int_equal(rc, -ENOSPC);
 	of_root[0] = rig_client(rig, 0, 0, 0);
@@ -118,8 +118,8 @@ rig_test(peers_are_limited_and_a_user_gets_a_quarter)
 	assert_int_equal(call(rig, of[USERS], 0, n, h), 0);
 }
 
-/* Open one connection more than the lanes allow. Return its error. The index is
- * then free again. */
+/* Open a connection, which must fail because of the limit of lanes, and close
+ * it again. Return the error. */
 static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 			const char *why)
 {
@@ -141,7 +141,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 	return rc;
 }
 
-/* Each connection has its own lane. */
+/* With private lanes, each connection has its own lane. */
 rig_test(lanes_to_a_peer_are_limited_and_a_user_gets_a_quarter)
 {
 	const uint32_t most = MPIB_LANES_MAX - OF_ROOT(MPIB_LANES_MAX);
@@ -163,13 +163,14 @@ rig_test(lanes_to_a_peer_are_limited_and_a_user_gets_a_quarter)
 	d = rig_client(rig, 1, 1000, 0);
 	assert_int_equal(refused_lane(rig, c, d, "uid 1000 has 1024 lanes"),
 			 -EDQUOT);
-	/* After the user's own lanes are closed, it may open one again. */
+	/* After one of the user's lanes is closed, the user may open
+	 * another. */
 	mpib_broker_drop(a[0]->node->broker, &a[0]->client, 3);
 	mpib_broker_drop(b[0]->node->broker, &b[0]->client, 3);
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
-	/* A fifth user gets no lane until one is closed. Root still gets
-	 * one. */
+	/* A fifth user gets no lane until other users close some. Root still
+	 * gets a lane. */
 	c = rig_client(rig, 0, 2000, 0);
 	d = rig_client(rig, 1, 2000, 0);
 	assert_int_equal(refused_lane(rig, c, d, " lanes for this node"),

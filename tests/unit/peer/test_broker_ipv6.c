@@ -26,7 +26,8 @@ static int setup(void **state)
 	return rc;
 }
 
-/* Two nodes, and a client of each. Skip the test if the machine has no ::1. */
+/* Start two nodes, and connect a client of each. Skip the test if the machine
+ * has no ::1. */
 static void both_up(struct rig *rig, struct client **a, struct client **b)
 {
 	if (!have_ipv6())

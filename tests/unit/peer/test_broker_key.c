@@ -27,8 +27,7 @@ rig_test(nodes_with_the_same_key_connect)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* Keep the text that the statistics show after the last connect to the peer
- * failed. */
+/* Keep the entry of a refused peer, which the statistics show. */
 static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 {
 	const struct mpib_broker_told **last = arg;
@@ -41,7 +40,8 @@ static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 	*last = &kept;
 }
 
-/* Connect from a node with the first key to a node with the second key. */
+/* Connect from a node with the key `from` to a node with the key `to`. The text
+ * of the failure must contain `why`. */
 static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 			   const struct mpib_cluster_key *to, const char *why)
 {
@@ -85,8 +85,8 @@ rig_test(a_caller_with_another_key_is_refused)
 		       "does not know the cluster's key");
 }
 
-/* A link that is up stays up. The next link fails, and each end reports the
- * reason. */
+/* A changed key does not affect a link that is up. Reconnecting then fails, and
+ * both ends report the reason. */
 rig_test(a_key_changed_at_one_end_ends_lanes_when_their_link_breaks)
 {
 	struct rig *rig = *state;
@@ -118,7 +118,7 @@ static void count(enum mpib_log_level level, const char *line)
 	lines++;
 }
 
-/* While a client wants to connect, the caller dials ten times a second. */
+/* While a client wants to connect, its broker dials ten times a second. */
 TEST(a_refusal_is_logged_once)
 {
 	static const struct mpib_cluster_key *const keys[][2] = {

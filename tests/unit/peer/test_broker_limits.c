@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h when a resource is missing or a message is late: a caller that
- * cannot be accepted, and ids of an earlier run.
+ * peer/broker.h when a resource is missing or a message is late: for example, a
+ * peer that cannot be accepted, or ids of an earlier run.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -53,7 +53,7 @@ TEST(a_caller_that_cannot_be_accepted_causes_no_busy_loop)
 	}
 }
 
-/* Node 1 opens a lane for a connect and abandons both immediately. */
+/* At node 1, open a lane for a connect, and cancel the connect immediately. */
 static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 {
 	struct client *b = rig_client(rig, 1, 1000, 0);
@@ -66,8 +66,8 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 	mpib_broker_drop(b->node->broker, &b->client, 0);
 }
 
-/* A restarted proxy counts its ids from the start again. In this test the lane
- * of the earlier run is still being closed. */
+/* A restarted proxy counts its ids from the start again. Here the new lane has
+ * the id of a lane of the earlier run, which is still being closed. */
 rig_test(an_abandoned_lane_is_closed_even_if_its_id_was_used_before)
 {
 	struct rig *rig = *state;
@@ -93,7 +93,7 @@ rig_test(an_abandoned_lane_is_closed_even_if_its_id_was_used_before)
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
 }
 
-/* Make a client on each node, and let b listen. Return the listener's id. */
+/* Make a client on each node, and let *b listen. Return the listener's id. */
 static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 			  struct mpib_handle *handle)
 {
@@ -101,8 +101,8 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 	return rig_listen(*b, handle);
 }
 
-/* No client accepts yet. This happens if one rank learns its peers' addresses
- * later than they learn its address. */
+/* Connects may arrive before the client accepts, if the rank learns the
+ * addresses of its peers later than the peers learn its address. */
 rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;
@@ -123,8 +123,7 @@ rig_test(a_listener_has_room_for_all_connections_of_its_client)
 	}
 }
 
-/* Both connections are closed. A minute later the lane is closed at both
- * ends. */
+/* The lane closes at both ends a minute after its last connection. */
 rig_test(an_unused_lane_is_closed_after_a_minute)
 {
 	struct rig *rig = *state;
@@ -137,7 +136,8 @@ rig_test(an_unused_lane_is_closed_after_a_minute)
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	rig_pass(rig, 50 * MPIB_SEC);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
-	rig_connect(rig, b, 1, a, 1); /* used again before the minute ends */
+	/* uses the lane before the minute is over */
+	rig_connect(rig, b, 1, a, 1);
 	rig_pass(rig, 50 * MPIB_SEC);
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
 	mpib_broker_drop(a->node->broker, &a->client, 1);
@@ -148,7 +148,7 @@ rig_test(an_unused_lane_is_closed_after_a_minute)
 	rig_connect(rig, a, 2, b, 2);
 }
 
-/* The connect is cancelled before the lane is up. */
+/* The connect is cancelled before its lane is up. */
 rig_test(a_lane_whose_connect_was_cancelled_is_closed)
 {
 	struct rig *rig = *state;
@@ -165,8 +165,8 @@ rig_test(a_lane_whose_connect_was_cancelled_is_closed)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 }
 
-/* The other end begins to use the lane while it is being closed. The connect
- * then continues over a new lane. */
+/* One end closes the idle lane while the other end begins to use it. The
+ * connect must continue over a new lane. */
 rig_test(a_connect_succeeds_while_its_idle_lane_is_being_closed)
 {
 	struct rig *rig = *state;
@@ -178,7 +178,7 @@ rig_test(a_connect_succeeds_while_its_idle_lane_is_being_closed)
 	id = rig_listen(a, &handle);
 	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
 	rig->traffic_class = 5;
-	/* over another lane, which is not closed */
+	/* this connection has another lane, which stays open */
 	rig_connect(rig, a, 2, b, 2);
 	rig->traffic_class = 0;
 	mpib_broker_drop(a->node->broker, &a->client, 0);
@@ -222,7 +222,7 @@ rig_test(a_users_lanes_are_limited_and_others_keep_theirs)
 	rig_connect(rig, c, 1, d, 1);
 }
 
-/* In one case the networks of node 0 contain only that node, in the other all
+/* The networks of node 0 contain only node 0, and those of node 1 contain all
  * nodes. */
 rig_test(nodes_outside_the_configured_networks_are_not_peers)
 {
@@ -241,11 +241,12 @@ rig_test(nodes_outside_the_configured_networks_are_not_peers)
 	a = rig_client(rig, 0, 1000, 0);
 	self = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
-	/* Node 0 dials no other node. */
+	/* Node 0 must not dial other nodes. */
 	rig_listen(b, &handle);
 	assert_int_equal(rig_try_call(a, 0, 0, &handle), -EACCES);
 	assert_int_equal(HASH_COUNT(a->node->broker->by_key), 0);
-	/* Nor does it answer. The caller gets the reason. */
+	/* Node 0 must not accept other nodes. The refused node learns the
+	 * reason. */
 	rig_listen(a, &handle);
 	rig_call(b, 0, 0, &handle);
 	rig_pass(rig, 3 * MPIB_SEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two nodes that dial each other at the same time, and callers that prove no
- * key.
+ * Two nodes that dial each other at the same time, and callers that do not
+ * prove that they have the key.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,17 +13,18 @@
 #include "rig.h"
 #include "test.h"
 
-/* Begin or stop to delay all messages of the link. */
+/* Stop processing the link's messages, or process them again. */
 static void hear(struct client *c, struct mpib_link *link, bool on)
 {
 	mpib_loop_mod(&c->node->loop, &link->watch,
 		      on ? EPOLLIN | EPOLLOUT : 0);
 }
 
-/* The lower node's dial does not connect for a while, so the higher node's dial
- * is answered. Then the lower node's dial connects, too. It is answered before
- * the lower node learns that the other end has a link. If the lower node used
- * both links, messages on the second would be older than those on the first. */
+/* Both nodes dial each other. The answer to the lower node's dial is delayed,
+ * so this node answers the higher node's dial. The higher node has answered,
+ * too, before the lower node learns that the higher node's link is up. If the
+ * lower node used both links, messages on the second link would be older than
+ * messages on the first. */
 rig_test(one_of_two_simultaneous_calls_is_accepted)
 {
 	struct rig *rig = *state;
@@ -72,7 +73,7 @@ rig_test(one_of_two_simultaneous_calls_is_accepted)
 	}
 }
 
-/* The peer closes the connection, and no message has reached this node. */
+/* The peer closes the connection before any message has reached this node. */
 rig_test(a_call_whose_answer_is_lost_is_repeated)
 {
 	struct rig *rig = *state;
@@ -115,8 +116,8 @@ static void say(int fd, const struct mpib_peer_msg *m)
 	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
-/* Otherwise the broker would queue answers that the caller does not read. This
- * holds before its HELLO and before its READY. */
+/* Before the READY of a caller, the broker must not answer pings: it would have
+ * to queue answers that the caller does not read. */
 rig_test(a_ping_before_the_proof_ends_the_call)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };

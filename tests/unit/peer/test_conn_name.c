@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections have names, so that a peer may repeat a message without effect. A
- * message that names a connection has no effect on it if it comes from another
- * node or is for another user.
+ * Connections have names, so that a repeated message has no effect. A message
+ * that names a connection must have no effect if it comes from a node that is
+ * not the connection's peer, or names another user.
  */
 #include <errno.h>
 
@@ -12,10 +12,10 @@
 
 struct pair {
 	struct rig *rig;
-	struct client *a, *b; /* a connects to b */
+	struct client *a, *b; /* `a` connects to `b` */
 	struct mpib_handle handle;
 	uint32_t listener;
-	struct mpib_peer *peer; /* b's node, as a's node sees it */
+	struct mpib_peer *peer; /* the node of `b`, at the node of `a` */
 };
 
 static void pair_up(struct pair *pair, struct rig *rig)
@@ -36,8 +36,8 @@ static void pair_accept(const struct pair *pair)
 	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
 }
 
-/* Make a message as a's end would send it, or as another node would that knows
- * the name. */
+/* Make a message that the end at `a`, or another node that knows the
+ * connection's name, could send. */
 static struct mpib_peer_msg from_a(const struct pair *pair,
 				   enum mpib_peer_type type)
 {
@@ -80,7 +80,7 @@ rig_test(a_repeated_conn_open_makes_one_end)
 	say(&pair, pair.peer, &open);
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	/* The connection is not accepted with another id or another number
+	/* A CONN_OPEN with another id or another number has no effect
 	 * either. */
 	open.from += 1000;
 	say(&pair, pair.peer, &open);
@@ -91,7 +91,8 @@ rig_test(a_repeated_conn_open_makes_one_end)
 	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
 }
 
-/* The opener made its end again, so only the last CONN_OPEN can be accepted. */
+/* The opener has replaced its end, so only the last CONN_OPEN may be
+ * accepted. */
 rig_test(a_conn_open_replaces_the_previous_one)
 {
 	struct mpib_peer_msg open;
@@ -140,7 +141,8 @@ rig_test(a_connections_name_belongs_to_one_user)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
 }
 
-/* A third node has learned the key of the connection. */
+/* A third node, which has learned the connection's key, must not affect the
+ * connection. */
 rig_test(a_connections_name_belongs_to_one_node)
 {
 	static const enum mpib_peer_type type[] = {
@@ -172,8 +174,7 @@ rig_test(a_connections_name_belongs_to_one_node)
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
-/* A CONN_OPEN without a name is a protocol error. A CONN_OPEN from a receiving
- * end is one, too. */
+/* A CONN_OPEN without a key, or from a receiving end, is a protocol error. */
 TEST(only_a_sending_end_can_open_a_connection)
 {
 	for (unsigned i = 0; i < 2; i++) {

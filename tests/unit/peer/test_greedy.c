@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that cause answers and read none. The bytes queued for them are
- * limited, for each peer and for all together. */
+/* Peers that cause answers and do not read them. The number of bytes that are
+ * queued for a peer, and for all peers together, is limited. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -49,7 +49,7 @@ static int become_a_peer(struct rig *rig, uint16_t port)
 	return fd;
 }
 
-/* Send this many bytes of one message, or until the peer stops reading. Return
+/* Repeat a message until `most` bytes are sent or node 0 stops reading. Return
  * the largest number of bytes that were queued for all peers at any time. */
 static size_t flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
 		    size_t most)
@@ -83,8 +83,7 @@ static size_t waits_for(const struct mpib_peer *p)
 	return p->link ? mpib_fifo_waits(&p->link->out) : 0;
 }
 
-/* Return the number of links of node 0 that are up. None of these may have
- * exceeded its limit. */
+/* Return the number of links of node 0 that are up. */
 static unsigned linked(const struct rig *rig)
 {
 	const struct mpib_peer *p;
@@ -112,8 +111,8 @@ rig_test(unread_answers_to_pings_are_limited)
 	close(fd);
 }
 
-/* Queue closes of connections that the peer does not know, until the queue is
- * full. The peer reads none of them. */
+/* Queue closes of unknown connections for a peer that reads nothing, until the
+ * queue is full. */
 static void hoard(struct mpib_peer *p)
 {
 	while (waits_for(p) + MPIB_PEER_FRAME_MAX <= 1u << 20 &&
@@ -122,7 +121,8 @@ static void hoard(struct mpib_peer *p)
 	assert_null(p->link->overflow);
 }
 
-/* Each of them would have 2 MiB, but all of them together get 16 MiB. */
+/* The limit for all peers together is lower than the sum of the limits of the
+ * peers. */
 rig_test(all_peers_together_have_one_limit_for_queued_bytes)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
@@ -141,7 +141,7 @@ rig_test(all_peers_together_have_one_limit_for_queued_bytes)
 				most + 2 * PEERS * MPIB_FIFO_SMALL);
 	}
 	assert_int_equal(linked(rig), 1);
-	/* This has no effect on a peer that reads its messages. */
+	/* A peer that reads its messages is not affected. */
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
 	for (unsigned i = 0; i < PEERS; i++)
@@ -150,7 +150,8 @@ rig_test(all_peers_together_have_one_limit_for_queued_bytes)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-/* All closes of a large job are queued for a peer that reads them. */
+/* A peer that reads gets more queue space than the others, for example for all
+ * closes of a large job. */
 rig_test(a_peer_that_reads_has_queue_space_beside_peers_that_do_not)
 {
 	struct rig *rig = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that a peer opens. It needs the handle of a listener. These lanes do
- * not use the quota of the listener's user, and they do not stay open for ever.
+ * Lanes that a peer opens, for which it needs the handle of a listener. These
+ * lanes must not use the quota of the listener's user, and must not stay open
+ * for ever.
  */
 #include <errno.h>
 
@@ -40,17 +41,17 @@ rig_test(a_peer_needs_a_listeners_handle_to_open_a_lane)
 	wrong.shard = 1;
 	assert_refused(rig, a, &wrong, -EACCES,
 		       "belongs to another user or shard");
-	/* Listeners are found by nonce and user, and this user has none with
-	 * this nonce. */
+	/* A broker finds a listener by nonce and user. This user has no
+	 * listener with the nonce. */
 	assert_refused(rig, other, &handle, -ECONNREFUSED,
 		       "no longer has this listener");
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* All connects wait for one lane, which the first connect requested. */
+/* All connects wait for the same lane, which the first connect requested. */
 rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 {
-	struct mpib_handle handle[3]; /* valid, damaged, closed */
+	struct mpib_handle handle[3]; /* valid, damaged, of a closed listener */
 	struct rig *rig = *state;
 	struct client *a, *b;
 	uint32_t id;
@@ -73,8 +74,8 @@ rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 }
 
 /* Both ends request the lane at the same time, and the lower node's request
- * wins. Its connect has no listener. The lane also serves the higher node's
- * connect. */
+ * wins. The lower node's connect has no listener, but the lane also serves the
+ * higher node's connect, which has one. */
 rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
 	struct mpib_handle closed, open;
@@ -93,8 +94,8 @@ rig_test(a_lane_that_both_ends_open_needs_one_listener)
 	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
 }
 
-/* Open lanes with different traffic classes until one is refused. Return how
- * many were opened. */
+/* Open lanes with different traffic classes until a lane is refused. Return the
+ * number of opened lanes. */
 static unsigned lanes_from(struct rig *rig, struct client *from,
 			   const struct mpib_handle *to)
 {
@@ -126,12 +127,12 @@ rig_test(lanes_opened_by_peers_do_not_use_up_the_users_quota)
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 0);
 	b = rig_client(rig, 1, 1000, 0);
 	rig_listen(b, &handle);
-	/* The first two lanes exist already. */
+	/* The first two lanes already exist. */
 	assert_int_equal(lanes_from(rig, user, &handle), 2 + 8);
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
 }
 
-/* The peer opens a lane for a connect that it cancels, and keeps the lane. */
+/* The peer, which opened the lane, does not close it when it is idle. */
 rig_test(a_lane_that_its_opener_does_not_use_is_closed)
 {
 	struct rig *rig = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists that both ends exchange after a peer link broke, wrong lists, and a
- * message that no peer can decode.
+ * The lists of lanes and connections that both ends exchange after a peer link
+ * broke, wrong lists, and a message that no peer can decode.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
 }
 
-/* A peer lists connections that exist between this node and another. */
+/* A peer lists connections that exist between this node and a third node. */
 rig_test(a_peer_can_list_only_its_own_connections)
 {
 	static const enum mpib_peer_type types[] = {
@@ -64,7 +64,7 @@ rig_test(a_peer_can_list_only_its_own_connections)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-/* A message that no peer can decode is not sent repeatedly. */
+/* The message must not be sent again after each reconnect. */
 rig_test(a_message_that_no_peer_can_decode_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
@@ -73,15 +73,16 @@ rig_test(a_message_that_no_peer_can_decode_ends_the_lanes)
 	struct client *a, *b;
 
 	rig_both_connected(rig, &a, &b);
-	mpib_peer_tell(peer_of(rig, 0), &m); /* without an error */
+	/* invalid, since it has no error */
+	mpib_peer_tell(peer_of(rig, 0), &m);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* Node 1 accepts a lane of node 0, but its answer is lost because the link
- * breaks. */
+/* Let node 1 accept a lane of node 0, then break the link so that the answer is
+ * lost. */
 static void lose_accept(struct rig *rig)
 {
 	while (fake_lanes(&rig->node[1].engine) == 0) {
@@ -92,7 +93,7 @@ static void lose_accept(struct rig *rig)
 	rig_cut(rig, 0);
 }
 
-/* Only its opener's number identifies a private lane. */
+/* A private lane is identified only by the number that its opener gave it. */
 rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 {
 	struct rig *rig = *state;
@@ -109,8 +110,8 @@ rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* One end has the lane and lists its connect. Only then does it learn that the
- * other end requests the lane again. */
+/* Node 1 has the lane and lists a connect on it, before it learns that node 0
+ * requests the lane again. */
 rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
 	struct rig *rig = *state;
@@ -128,7 +129,7 @@ rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 	assert_ready(a, b, 1);
 }
 
-/* The opener closes an idle lane, but the other end does not learn of it. */
+/* The opener closes an idle lane, but the message is lost. */
 rig_test(a_lane_closed_at_one_end_is_closed_at_the_other)
 {
 	struct rig *rig = *state;
@@ -151,10 +152,10 @@ rig_test(a_lane_closed_at_one_end_is_closed_at_the_other)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-#define LANES 140 /* more lanes than two turns can list */
+#define LANES 140 /* more lanes than a broker lists in two turns */
 
-/* The peer would not understand such a message, because it does not know the
- * state of the rail yet. */
+/* The peer would refuse such a message, because it does not know the state of
+ * the rail yet. */
 rig_test(no_message_about_rails_is_sent_before_the_lane_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };

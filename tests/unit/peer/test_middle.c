@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An attacker between two nodes of a cluster who does not have the cluster key.
- * It relays messages, changes them, or relays them to another node.
+ * An attacker without the cluster key, between two nodes of the cluster. The
+ * attacker relays messages, changes them, or relays them to another node.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,18 +24,18 @@ struct way {
 	int from, to;
 	uint8_t in[64 * 1024];
 	size_t len;
-	unsigned relayed; /* number of handshake messages relayed */
+	unsigned relayed; /* number of relayed messages */
 };
 
 struct middle {
 	int listener;
 	uint16_t port;
-	uint32_t as; /* the address from which it dials */
-	uint32_t to; /* the address which it dials */
+	uint32_t as; /* address from which the attacker dials */
+	uint32_t to; /* address that the attacker dials */
 	uint16_t to_port;
 	enum mpib_peer_type changes;
 	change_fn *change;
-	/* messages from the caller, and from the called node */
+	/* from the caller to the called node, and back */
 	struct way way[2];
 };
 
@@ -99,7 +99,8 @@ static void middle_answer(struct middle *m)
 	m->way[1].from = m->way[0].to = called;
 }
 
-/* Relay a plain message, without its length, in a new frame. */
+/* Relay a message in plain text, whose length word is already removed, in a new
+ * frame. Change it if it has the type `changes`. */
 static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 			 size_t len)
 {
@@ -114,8 +115,9 @@ static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 	send(w->to, frame, n, MSG_NOSIGNAL);
 }
 
-/* HELLO, WELCOME and READY are plain text. Later messages are sealed. Return
- * false if the sender has closed the connection. */
+/* Relay the messages that have arrived. HELLO, WELCOME and READY are plain
+ * text. Later messages are sealed, and are relayed unchanged. Return false if
+ * the sender has closed the connection. */
 static bool middle_pass(struct middle *m, struct way *w)
 {
 	unsigned plain = w == &m->way[0] ? 2 : 1;
@@ -155,7 +157,7 @@ static void middle_turn(struct rig *rig, struct middle *m)
 		middle_hang_up(m);
 }
 
-/* Make turns for long enough for ten dials. */
+/* Make turns for two seconds, which is enough for ten dials. */
 static void middle_turns(struct rig *rig, struct middle *m)
 {
 	for (unsigned i = 0; i < 200; i++) {
@@ -176,8 +178,8 @@ static bool has_peer(const struct rig *rig, unsigned n)
 	return false;
 }
 
-/* The attacker has the address of node 1, so all messages to node 1 pass
- * through it. */
+/* Put the attacker at the address of node 1, so that it gets all messages for
+ * node 1, and let node 0 connect to that address. */
 static void stand_between(struct rig *rig, struct middle *m)
 {
 	struct client *a, *b;
@@ -236,7 +238,8 @@ static void proved(struct mpib_peer_msg *m)
 	m->proof[5] ^= 1;
 }
 
-/* If any field of the three messages is changed, no link is established. */
+/* If the attacker changes any field of the three messages, the link must
+ * fail. */
 TEST(a_change_of_any_field_of_the_greeting_is_detected)
 {
 	static const struct {
@@ -273,7 +276,7 @@ TEST(a_change_of_any_field_of_the_greeting_is_detected)
 	}
 }
 
-/* The attacker claims to both ends to be this node. */
+/* The port of the node that the attacker claims to be, to both ends. */
 static uint16_t middle_port;
 
 static void claim_middle(struct mpib_peer_msg *m)
@@ -282,9 +285,9 @@ static void claim_middle(struct mpib_peer_msg *m)
 	m->node.port = middle_port;
 }
 
-/* The attacker is dialled because of a handle. It dials another node and sends
- * it the messages that it receives. If this worked, each end would take it for
- * a proxy that knows the key. */
+/* A client of node 0 has a handle with the attacker's address. The attacker
+ * relays the messages of node 0 to node `whom`. If this worked, each end would
+ * take the attacker for a proxy that knows the key. */
 static void expect_no_peer(struct rig *rig, unsigned whom)
 {
 	struct client *a, *b;

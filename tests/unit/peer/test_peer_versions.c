@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers that use other versions of the peer protocol, at a real broker. */
+/* A broker and callers that use other versions of the peer protocol. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
@@ -11,7 +11,8 @@
 #include "rig.h"
 #include "test.h"
 
-/* Return a TCP connection to the broker of node 0, from a new address. */
+/* Return a TCP connection to the broker of node 0, from an address that no node
+ * has. */
 static int call(struct rig *rig, struct in6_addr *from)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
@@ -44,8 +45,7 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 
 	n = mpib_peer_encode(&hello, buf);
 	assert_int_equal(send(fd, buf, n, MSG_NOSIGNAL), n);
-	/* The other node's loop waits for messages, and it answers each
-	 * handshake at once. */
+	/* Make turns of the broker until it has answered. */
 	while (recv(fd, &len, sizeof(len), MSG_PEEK | MSG_DONTWAIT) < 0) {
 		assert_true(errno == EAGAIN);
 		mpib_loop_turn(&rig->node[0].loop, 1);
@@ -91,8 +91,9 @@ rig_test(the_newest_common_version_is_used)
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
 }
 
-/* Encode m, change one of the last three bytes of its lane_info to value, and
- * return the result of decoding it. */
+/* Encode `m`, set the byte `from_end` bytes before the end (the last three are
+ * of lane_info) to `value`, and decode the result. Return the result of
+ * mpib_peer_decode(). */
 static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 		       uint8_t value, struct mpib_peer_msg *got)
 {
@@ -122,8 +123,8 @@ TEST(a_lanes_spread_and_lost_rails_are_decoded_and_checked)
 	assert_true(got.lane_info.delivered);
 	assert_int_equal(decode_with(&m, 1, 2, &got), 0);
 	assert_int_equal(got.lane_info.away, 2);
-	/* Try a lane with all rails lost, and one with a lost rail that it does
-	 * not have. */
+	/* A lane must not have lost all rails, or a rail that it does not
+	 * have. */
 	assert_int_equal(decode_with(&m, 1, 3, &got), -EPROTO);
 	assert_int_equal(decode_with(&m, 1, 4, &got), -EPROTO);
 }

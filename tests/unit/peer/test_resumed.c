@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections continue after their lane was lost or their proxy has ended.
- * Their clients request them again at another index, and both ends become READY
- * there. There are brokers of two nodes. The test attaches the clients of a
- * killed proxy to its successor.
+ * Connections continue after their lane was lost or their proxy has ended. The
+ * clients request their ends again at another index, and both ends become
+ * READY. There are brokers of two nodes. When the test kills a proxy, it
+ * attaches the proxy's clients to the next proxy.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 
 struct resumed {
 	struct rig *rig;
-	struct client *from, *to; /* clients of nodes 0 and 1 */
+	struct client *from, *to; /* clients of node 0 and node 1 */
 	struct mpib_handle handle;
 	uint32_t listener;
 	uint64_t key;
-	/* The ends as the ranks know them. */
+	/* What the ranks know of the ends. */
 	struct mpib_reply_end sender, receiver;
 };
 
@@ -37,7 +37,8 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
-	/* No proxy ran before these two. */
+	/* These are the first proxies, so no client of an earlier proxy can
+	 * come. */
 	mpib_broker_grown(r->from->node->broker);
 	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
@@ -95,7 +96,7 @@ static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
 	assert_int_equal(gets->base, base);
 }
 
-/* A handle that was sent to a peer before the proxy ended stays valid. */
+/* A handle that peers got before the listener's proxy ended must stay valid. */
 rig_test(a_listener_keeps_its_nonce)
 {
 	struct mpib_handle handle;
@@ -121,7 +122,7 @@ rig_test(a_listener_keeps_its_nonce)
 			 -EEXIST);
 }
 
-/* Other users may know the nonce. */
+/* Other users may know the nonce of a listener. */
 rig_test(another_users_listener_with_the_same_nonce_gets_no_connect)
 {
 	struct mpib_handle handle;
@@ -151,7 +152,7 @@ rig_test(another_users_listener_with_the_same_nonce_gets_no_connect)
 	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
 }
 
-/* The same key names another connection if the user is another. */
+/* The key of a connection names a different connection of each user. */
 rig_test(another_user_cannot_resume_a_connection)
 {
 	struct client *other;
@@ -189,8 +190,7 @@ rig_test(a_client_that_resumes_too_late_gets_an_error)
 			       "not resumed in time"));
 }
 
-/* A connection that was closed on purpose fails immediately. Without a grace
- * period all connections do. */
+/* If one end is closed, the other end fails at once and cannot be resumed. */
 rig_test(a_connection_that_was_closed_is_not_resumed)
 {
 	struct resumed r;
@@ -215,8 +215,9 @@ static void assert_closed_there(const struct client *c, uint32_t index)
 	assert_non_null(strstr(mpib_broker_why(&c->client, index), "closed"));
 }
 
-/* Close one end of a lost connection, before or after the other end, which
- * still exists, requests it again. */
+/* Lose the lane of a connection and close one end, before or after the client
+ * of the other end requests the connection again. The other end must learn of
+ * the close. */
 static void close_lost(void **state, bool first, struct resumed *r,
 		       bool sender_lives)
 {
@@ -249,7 +250,7 @@ TEST(a_lost_end_learns_at_once_that_the_other_was_closed)
 		close_lost(state, i & 2, &r, i & 1);
 }
 
-/* While one proxy is down, the other proxy's client closes its end. */
+/* While one proxy is down, the client of the other proxy closes its end. */
 TEST(a_resuming_client_learns_that_the_other_end_was_closed)
 {
 	struct resumed r;
@@ -277,8 +278,8 @@ TEST(a_resuming_client_learns_that_the_other_end_was_closed)
 	}
 }
 
-/* A rank ends while its proxy is down. The next proxy has received requests
- * from all other ranks. */
+/* A rank ends while its proxy is down. The other end must fail as soon as the
+ * next proxy has heard from all ranks that still run. */
 TEST(an_end_learns_that_the_other_process_did_not_return)
 {
 	struct resumed r;
@@ -304,7 +305,8 @@ TEST(an_end_learns_that_the_other_process_did_not_return)
 	}
 }
 
-/* The listener has accepts waiting for other connections. */
+/* The accepts of a listener are for new connections only. A resumed connection
+ * must not use one. */
 rig_test(an_accepted_connection_uses_no_other_accept)
 {
 	struct resumed r;
@@ -352,7 +354,7 @@ rig_test(another_client_cannot_resume_the_connection)
 	r.from = other;
 	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
 	r.from = &r.rig->node[0].client[0];
-	/* the connection was requested already */
+	/* the connection has already had this number */
 	assert_int_equal(ask_sender(&r, 1, 1), -EEXIST);
 	assert_int_equal(ask_receiver(&r, 1, 1, 0), -EINVAL);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # exports.sh PLUGIN | exports.sh LIBRARY CLIENT_H
 #
-# The plugin exports the five tables and nothing else, and the loader never
-# unmaps it. The client library exports exactly the functions that the header
-# declares, each with a version. Both load wherever NCCL loads. They need no
-# library except the C library, and no version of it above 2.17, which RHEL 7
-# and all later images have.
+# Check that the plugin exports the five tables and nothing else, and that the
+# loader never unmaps the plugin. Check that the client library exports exactly
+# the functions that the header declares, each with a version. Both must load
+# wherever NCCL loads: they may need no library except the C library, in a
+# version of at most 2.17, which RHEL 7 and all later images have.
 set -euo pipefail
 . "$(dirname "$0")/../../support/lines.sh"
 exported=$(nm -D --defined-only "$1")
@@ -20,7 +20,7 @@ else
 		echo "$2 declares nothing?"
 		exit 1
 	}
-	# A version is a symbol, too. It belongs to no section.
+	# The versions are symbols, too, but belong to no section.
 	found=$(awk '$2 != "A" { print $3 }' <<<"$exported" |
 		sed 's/@@MPIB_[0-9.]*$//' | sort)
 fi
@@ -32,7 +32,7 @@ diff <(echo "$wanted") <(echo "$found") || {
 	echo "not marked nodelete: NCCL would unload it while its threads run"
 	exit 1
 }
-# The runtime of a sanitizer is another library, and needs newer versions.
+# A sanitizer adds its runtime library, which needs newer versions.
 nm -D --undefined-only "$1" | has -E ' __(asan|tsan|ubsan)_' && exit 0
 libraries=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 	grep -vE '^(libc\.so\.6|ld-linux.*)$' || true)
@@ -51,8 +51,8 @@ newest=$(tail -n 1 <<<"$versions")
 	nm -D --undefined-only "$1" | grep -F "@$newest"
 	exit 1
 }
-# Before 2.34 these symbols are only in libpthread, which a program may not
-# load. A weak symbol may be missing.
+# In versions before 2.34, these symbols are not in libc but in other libraries,
+# which the program may not have loaded. Only weak symbols may be missing.
 elsewhere=$(nm -D --undefined-only "$1" | grep -v ' w ' |
 	grep -oE ' (pthread_(once|mutex_trylock|mutex_timedlock|create|join|key_create|getspecific|setspecific|rwlock_[a-z]*)|sem_[a-z]*|dl(open|sym|close|error)|shm_open|clock_nanosleep|lio_listio)(@|$)' || true)
 [ -z "$elsewhere" ] || {

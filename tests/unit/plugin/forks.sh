@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # forks.sh DIR: check that a forked child initializes each static mutex of the
-# plugin again. The child does not have the thread that held the mutex.
+# plugin again, because the thread that held the mutex does not exist in the
+# child.
 set -eu
 
 bad=0

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-/* The type of iflush and its place differ between the tables. */
+/* The types of iflush in the tables have the same arguments. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
 				   void **);
 typedef enum nccl_result test_fn(void *, int *, int *);
@@ -77,8 +77,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* accept() and connect() take the lowest free indices, in the order of
- * calls. */
+/* Pop the descriptors of the receiving connection, and return it. */
 static struct fake_conn *receiver(void)
 {
 	fake_turn(r->f, 0, 1, 0);

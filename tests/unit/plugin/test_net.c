@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin's behaviour towards NCCL: its messages without a proxy, retried
- * connects, contexts, and the result code and message of each failure.
+ * The plugin's behaviour towards NCCL: its messages if no proxy runs, connects
+ * that NCCL repeats, contexts, and the result code and message of each failure.
  */
 #include <errno.h>
 
@@ -61,7 +61,7 @@ static int class_with(const char *environment, int of_communicator)
 CASE(nccl_ib_tc_sets_the_traffic_class)
 {
 	assert_int_equal(class_with("106", -1), 106);
-	/* The communicator's own setting wins, as in NCCL. */
+	/* The communicator's own setting takes precedence, as in NCCL. */
 	assert_int_equal(class_with("106", 40), 40);
 	assert_int_equal(class_with("", -1), -1);
 	assert_int_equal(rig_warnings, 0);
@@ -82,7 +82,7 @@ CASE(without_a_proxy_init_reports_the_path_and_what_to_do)
 	assert_non_null(strstr(rig_warning, "/nonexistent/proxy.sock"));
 	assert_non_null(strstr(rig_warning, "start mpib-proxy"));
 	assert_int_equal(rig_warnings, 1);
-	/* Another communicator that tries to attach gets the message again. */
+	/* The next communicator that tries to attach gets the message, too. */
 	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
 	assert_int_equal(rig_warnings, 2);
@@ -98,7 +98,8 @@ CASE(all_contexts_share_one_engine_client)
 	assert_int_equal(r->net->finalize(a), 0);
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(r->net->finalize(b), 0);
-	/* Comms keep the client attached, with or without contexts. */
+	/* The client stays attached while it has comms, even without
+	 * contexts. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	r->ctx = NULL;
 	registered(r->tx, from, sizeof(from));
@@ -142,7 +143,7 @@ CASE(an_abandoned_connect_is_closed_with_its_context)
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
 }
 
-/* Do what NCCL does when it aborts. It closes only the connected comms. */
+/* Do what NCCL does when it aborts: close only the connected comms. */
 static void set_up_and_abort(bool close_late)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -170,7 +171,7 @@ CASE(aborted_connects_leave_no_connection)
 		set_up_and_abort(i % 2);
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
 	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
-	/* The ends of the last pair did not keep the client attached. */
+	/* The unclosed ends must not keep the client attached. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
@@ -188,7 +189,7 @@ CASE(a_peer_that_refuses_is_a_remote_error)
 		assert_null(r->tx);
 	assert_non_null(strstr(rig_warning, "the peer has no such listener"));
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
-	/* A handle of another plugin is an argument error. */
+	/* The handle of another plugin is an invalid argument. */
 	memset(handle, 1, sizeof(handle));
 	assert_int_equal(r->net->connect(r->ctx, 0, handle, &r->tx, NULL),
 			 NCCL_INVALID_ARGUMENT);
@@ -216,7 +217,8 @@ static void receive(void *mr, size_t size, void **req)
 	assert_int_equal(
 		r->net->irecv(r->rx, 1, &addr, &size, &tag, &mr, NULL, req),
 		NCCL_SUCCESS);
-	/* The hint that NCCL left in *req was replaced by a request. */
+	/* NCCL passes a hint in *req, which the plugin must replace by a
+	 * request. */
 	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
 }
 
@@ -255,7 +257,7 @@ CASE(a_lost_peer_is_a_remote_error_with_one_warning)
 		assert_int_equal(
 			r->net->isend(r->tx, from, 300, 0, mr, NULL, &again),
 			NCCL_REMOTE_ERROR);
-	/* isend caused the warning, as test did before */
+	/* only one warning for all failed calls */
 	assert_int_equal(rig_warnings, 1);
 }
 
@@ -274,7 +276,7 @@ CASE(a_dead_proxy_is_a_system_error_with_one_warning)
 	assert_int_equal(rig_warnings, 1);
 	assert_int_equal(r->net->test(s, &done, &size), NCCL_SYSTEM_ERROR);
 	assert_int_equal(rig_warnings, 1);
-	/* All later calls fail too, except close. */
+	/* All later calls fail, except those that release objects. */
 	assert_int_equal(r->net->deregMr(r->tx, mr), NCCL_SUCCESS);
 	assert_int_equal(r->net->init(&ctx, 1, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
@@ -306,7 +308,7 @@ CASE(the_last_warning_says_why_the_dma_buf_was_refused)
 		assert_non_null(strstr(rig_warning, "no such luck"));
 	}
 	assert_int_equal(rig_warnings, 1);
-	/* Other memory was registered without a dma-buf. */
+	/* The memory `to` has no dma-buf. */
 	assert_int_equal(r->net->regMr(r->tx, to, 100, NCCL_PTR_CUDA, &mr),
 			 NCCL_INVALID_USAGE);
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's service and progress threads run at the same time. Memory is
- * registered and deregistered, also while requests are outstanding, and
- * messages move on the same comms. This test is most useful under
- * ThreadSanitizer. After deregMr no code may touch the memory, since it is
- * unmapped at once.
+ * NCCL's service and progress threads call the plugin at the same time. One
+ * thread registers and deregisters memory, even that of outstanding requests,
+ * while another moves messages on the same comms. After deregMr the memory is
+ * unmapped, so the plugin must not touch it. These tests are most useful with
+ * ThreadSanitizer.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 #include "test.h"
 
-#define BYTES (256u << 10) /* size of four windows */
+#define BYTES (256u << 10) /* the size of four staging windows */
 
 static struct rig *r;
 static _Atomic int stop;
@@ -44,7 +44,8 @@ static void *pages(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Service thread: register and deregister other memory on the busy comms. */
+/* The service thread: register and deregister other memory on the busy
+ * comms. */
 static void *churn(void *arg)
 {
 	void *mr[4], *mem = pages();
@@ -68,8 +69,8 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 	size_t size = BYTES;
 	int tag = 0;
 
-	/* While the other thread registers memory, no request is available.
-	 * Then call again. */
+	/* Call again while the plugin returns no request because the other
+	 * thread is registering memory. */
 	for (*s = *v = NULL; !*s || !*v;) {
 		if (!*v)
 			assert_int_equal(r->net->irecv(r->rx, 1, &to, &size,
@@ -123,7 +124,8 @@ struct memory {
 	void *a, *b;
 };
 
-/* Service thread: deregister and unmap the memory of outstanding requests. */
+/* The service thread: deregister and unmap the memory of outstanding
+ * requests. */
 static void *take_away(void *arg)
 {
 	struct memory *m = arg;
@@ -153,7 +155,7 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 		assert_int_equal(pthread_create(&service, NULL, take_away, &m),
 				 0);
 		post(m.from, m.a, m.to, m.b, &s, &v);
-		/* Both requests complete or fail. The process must not
+		/* The requests may complete or fail, but the process must not
 		 * crash. */
 		for (unsigned i = 0; i < 2000 && !(s_done && v_done); i++) {
 			if (i == round)
@@ -173,8 +175,7 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 
 static _Atomic bool attached;
 
-/* This log function keeps no state, because two threads call it at the same
- * time. */
+/* Drop the message. Two threads call this at the same time. */
 static void no_log(enum nccl_log_level level, unsigned long flags,
 		   const char *where, int line, const char *fmt, ...)
 {
@@ -189,9 +190,8 @@ static void *attach_in_vain(void *arg)
 	return NULL;
 }
 
-/* Another thread attaches to a proxy that does not answer. Return whether the
- * old context is still usable. This thread may block only for as long as the
- * other thread. */
+/* Let another thread attach to a proxy that does not answer. Return whether a
+ * call on the old context returned before the attach did. */
 static bool goes_on_meanwhile(struct fake_proxy *mute)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -205,7 +205,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 			 0);
 	while (atomic_load(&mute->asked[MPIB_CTL_HELLO]) == asked)
 		sched_yield();
-	/* The context's proxy is dead, which is reported immediately. */
+	/* The proxy of this context is dead, so the call fails immediately. */
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &listener),
 			 NCCL_SYSTEM_ERROR);
 	meanwhile = !atomic_load(&attached);

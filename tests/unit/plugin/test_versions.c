@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Test every version of the ABI over the same core. Each must set all
- * properties. */
+/* All versions of the ABI: each must set all properties. */
 #include "rig.h"
 
 #include "test.h"
@@ -20,8 +19,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Check that two versions of the properties agree in the fields that both
- * have. */
+/* Check that two versions of the properties agree in their common fields. */
 #define assert_alike(a, b)                                                     \
 	do {                                                                   \
 		assert_string_equal((a).name, (b).name);                       \
@@ -67,7 +65,7 @@ CASE(every_version_fills_all_properties)
 	assert_string_equal(p.name, "soft:127.0.0.1+soft:127.0.0.2");
 	assert_null(p.pciPath);
 	assert_int_equal(p.ptrSupport, NCCL_PTR_HOST);
-	/* The speed of one rail is unknown. */
+	/* The speed of SOUT is unknown and counts as 10000. */
 	assert_int_equal(p.speed, 10000 + 400000);
 	assert_int_equal(p.maxRecvs, 8);
 	assert_int_equal(p.forceFlush, 0);
@@ -113,8 +111,8 @@ CASE(each_device_of_the_proxy_is_a_device_of_nccl)
 			assert_string_not_equal(p[i].name, p[k].name);
 		}
 	}
-	/* SUP of device 1 is on standby in the fake proxy. So the device has
-	 * the speed of SOUT, which is unknown. */
+	/* In the fake proxy, SUP of device 1 is a standby rail. So only SOUT,
+	 * whose speed is unknown, counts. */
 	assert_int_equal(p[0].speed, 410000);
 	assert_int_equal(p[1].speed, 10000);
 	assert_int_equal(r->net->getProperties(3, &p[0]),
@@ -139,7 +137,7 @@ CASE(the_plugin_has_one_device_and_refuses_to_fuse_it)
 	assert_int_equal(v9->makeVDevice(&n, &old), NCCL_INVALID_USAGE);
 }
 
-/* integration/traffic sends messages with each version of the ABI. */
+/* integration/traffic tests messages with each version of the ABI. */
 CASE(v8_keeps_one_client_and_refuses_a_negative_size)
 {
 	const struct nccl_net_v8 *net = rig_table(8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* busy_metrics CLIENTS SHARDS */
+/* busy_metrics CLIENTS SHARDS: print the metrics of a busy node. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@ static struct mpib_snap_conn conn[BUSY_CLIENTS_MAX * FLOWS];
 static struct mpib_snap_client past[BUSY_CLIENTS_MAX];
 static struct mpib_snap_lane lane[16];
 static struct proxy_clients all_clients;
-static struct mpib_broker broker; /* has no lane */
+static struct mpib_broker broker; /* without lanes */
 static struct mpib_snapshot snap;
 static struct mpib_config cfg;
 static struct mpib_view view;

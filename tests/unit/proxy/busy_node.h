@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of a node with clients, connections and lanes that the test fills in.
- * No number is 0, and names have the worst characters that a client can
- * choose. */
+/* A view of a node with clients, connections and lanes, for tests of the
+ * metrics. No number is 0, and names have the worst characters that a client
+ * can choose. */
 #ifndef MPIB_TESTS_BUSY_NODE_H
 #define MPIB_TESTS_BUSY_NODE_H
 
@@ -9,7 +9,7 @@
 
 #define BUSY_CLIENTS_MAX 1024
 
-/* The view is static, and the next call changes it. */
+/* Return the view. It is valid until the next call. */
 const struct mpib_view *busy_node(unsigned clients, unsigned shards);
 
 #endif

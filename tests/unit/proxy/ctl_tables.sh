@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ctl_tables.sh BUILD [--update]: compare what mpibctl prints for the answers in
-# answers.txt with ctl_tables.golden, on a terminal of 80 columns and with
-# --wide. An answer without fields or without an end must print nothing.
-# --update writes the golden file.
+# answers.txt, on a terminal of 80 columns and with --wide, with
+# ctl_tables.golden. For an answer without fields, mpibctl must not fail. For an
+# incomplete answer, it must print nothing. --update writes the golden file.
 set -uo pipefail
 build=$1
 here=$(dirname "$0")
@@ -16,8 +16,8 @@ command -v script >/dev/null || {
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
 }
-# Run mpibctl on a terminal. script(1) makes one without a size, which counts as
-# 80 columns.
+# Run mpibctl on a terminal. script(1) makes a terminal without a size, which
+# counts as 80 columns.
 terminal() {
 	script -qec "$build/proxy/mpibctl -s $dir/$*" /dev/null </dev/null | tr -d '\r'
 }
@@ -53,8 +53,8 @@ for noun in $nouns; do
 		[ "$noun $?" = "cluster 1" ] || fail "bare $noun: $(cat "$dir/out")"
 done
 
-# An answer without its end is an error. mpibctl prints nothing and does not
-# request it again.
+# An incomplete answer is an error. mpibctl prints no table and does not repeat
+# the request.
 printf '%s\n' 'conns !' 'rails !{"ok":true,"da' 'metrics !{"ok":true,"da' >"$dir/half.txt"
 stub half "$dir/half.txt"
 for noun in conns rails metrics; do

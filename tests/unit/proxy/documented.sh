@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# documented.sh BUILD SOURCE: check that every setting, option, noun and verb is
-# in the manual, with its actual default. So must be every field of an answer
-# and every event. metrics.sh checks the metrics, and messages.pl checks the
-# messages.
+# documented.sh BUILD SOURCE: check that the manual has every setting with its
+# actual default, every option and command, every field of an answer, and every
+# event. metrics.sh checks the metrics, and messages.pl checks the messages.
 set -uo pipefail
 proxy=$1/proxy/mpib-proxy ctl=$1/proxy/mpibctl man=$2/proxy/man
 completion=$2/proxy/ctl/completion
@@ -46,7 +45,8 @@ for option in $("$ctl" --help | grep -oE -- '--[a-z-]+') $("$ctl" --commands | g
 	need "$man/mpibctl.1.scd" "*$option*"
 	need "$completion/_mpibctl" "$option"
 done
-# An argument has values to choose from, or it is a number or any text.
+# The completion must offer the values of each argument, except of numbers and
+# free text.
 values=$(sed -n "s/^	\([^ ].*\)) .*;;/\1/p" "$completion/mpibctl.bash" | tr -d "'" |
 	sed 's/ | /\n/g')
 for arg in $("$ctl" --commands | grep -v ^-- | cut -d' ' -f3- | tr ' ' '\n' | sort -u); do
@@ -70,8 +70,9 @@ commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a
 for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
 done
-# Keys and words are the lower-case strings in the files that write answers, and
-# the fields and keys of counters. lifespan is a key that the code removes.
+# The fields and words of answers are the lower-case strings in the files that
+# write answers, and the names of the counters. The code removes the field
+# lifespan.
 words=$({
 	cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
 		grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan
@@ -92,13 +93,12 @@ events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
 for event in $events; do
 	need "$man/mpib-protocol.7.scd" "*$event*"
 done
-# The versions that the code supports must be those in the document.
+# The document must have the versions that the code supports.
 while read -r name number; do
 	need "$2/docs/versioning.md" "\`$name\` $number"
 done < <(grep -rhoE '#define MPIB_(ABI|PEER|HINT)_VERSION(_MIN)? [0-9]+' \
 	"$2"/include/mpib "$2"/runtime/peer | cut -d' ' -f2-)
-# The programs, the changelog and the examples with a version must be of the
-# same release.
+# The programs, the changelog and the examples must have the same version.
 version=$("$proxy" --version | cut -d' ' -f2)
 section=$(grep -m1 '^## ' "$2/CHANGELOG.md")
 case $section in
@@ -120,8 +120,8 @@ done
 for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done
-# The list of known environment variables must be the list of variables that are
-# read.
+# The list of known environment variables must have exactly the variables that
+# programs read.
 environ=$1/environ_names.c
 read=$({
 	"$proxy" --help | grep -oE 'MPIB_[A-Z_]+'

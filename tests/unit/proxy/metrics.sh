@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# metrics.sh BUSY_METRICS SOURCE: check the metrics at 64 clients. promtool must
-# find no error, and there must be at most 2,000 series. Every metric is in the
-# manual. Dashboard and alerts use only metrics that exist, and the tests in
-# mpib-alerts-test.yml pass.
+# metrics.sh BUSY_METRICS SOURCE: check the metrics of a node with 64 clients.
+# promtool must find no error, and there must be at most 2,000 series. The
+# manual must have every metric. The dashboard and the alerts must use only
+# existing metrics, and the tests in mpib-alerts-test.yml must pass.
 set -uo pipefail
 busy=$1 source=$2
 page=$source/proxy/man/mpib-metrics.7.scd
@@ -19,8 +19,8 @@ echo "$series series at 64 clients and 16 progress threads"
 more=$("$busy" 1024 16 | grep -vc '^#')
 [ "$more" -eq "$series" ] || fail "$more series at 1024 clients"
 
-# Numbers are exact, names are quoted, and bytes of closed connections are
-# counted. Only the sums include the clients beyond the 64th.
+# Numbers must be exact, names quoted, and bytes of closed connections counted.
+# Clients beyond the 64th are only in the sums.
 text=$("$busy" 100 2)
 while IFS= read -r line; do
 	grep -qxF -- "$line" <<<"$text" || fail "no line: $line"

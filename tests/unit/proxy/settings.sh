@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # settings.sh PROXY [--update]: run each case of settings.cases. A line "| TEXT"
 # is a line of the configuration file. A line "$ [VARIABLE=VALUE...] OPTION..."
-# lets the proxy check it. The lines that follow are the answer: the settings
-# that differ from the built-in ones, each with its source. For refused settings
-# they are the errors, with status 78. --update writes the answers.
+# lets the proxy check the file. The lines that follow are the expected answer:
+# the settings that are not built in, each with its source, or the errors of a
+# proxy that exits with status 78. --update writes the answers.
 set -uo pipefail
 proxy=$1
 cases=$(dirname "$0")/settings.cases
 . "$(dirname "$0")/../../support/workdir.sh"
 
-# settings FILE: print the settings in it that differ from the first answer or
-# are not built in.
+# settings FILE: print the settings in FILE, with their sources, that are not in
+# the answer of the first case, which has only built-in values.
 settings() {
 	awk -v first="$dir/first" '
 		/^\[/ { section = substr($0, 2, length($0) - 2); next }
@@ -25,8 +25,8 @@ settings() {
 		}' "$dir/first" "$1"
 }
 
-# run WORD...: run the proxy with these variables and then these options. If no
-# device is named, use one software HCA.
+# run WORD...: run the proxy with these variables, followed by options. If the
+# words name no device, use one software HCA.
 run() {
 	local rc=0 right=0 with=(--config /dev/null) hca=()
 	[ ! -s "$dir/conf" ] || with=(--config "$dir/conf")

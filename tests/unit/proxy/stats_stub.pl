@@ -1,8 +1,7 @@
 #!/usr/bin/perl
-# stats_stub.pl SOCKET ANSWERS: replaces mpib-proxy. It listens at a stats
-# socket and sends the answers of a file with lines of "COMMAND JSON". For
-# "COMMAND !TEXT" it sends TEXT unchanged and hangs up. Requests are appended to
-# SOCKET.asked.
+# stats_stub.pl SOCKET ANSWERS: take the place of mpib-proxy. Listen at a stats
+# socket, and send the answers of a file with lines "COMMAND JSON". For "COMMAND
+# !TEXT", send TEXT unchanged and hang up. Append each request to SOCKET.asked.
 use strict;
 use warnings;
 use IO::Socket::UNIX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent in its own directory, for unit tests of its decisions. */
+/* An agent in its own directory, for unit tests of the agent's decisions. */
 #ifndef MPIB_TEST_STEERED_H
 #define MPIB_TEST_STEERED_H
 
@@ -12,7 +12,7 @@ extern char dir[64], why[MPIB_AGENT_WHY];
 /* Setup and teardown of a test. */
 int steered_begin(void **state);
 int steered_end(void **state);
-/* Put a connection of a proxy in advanced mode into the slot. */
+/* Put a connection to `peer` into the slot, of a proxy in advanced mode. */
 struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer);
 /* Connect to the agent's socket as a proxy does. Return the socket. */
 int steered_dial(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h and config/check.c: who may read which statistics over
+/* proxy/web/access.h and config/check.c: who may read the statistics over
  * HTTP. */
 #include "web/access.h"
 
@@ -92,8 +92,8 @@ CASE(a_host_may_be_the_own_address_or_a_listed_name)
 
 CASE(only_the_complete_token_is_accepted)
 {
-	/* The four base64 texts of this test are those of ":" TOKEN,
-	 * "user:" TOKEN, TOKEN, and "user:" with half of TOKEN. */
+	/* The base64 texts of this test encode TOKEN, "user:" with half of
+	 * TOKEN, ":" TOKEN, and "user:" TOKEN. */
 	static const char *const bad[] = { "",
 					   "Bearer",
 					   "Bearer ",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent: its configuration file, its rules and when they apply, limits,
- * and decisions. */
+/* proxy/agent: the configuration file, the rules and when they apply, limits of
+ * counters, and decisions. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -86,13 +86,13 @@ fixture_test(errors_of_a_file_name_the_line)
 		assert_false(read_conf(row[i].text));
 		if (!strstr(why, row[i].says))
 			fail_msg("\"%s\" is reported as: %s", row[i].text, why);
-		/* The message names a remedy, or a place to look. */
+		/* The message must name a remedy, in brackets. */
 		assert_non_null(strchr(why, '('));
 	}
 	assert_true(read_conf("# nothing\n\n"));
 }
 
-/* After a crash a file that was being written may contain zeros. */
+/* After a crash, a file that was being written may contain zeros. */
 fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 {
 	FILE *f = fopen(path, "we");
@@ -127,7 +127,7 @@ fixture_test(a_very_long_line_uses_no_memory)
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
 
-/* Return the line of the rule for connections to the peer. */
+/* Return the line number of the rule for connections to the peer. */
 static unsigned line_for(const char *peer)
 {
 	uint32_t ip;
@@ -151,15 +151,15 @@ fixture_test(the_first_matching_rule_applies)
 	assert_int_equal(line_for("10.3.0.1"), 1);
 }
 
-/* A rail as it is in a proxy's answer. */
+/* What a proxy's answer says about a rail. */
 struct rail {
 	unsigned mbps, errors, cnp;
 	const char *state;
 };
 static struct rail sup;
 
-/* Let some seconds pass. Then take a sample of a proxy whose SUP is as in
- * `sup`. */
+/* Let some seconds pass. Then let the agent read a proxy's rails, whose SUP has
+ * the values of `sup`. */
 static void look(unsigned seconds)
 {
 	json_t *rows = json_pack(
@@ -191,10 +191,10 @@ fixture_test(a_sick_rail_is_avoided_until_it_has_been_healthy_for_long)
 	scratch_write("conf", "speed sup 400\nsick cqe_errors 10\n"
 			      "congested sup np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
-	/* the first sample gives no rate, no matter how high the count is */
+	/* a first sample gives no rate, no matter how high the counter is */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
-	sup.errors = 15; /* ten per second: allowed */
+	sup.errors = 15; /* ten errors per second are allowed */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	sup.errors = 26;
@@ -205,7 +205,7 @@ fixture_test(a_sick_rail_is_avoided_until_it_has_been_healthy_for_long)
 	assert_int_equal(s->choice.since, policy.now.s);
 	look(4);
 	assert_int_equal(hint(3), 0);
-	sup.errors = 2; /* the count fell because the proxy was restarted */
+	sup.errors = 2; /* the counter falls if the proxy is restarted */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	assert_int_equal(s->choice.since, policy.now.s);
@@ -242,7 +242,7 @@ fixture_test(a_rule_with_a_time_applies_only_in_that_time)
 		      "rule static 100\nisland rack\x1b"
 		      "1\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
-	/* date -u -d 2030-01-31T20:00:00Z +%s */
+	/* `date -u -d 2030-01-31T20:00:00Z +%s` prints 1896120000. */
 	assert_int_equal(hint_at(1896119999), 100);
 	mpib_agent_summary(&policy, &told);
 	assert_int_equal(told.windows, 0);
@@ -275,7 +275,7 @@ fixture_test(the_worse_of_two_sick_rails_is_avoided)
 	assert_int_equal(hint(0), 0);
 	policy.sick[MPIB_RAIL_SOUT].since = 1;
 	mpib_agent_decide_all(&policy);
-	/* both rails are equally bad, so the rule applies */
+	/* Both rails are equally bad, so the rule applies. */
 	assert_int_equal(hint(0), 100);
 	scratch_write("conf", "rule peer 10.1.0.1 from "
 			      "2001-01-01T00:00:00Z drain sout\n");
@@ -304,7 +304,8 @@ fixture_test(a_bad_file_does_not_change_the_rules)
 	assert_int_equal(hint(0), 200);
 }
 
-/* A proxy would read a number above 1024 as "all on SUP". */
+/* A proxy in advanced mode would take MPIB_HINT_OWN, like any number above
+ * 1024, for "all on SUP". */
 fixture_test(a_proxy_in_advanced_mode_always_gets_a_share)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hints between agents of different nodes: which peers get them, and which
- * proxies use them. */
+/* Reports between agents of different nodes: which proxies get an agent's
+ * reports, and how an agent uses the reports of other nodes. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ static uint32_t ip(const char *text)
 	return addr;
 }
 
-/* Return the socket of a proxy that has registered a connection. */
+/* Register a connection as a proxy does. Return the proxy's socket. */
 static int proxy(uint32_t flags)
 {
 	struct mpib_agent_request r = { .type = MPIB_AGENT_REGISTER,
@@ -38,7 +38,7 @@ static int proxy(uint32_t flags)
 	return fd;
 }
 
-/* Send the agent's hints. Return whether the proxy gets one. */
+/* Let the agent send its report. Return whether the proxy gets a report. */
 static bool told(int fd, struct mpib_agent_summary *s)
 {
 	struct mpib_agent_summary now;
@@ -124,8 +124,8 @@ CASE(a_rail_is_avoided_if_the_peers_agent_reports_it)
 	assert_string_equal(decided(1)->why,
 			    "SOUT avoided: the peer's agent finds it sick");
 	assert_int_equal(decided(2)->sup_bw, MPIB_HINT_OWN);
-	/* If two rails are unhealthy, the worse one is avoided, no matter which
-	 * agent reports it. */
+	/* If both rails are unhealthy, the worse rail is avoided, no matter
+	 * which agent reports it. */
 	policy.sick[0].since = 1;
 	snprintf(policy.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
@@ -136,11 +136,12 @@ CASE(a_rail_is_avoided_if_the_peers_agent_reports_it)
 		agent.slot[i].users = 0;
 }
 
-/* A row without a rail means that all rails are healthy. */
+/* A node's row in the answer to "cluster". `rail` is the sick rail, or
+ * empty. */
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 
-/* Receive these rows. Return the number of known peers. */
+/* Let the agent read these rows. Return the number of peers that it knows. */
 static unsigned heard(const char *rows)
 {
 	json_t *list = json_loads(rows, 0, NULL);

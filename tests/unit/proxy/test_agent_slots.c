@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/slots.h. The test plays the proxies at the agent's socket. */
+/* proxy/agent/slots.h. The test takes the place of the proxies at the agent's
+ * socket. */
 #include "steered.h"
 
 #include <arpa/inet.h>
@@ -56,7 +57,7 @@ static ino_t found_at_listen;
 int __real_listen(int fd, int n);
 int __wrap_listen(int fd, int n);
 
-/* After this call, the agent answers proxies. */
+/* Note which hint file exists when the agent begins to listen. */
 int __wrap_listen(int fd, int n)
 {
 	found_at_listen = hints_found();
@@ -71,7 +72,7 @@ static bool hung_up(int fd)
 	return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
 }
 
-/* Map the hints, as a proxy does. */
+/* Map the hint file, as a proxy does. */
 static const struct mpib_hint_shm *map(void)
 {
 	char path[96];
@@ -141,8 +142,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	struct mpib_agent_response r, same, other;
 	int a = steered_dial(), b = steered_dial();
 
-	/* Connections to the same peer share a hint, also across proxies.
-	 * Another peer has another hint. */
+	/* Connections to the same peer share a hint, even if they belong to
+	 * different proxies. Connections to another peer have another hint. */
 	r = enlist_to(a, 5000, 2);
 	same = enlist_to(b, 5000, 2);
 	other = enlist_to(b, 5001, 3);
@@ -150,7 +151,8 @@ CASE(connections_to_a_peer_share_a_hint)
 	assert_int_equal(same.hint_slot, r.hint_slot);
 	assert_int_not_equal(other.hint_slot, r.hint_slot);
 	mpib_agent_hint(&agent, r.hint_slot, 200);
-	/* When the first proxy leaves, the other proxy keeps the hint. */
+	/* When the first proxy's connection is gone, the hint of the other
+	 * proxy's connection stays. */
 	ask(a, MPIB_AGENT_DEREGISTER, 5000);
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
 			 200);
@@ -160,9 +162,9 @@ CASE(connections_to_a_peer_share_a_hint)
 	close(a);
 }
 
-/* A proxy in advanced mode would read MPIB_HINT_OWN as "all on SUP". A
- * connection with only one rail must not change the shares of another
- * connection. */
+/* A proxy in advanced mode would take MPIB_HINT_OWN for "all on SUP". A
+ * connection with only one rail must not share a hint with connections that
+ * have two. */
 CASE(only_connections_of_the_same_kind_share_a_hint)
 {
 	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
@@ -196,7 +198,7 @@ CASE(more_peers_than_hints_are_refused)
 		assert_int_equal(enlist_to(a, i, 10 + i).status, 0);
 	assert_int_equal(enlist_to(b, 1, 9).status, -ENOSPC);
 	assert_int_equal(enlist_to(b, 2, 10).status, 0);
-	/* A proxy that dies releases all of its slots, and no others. */
+	/* A proxy that ends releases all its slots, and only these. */
 	close(a);
 	settle();
 	assert_int_equal(agent.slot[enlist_to(b, 3, 10).hint_slot].users, 2);
@@ -210,9 +212,9 @@ CASE(a_second_registration_of_a_connection_is_refused)
 
 	assert_int_equal(enlist(a, 5).status, 0);
 	assert_int_equal(enlist(a, 5).status, -EEXIST);
-	/* The same number in another proxy is another connection. */
+	/* The same number from another proxy names another connection. */
 	assert_int_equal(enlist(b, 5).status, 0);
-	/* the agent never had this connection */
+	/* This connection was never registered. */
 	ask(b, MPIB_AGENT_DEREGISTER, 77);
 	assert_int_equal(enlist(b, 6).status, 0);
 	close(a);
@@ -246,7 +248,7 @@ CASE(a_second_agent_does_not_disturb_the_first)
 	close(fd);
 }
 
-/* Connect as another user, to a socket whose mode admits all users. */
+/* Open the socket to all users, and connect as the user `uid`. */
 static int dial_as(uid_t uid)
 {
 	char path[96];
@@ -263,7 +265,8 @@ static int dial_as(uid_t uid)
 	return fd;
 }
 
-/* Return whether the socket's mode and ACL admit that user. */
+/* Return whether the mode and ACL of the socket at `path` allow this user to
+ * connect. */
 static bool admitted(const char *path, uid_t uid, gid_t gid)
 {
 	bool yes;
@@ -312,7 +315,7 @@ CASE(lingering_sockets_of_refused_users_do_not_block_the_agent)
 	fd = dial_as(61001);
 	assert_int_equal(stall_send(fd, &r, sizeof(r), &lingers, 1), sizeof(r));
 	close(lingers);
-	alarm(30); /* a close that blocks would never return */
+	alarm(30); /* a blocking close would never return */
 	settle();
 	alarm(0);
 	assert_true(recv(fd, &r, sizeof(r), MSG_DONTWAIT) == 0 ||
@@ -329,7 +332,8 @@ CASE(a_new_agent_takes_over_the_files_of_a_killed_one)
 	struct mpib_agent dead = agent;
 
 	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
-	/* The agent's socket and file remain, but no process listens. */
+	/* The socket and the hint file of the dead agent remain, but no process
+	 * listens. */
 	mpib_loop_del(&dead.loop, &dead.acceptor.watch);
 	close(dead.fd);
 	close(dead.lock);
@@ -341,7 +345,7 @@ CASE(a_new_agent_takes_over_the_files_of_a_killed_one)
 	assert_int_equal(old->entries[3].sup_bw, 999);
 }
 
-/* The previous agent was killed, and its hints still exist. */
+/* The hints of a killed agent still exist when a new agent starts. */
 CASE(a_proxy_that_gets_an_answer_finds_the_current_hints)
 {
 	char path[96], old[96];

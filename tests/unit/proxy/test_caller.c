@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/caller.h: the user of a connection, and connections without a
- * user. */
+/* proxy/web/caller.h: find the user who made a connection. Some connections
+ * have no user. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -68,7 +68,7 @@ TEST(a_connection_belongs_to_the_user_who_made_it)
 	close(fd);
 }
 
-/* The kernel reports uid 0 for a socket whose process has closed it. */
+/* For a socket that its process has closed, the kernel reports uid 0. */
 TEST(a_closed_connection_has_no_user)
 {
 	struct sockaddr_in from;
@@ -87,7 +87,7 @@ TEST(a_socket_that_is_not_connected_has_no_user)
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 	from.sin_port = htons(9);
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), -ENOENT);
-	/* A process that listens at the caller's port is not the caller. */
+	/* If a process listens at the caller's port, it is not the caller. */
 	assert_int_equal(mpib_caller_uid(diag, &here, &from, &uid), -ENOTCONN);
 	assert_int_equal(uid, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/command.h: numbers and connections in a command, and the reasons why a
+/* stats/command.h: numbers and connections in commands, and the reasons why a
  * setting is refused. */
 #include "stats/command.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config: rules that mpib-proxy --check-config does not show.
- * settings.cases tests the others. */
+/* proxy/config: what mpib-proxy --check-config does not show. settings.cases
+ * tests the rest. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -72,11 +72,11 @@ CASE(files_in_conf_d_override_mpib_conf_in_the_order_of_names)
 
 CASE(a_conf_d_that_cannot_be_read_is_an_error)
 {
-	/* a file instead of a directory */
+	/* conf.d is a file instead of a directory */
 	scratch_write("conf.d", "[sup]\nbw = 3\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
 	assert_in(why, "/conf.d: Not a directory (");
-	/* This error is reported together with the other error. */
+	/* An error in mpib.conf must be reported, too. */
 	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
 	assert_in(why, "out of range");
@@ -169,7 +169,7 @@ CASE(a_rail_can_be_found_by_its_name_and_by_its_label)
 	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout", 9), 2);
 	assert_int_equal(mpib_config_rail_find(&cfg, "SUP", 3), -1);
 	assert_int_equal(mpib_config_rail_find(&cfg, "", 0), -1);
-	/* In a node with one device, the names stay as they were. */
+	/* In a node with one device, the labels are the names of the rails. */
 	assert_int_equal(scratch_remove(state) | fresh(state), 0);
 	finish();
 	assert_int_equal(mpib_config_rail_find(&cfg, "sup", 3), 1);

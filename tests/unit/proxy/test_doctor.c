@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/doctor/: its findings. The machine consists of files, and a text plays
- * the proxy's answer. Most cases are a row of patients[]. The test needs no
- * RDMA device.
+ * proxy/doctor/: the findings for a machine and its proxy. Files replace the
+ * machine's sysfs, and a text replaces the proxy's answer, so the test needs no
+ * RDMA device. Most cases are rows of patients[].
  */
 #include "doctor/doctor.h"
 
@@ -46,7 +46,7 @@ static int make_machine(void **state)
 
 #define CASE(name) TEST_OF(name, make_machine, scratch_remove)
 
-/* Return the findings on that machine if its proxy reports these rails. */
+/* Prepare the doctor for that machine and a proxy that reports these rails. */
 static struct mpib_doctor patient_of(const char *rails)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
@@ -63,7 +63,8 @@ static struct mpib_doctor patient_of(const char *rails)
 	return d;
 }
 
-/* Check that each finding except OK has a remedy. Free the findings. */
+/* Check that each finding has a remedy, except those with status OK. Free the
+ * doctor's data. */
 static void release(struct mpib_doctor *d)
 {
 	const json_t *f;
@@ -84,7 +85,8 @@ static void release(struct mpib_doctor *d)
 	json_decref(d->findings);
 }
 
-/* want is "STATUS|check|a part of the text". */
+/* Return whether there is a finding such as `want`: "STATUS|check|a part of the
+ * text". */
 static bool has(const struct mpib_doctor *d, const char *want)
 {
 	const json_t *f;
@@ -123,7 +125,7 @@ static void assert_found(const struct mpib_doctor *d, const char *want)
 	"[{\"label\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":"           \
 	"\"active\",\"mtu\":4096,\"gid\":\"::ffff:10.0.0.1\","                 \
 	"\"expected_mbps\":" mbps "}]"
-/* A rail of a device. It has its HCA's port and speed. */
+/* A rail of a node with several devices, with its HCA's port and speed. */
 #define OF(label, name, dev, gbps, state)                                      \
 	"{\"label\":\"" label "\",\"name\":\"" name "\",\"device\":\"" dev     \
 	"\",\"state\":\"" state "\",\"mtu\":4096,\"gid\":\"::1\","             \
@@ -143,11 +145,11 @@ static const struct patient {
 	const char *name;
 	const char *rails;
 	mpib_check_fn *check[3];
-	const char *file[10]; /* path, text, path, text */
+	const char *file[10]; /* path, text, path, text, ... */
 	const char *found[10];
 	const char *absent[3];
-	int findings; /* exact number; 0 means any */
-	/* NULL means the usual answer */
+	int findings; /* expected number of findings; 0: any */
+	/* other than the usual answers, if not NULL */
 	const char *version, *faults, *peers, *sysfs;
 	int abi;
 } patients[] = {
@@ -192,7 +194,7 @@ static const struct patient {
 	  .check = { mpib_check_versions },
 	  .abi = 99,
 	  .found = { "FAIL|versions|ABI 99" } },
-	{ .name = "a fault that is played",
+	{ .name = "an injected fault",
 	  .rails = "[]",
 	  .check = { mpib_check_faults },
 	  .faults = "[{\"rail\":\"SUP\",\"fault\":\"link-down\","
@@ -313,12 +315,12 @@ TEST(each_faulty_machine_has_its_findings)
 	}
 }
 
-/* These are exactly the names that NCCL's openPluginLib() tries. */
+/* The doctor must try exactly the names that NCCL's openPluginLib() tries. */
 CASE(a_plugin_is_searched_for_as_nccl_does)
 {
 	static const struct {
 		const char *named, *tried;
-		bool other; /* NCCL tries libnccl-net-NAME.so, too */
+		bool other; /* NCCL also tries libnccl-net-NAME.so */
 	} cases[] = {
 		{ "nowhere", "libnccl-net-nowhere.so", true },
 		{ "/nowhere/foo.so",
@@ -373,7 +375,7 @@ CASE(the_limit_of_locked_memory_is_checked_only_with_hardware)
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
 
-	/* Use this process's own limit. */
+	/* Check the limit of this process. */
 	json_object_set_new(d.greeting, "pid", json_integer(getpid()));
 	mpib_check_memlock(&d);
 	assert_int_equal(json_array_size(d.findings), 1);
@@ -381,8 +383,8 @@ CASE(the_limit_of_locked_memory_is_checked_only_with_hardware)
 	release(&d);
 }
 
-/* Write the first n bytes of a bridge's configuration space. The bridge is
- * above mlx5_0. */
+/* Write the first `n` bytes of the configuration space of a bridge above
+ * mlx5_0. */
 static void put_bridge(const uint8_t *config, size_t n)
 {
 	FILE *f = fopen(scratch_path("class/infiniband/config"), "w");
@@ -394,8 +396,8 @@ static void put_bridge(const uint8_t *config, size_t n)
 
 CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 {
-	/* The list has another capability at 0x100 and ACS at 0x140, where it
-	 * ends. */
+	/* The list of capabilities has another capability at 0x100, and ACS at
+	 * 0x140 as its last entry. */
 	uint8_t config[4096] = {
 		[0x100] = 0x01, [0x103] = 0x14, [0x140] = 0x0d, [0x146] = 0x1d
 	};
@@ -407,8 +409,8 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN|rail SOUT|ACS of bridge infiniband");
 	assert_found(&d, "NOTE|rail SOUT|IOMMU translates");
-	/* Four cases: the part that users other than root can read, an end
-	 * within the capability, ACS off, and a loop. */
+	/* No ACS is found in four cases: only the part that all users can read,
+	 * an end within the capability, ACS off, and a list with a loop. */
 	for (unsigned i = 0; i < 4; i++) {
 		static const size_t size[] = { 64, 0x145, 4096, 4096 };
 
@@ -423,8 +425,8 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	release(&d);
 }
 
-/* Run the doctor without a proxy. The script replaces mpib-proxy
- * --check-config. */
+/* Prepare the doctor for a machine without a running proxy. The script replaces
+ * mpib-proxy --check-config. */
 static struct mpib_doctor absent(const char *script)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
@@ -453,7 +455,8 @@ CASE(without_a_proxy_its_settings_are_checked)
 
 CASE(settings_that_would_prevent_a_start_are_reported)
 {
-	/* With log.format = json the environment does not take precedence. */
+	/* The doctor sets MPIB_LOG_FORMAT, so that the errors are text even
+	 * with log.format = json in the file. */
 	struct mpib_doctor d = absent(
 		"#!/bin/sh\n"
 		"[ \"$MPIB_LOG_FORMAT\" = text ] ||\n"

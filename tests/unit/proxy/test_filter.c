@@ -21,7 +21,7 @@ TEST(a_filter_allows_the_same_ports_as_in_nccl)
 		bool allowed;
 	} row[] = {
 		{ "", "mlx5_0", 1, true },
-		/* A word is a prefix of names. */
+		/* Each word is a prefix of names. */
 		{ "mlx5", "mlx5_0", 1, true },
 		{ "mlx5_1", "mlx5_10", 2, true },
 		{ "mlx5_1", "mlx5_0", 1, false },
@@ -37,7 +37,7 @@ TEST(a_filter_allows_the_same_ports_as_in_nccl)
 		{ "mlx5_0:2", "mlx5_0", 1, false },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_1", 7, true },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_0", 7, false },
-		/* NCCL 2.30's suffixes for rail and plane are ignored. */
+		/* The suffixes of NCCL 2.30 for rail and plane are ignored. */
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2, true },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1, false },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 1, true },
@@ -45,7 +45,8 @@ TEST(a_filter_allows_the_same_ports_as_in_nccl)
 		{ "mlx5_0::3", "mlx5_0", 2, true },
 		{ "mlx5_0:::3", "mlx5_0", 1, true },
 		{ "^mlx5_0:1::3", "mlx5_0", 1, false },
-		/* After "^" the words exclude, and all others are allowed. */
+		/* After "^", ports that match a word are excluded, and all
+		 * others are allowed. */
 		{ "^mlx5_3", "mlx5_3", 1, false },
 		{ "^mlx5_3", "mlx5_2", 1, true },
 		{ "^mlx5_3", "mlx5_30", 1, false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without configured quotas, any two users together get at most half of each
+/* Without configured quotas, two users together get at most half of each
  * resource. */
 
 #include "client/quota.h"
@@ -39,8 +39,7 @@ static uint64_t share(enum mpib_quota q)
 	return share_of(q, MEMORY, LIMIT_NOFILE);
 }
 
-/* Return the regions of all clients, which are places in the table of
- * regions. */
+/* Return the number of regions that all clients together may have. */
 static uint64_t regions_of_all(void)
 {
 	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
@@ -56,8 +55,7 @@ CASE(two_users_get_at_most_half_of_each_table)
 		uint64_t share, of;
 	} each[] = {
 		{ "clients", share(MPIB_QUOTA_CLIENTS), cfg.max_clients },
-		/* Here both users are on one progress thread, but there may be
-		 * more threads. */
+		/* The worst case: both users are on the same shard. */
 		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
 		  ENGINE_CONNS_MAX },
 		{ "requests", share(MPIB_QUOTA_REQUESTS),
@@ -68,22 +66,23 @@ CASE(two_users_get_at_most_half_of_each_table)
 		{ "regions", share(MPIB_QUOTA_REGIONS), regions_of_all() },
 		{ "memory", share(MPIB_QUOTA_MEMORY), MEMORY },
 		{ "pools", share(MPIB_QUOTA_POOL), MEMORY },
-		/* With software rails each QP has one socket, and each rail one
-		 * QP. */
+		/* With software rails, each QP needs a socket. Here a lane has
+		 * one QP per rail. */
 		{ "descriptors", share(MPIB_QUOTA_FDS) + MPIB_RAILS * lanes,
 		  LIMIT_NOFILE },
 	};
 
 	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
 		if (each[i].share == 0 || 4 * each[i].share > each[i].of)
-			fail_msg("%s: a user has %llu of %llu", each[i].what,
+			fail_msg("%s: a user may have %llu of %llu",
+				 each[i].what,
 				 (unsigned long long)each[i].share,
 				 (unsigned long long)each[i].of);
 	}
 }
 
-/* This holds for small resources, too, down to what one or two processes
- * need. */
+/* The limit also holds for little memory and few descriptors, down to what one
+ * or two processes need. */
 CASE(two_users_get_at_most_half_of_memory_and_descriptors)
 {
 	for (uint64_t i = 512ull << 20; i <= 1ull << 42; i *= 2) {
@@ -105,11 +104,11 @@ CASE(two_users_get_at_most_half_of_memory_and_descriptors)
 					MPIB_RAILS * lanes,
 				1, i / 4);
 	}
-	/* Lanes of other rails need no descriptors. */
+	/* Lanes of RDMA rails need no descriptors. */
 	cfg.engine.rail[MPIB_RAIL_SOUT].provider = MPIB_PROVIDER_RDMA;
 	cfg.engine.rail[MPIB_RAIL_SUP].provider = MPIB_PROVIDER_RDMA;
 	assert_int_equal(share_of(MPIB_QUOTA_LANES, 0, 2048), 2048);
-	/* A configured number applies even if the resource is small. */
+	/* A configured quota applies even if there is little memory. */
 	given("quota", "connections", "5000");
 	assert_int_equal(share_of(MPIB_QUOTA_CONNECTIONS, 1 << 20, 0), 5000);
 }
@@ -130,21 +129,21 @@ CASE(shares_depend_on_limits_and_quotas)
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);
 	given("limit", "clients", "1");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1);
-	/* This is enough for a job of one process per core, each with one or
-	 * two regions. */
+	/* 256 descriptors are enough for a job with a process per core and one
+	 * or two regions per process. */
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024) >= 256);
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 20) >= 256);
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1ull << 30),
 			 16384);
-	/* A configured quota applies, even if it is 0. */
+	/* A configured quota takes precedence, even if it is 0. */
 	given("quota", "clients", "1000");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1000);
 	given("quota", "clients", "0");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
 	given("quota", "fds", "16384");
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
-	/* The quota also limits the completion queues, since these lanes use
-	 * places there. */
+	/* If quota.lanes is configured, a tenant may use more than a quarter of
+	 * a CQ. */
 	mpib_config_share_cqs(&cfg);
 	assert_false(cfg.engine.cq_whole);
 	given("quota", "lanes", "2048");

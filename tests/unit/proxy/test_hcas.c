@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports become HCAs, their order and their neighbours. A
- * /sys of the test contains the GPUs. */
+/* proxy/rails: which ports are used as HCAs, their order and their neighbours.
+ * A directory of the test replaces /sys and contains the GPUs. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static unsigned choose(void)
 	return hcas.n;
 }
 
-/* Check that the HCAs have these port indexes. */
+/* Check that the chosen HCAs are the ports with these indexes. */
 static void expect(unsigned n, const unsigned *want)
 {
 	assert_int_equal(choose(), n);
@@ -156,11 +156,11 @@ CASE(functions_of_the_only_card_are_not_devices)
 	EXPECT(0, 1);
 	assert_string_equal(why[2],
 			    "is on a card that another port represents");
-	/* A function does not replace a port of its card either, however fast
-	 * it is. */
+	/* Even a faster function does not replace a port of its card. */
 	port[2].info.speed_mbps = 800000;
 	EXPECT(0, 1);
-	/* A container may have only functions, not the card's ports. */
+	/* A container may have access only to functions, not to the card's
+	 * ports. */
 	port[0].error = port[1].error = -EPERM;
 	EXPECT(2);
 }
@@ -201,7 +201,8 @@ CASE(an_hca_for_storage_is_not_used)
 				    "others have");
 }
 
-/* A port near a GPU never had a cable. The ports beside it work. */
+/* A port near a GPU has no cable, and the ports that are not near a GPU
+ * work. */
 CASE(ports_that_are_down_do_not_make_other_ports_count_as_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
@@ -211,12 +212,12 @@ CASE(ports_that_are_down_do_not_make_other_ports_count_as_storage)
 	port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* The port is beside an active port of its model, so it may come up
+	/* Another port of the same model is active, so this port may come up
 	 * later. */
 	near[1] = true;
 	port[2].model = 4129;
 	EXPECT(1, 2);
-	/* All ports are down, so only the places of the GPUs are known. */
+	/* If all ports are down, only the nearness of GPUs counts. */
 	port[0].info.state = port[1].info.state = IBV_PORT_DOWN;
 	EXPECT(1, 2);
 }
@@ -229,7 +230,7 @@ CASE(a_port_that_is_down_counts_if_its_model_is_in_use)
 	port[1].info.state = port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* All ports are down, and the places of GPUs are unknown. */
+	/* If all ports are down and no GPU is known, all ports count. */
 	port[0].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1, 2);
 }
@@ -249,7 +250,8 @@ CASE(the_first_sixteen_hcas_are_used)
 	assert_string_equal(why[3], "comes after 16 others");
 }
 
-/* Make a PCI device with this class and vendor in the scratch directory. */
+/* Make a PCI device with this class and vendor at `path` in the scratch
+ * directory. */
 static void put_device(const char *path, const char *class, const char *vendor)
 {
 	char at[512], text[600];
@@ -280,11 +282,11 @@ CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 		   "0x10de\n");
 	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",
 		   "0x1002\n");
-	/* The VGA device of a console, an NVSwitch and an HCA are not GPUs. */
+	/* A console's VGA device, an NVSwitch and an HCA are not GPUs. */
 	put_device(OTHER "/0000:1a:00.0", "0x030000\n", "0x1a03\n");
 	put_device(OTHER "/0000:1b:00.0", "0x068000\n", "0x10de\n");
 	put_device(OTHER "/0000:1c:00.0", "0x020700\n", "0x15b3\n");
-	/* The GPU of a virtual machine has no bridge above it. */
+	/* In a virtual machine, a GPU has no bridge above it. */
 	put_device("devices/pci0001:00/0001:00:00.0", "0x030200\n", "0x10de\n");
 	mpib_gpus_find(&g, scratch_path(""));
 	assert_int_equal(g.n, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web/http.h over an engine that the test plays: the cost of visitors that wait
- * at the same time. */
+/* web/http.h: what many HTTP clients (visitors) that wait at the same time
+ * cost. The test replaces the engine. */
 #include "web/http.h"
 
 #include <arpa/inet.h>
@@ -10,9 +10,9 @@
 #include "config/config.h"
 #include "test.h"
 
-#define VISITORS 8u /* number of requests that a user may have */
+#define VISITORS 8u /* number of connections that a user may have */
 #define ANSWER 65536u
-/* more connections than one part of the text contains */
+/* more connections than one part of the text has */
 #define CONNS (2 * MPIB_VIEW_PART + 5)
 
 static struct mpib_loop loop;
@@ -23,14 +23,14 @@ static struct mpib_http *http;
 static struct sockaddr_in page;
 static int fd[VISITORS];
 static char answer[VISITORS][ANSWER];
-static unsigned made; /* number of texts made */
+static unsigned made; /* number of texts that were made */
 static uint64_t made_at;
 
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg);
 
-/* This makes only a part of /stats.json. */
+/* Count the texts. Each text of /stats.json calls this once. */
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
 {
 	made_at = mpib_loop_now(&loop);
@@ -96,8 +96,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Send a request of all visitors. `headers` are further headers, each with its
- * end of line. */
+/* Send the same request from each visitor. `headers` are further headers, each
+ * with its end of line. */
 static void ask_all_with(const char *path, const char *headers)
 {
 	char text[256];
@@ -114,7 +114,8 @@ static void ask_all(const char *path)
 	ask_all_with(path, "");
 }
 
-/* Return the answer's text if it is complete, otherwise NULL. */
+/* Read more of the answer to visitor `i`. Return its body if it is complete,
+ * otherwise NULL. */
 static const char *take(unsigned i)
 {
 	size_t have = strlen(answer[i]), len;
@@ -132,7 +133,7 @@ static const char *take(unsigned i)
 	return strlen(body + 4) == len ? body + 4 : NULL;
 }
 
-/* Make turns until each visitor has its answer. */
+/* Make turns until each visitor has the whole answer. */
 static void answered(void)
 {
 	unsigned have = 0;
@@ -152,8 +153,8 @@ fixture_test(visitors_that_wait_for_a_snapshot_share_its_text)
 
 	ask_all("/stats.json");
 	answered();
-	/* A visitor whose request arrived during the first snapshot gets the
-	 * next one. */
+	/* Requests that arrive during the first snapshot are answered with the
+	 * text of the next snapshot. */
 	assert_in_range(made, 1, 2);
 	all = json_loads(take(0), 0, NULL);
 	assert_non_null(all);
@@ -165,7 +166,7 @@ fixture_test(visitors_that_wait_for_a_snapshot_share_its_text)
 	json_decref(all);
 }
 
-/* A visitor that sends requests endlessly gets only a part of the thread's
+/* Visitors that send requests endlessly must not take all of the thread's
  * time. */
 fixture_test(the_next_text_is_made_after_a_pause)
 {
@@ -180,7 +181,8 @@ fixture_test(the_next_text_is_made_after_a_pause)
 	assert_true(made_at - first >= 20 * MPIB_MSEC);
 }
 
-/* Otherwise two parsers might disagree about where the body ends. */
+/* A request with a body is dangerous, because two parsers may disagree about
+ * where the body ends. */
 fixture_test(a_request_with_a_body_is_refused)
 {
 	static const char *const headers[] = {
@@ -198,8 +200,7 @@ fixture_test(a_request_with_a_body_is_refused)
 	}
 }
 
-/* The text that is being made, or that the server waits for, has no reader any
- * more. */
+/* The server may be closed while it makes a text, or waits for a snapshot. */
 fixture_test(the_server_can_be_closed_while_visitors_wait)
 {
 	for (unsigned turns = 0; turns < 6; turns++) {

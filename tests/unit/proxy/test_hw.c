@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/hw.h: counters of an RDMA port, read from a tree that the test makes. */
+/* view/hw.h: counters of an RDMA port, read from files of the test instead of
+ * sysfs. */
 #include "view/view.h"
 
 #include "scratch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: the clients of a job, and what is recorded about a job that
+/* client/quota.h: the clients of a job, and the record of a job that has
  * ended. */
 #include "client/quota.h"
 
@@ -74,7 +74,7 @@ CASE(clients_of_a_user_with_the_same_job_name_are_one_job)
 	assert_ptr_not_equal(job_of(0), job_of(3));
 	assert_ptr_not_equal(job_of(3), job_of(4));
 	assert_int_equal(client[5].job_at, 0);
-	leave(5, 1); /* the client is in no job, so this has no effect */
+	leave(5, 1); /* no effect, since the client is in no job */
 }
 
 CASE(the_end_of_a_job_is_reported_as_an_event_with_its_sums)
@@ -100,7 +100,7 @@ CASE(the_end_of_a_job_is_reported_as_an_event_with_its_sums)
 	assert_int_equal(e.bytes, 1500000000);
 	assert_non_null(strstr(e.text, "pod train-0"));
 	assert_non_null(strstr(e.text, "clients here (2) sent 1.500 GB"));
-	/* A client that comes later starts another job of that name. */
+	/* A later client with the same job name starts a new job. */
 	join(2, 1, "pod train-0", 0);
 	assert_ptr_not_equal(job_of(2), j);
 }
@@ -110,7 +110,7 @@ CASE(the_job_that_ended_first_is_replaced)
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 4, "", i + 1);
 	join(MPIB_JOBS, 9, "", 1000);
-	/* all jobs run, so none can be replaced */
+	/* All jobs are running, so no job can be replaced. */
 	assert_int_equal(client[MPIB_JOBS].job_at, 0);
 	leave(5, 1);
 	leave(3, 1);
@@ -130,19 +130,21 @@ CASE(a_user_gets_at_most_a_quarter_of_the_places)
 	leave(0, 77);
 	for (unsigned i = 0; i < share; i++)
 		join(1 + i, 1, "", i + 1);
-	/* All these jobs run. The free places are for other users. */
+	/* All jobs of the user are running, and the free entries are for other
+	 * users. */
 	join(share + 1, 1, "", 1000);
 	assert_int_equal(client[share + 1].job_at, 0);
-	/* A user's own oldest ended job is replaced, not the oldest of all. */
+	/* The user's own oldest ended job is replaced, not the oldest ended job
+	 * of all users. */
 	leave(9, 1);
 	jobs.job[0].ended_ns = 1;
 	join(share + 1, 1, "", 1001);
 	assert_int_equal(job_of(share + 1)->number, 1001);
 	assert_int_equal(jobs.job[0].tx_bytes, 77);
-	/* A client of an existing job needs no place. */
+	/* A client of an existing job needs no new entry. */
 	join(share + 2, 1, "", 1);
 	assert_ptr_equal(job_of(share + 2), job_of(1));
-	/* Root starts jobs for other users, so it has no limit. */
+	/* Root has no limit, because it starts jobs for other users. */
 	for (unsigned i = 0; i < others - 1; i++)
 		join(share + 3 + i, 0, "", i + 1);
 	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);

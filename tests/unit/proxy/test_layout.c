@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/rails.c: the devices that device.layout makes of unnamed HCAs.
- * The test starts from libibverbs' device list. */
+/* proxy/config/rails.c: the devices that device.layout makes of HCAs that no
+ * section names. The test begins with the device list of libibverbs. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,8 @@ static void found(unsigned n)
 		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
-		/* Make "device" below it, as real hardware has. */
+		/* The scratch directory contains "device", as the directory of
+		 * real hardware does. */
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
 			 scratch);
 	}
@@ -127,8 +128,7 @@ TEST(without_sup_no_hca_is_on_standby)
 	set("hca", "sup", "none");
 	finish(3, 1, false);
 	expect_why("found: each of 3 HCAs (there are more than two)");
-	/* The layout is the same without fail-over, although the reserve would
-	 * never be used. */
+	/* Without fail-over, no HCA is on standby either. */
 	found(3);
 	set("failover", "enable", "no");
 	finish(3, 1, false);

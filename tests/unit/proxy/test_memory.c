@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: the lowest memory limit of the cgroups, in version 1 and
- * version 2. */
+/* client/quota.h: the lowest memory limit of the proxy's cgroups, in version 1
+ * and version 2. */
 #include "client/quota.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static uint64_t bound(void)
 
 CASE(without_a_limit_the_machines_memory_is_the_limit)
 {
-	assert_true(bound() == MACHINE); /* the file does not exist */
+	assert_true(bound() == MACHINE); /* the cgroup file does not exist */
 	scratch_write("cgroup", "0::/a/b\n");
 	assert_true(bound() == MACHINE);
 	scratch_write("memory.max", "max\n");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a shard runs, and where its memory is: the CPUs of NUMA nodes (hwloc
- * simulates the machine), an engine on fake HCAs of one node, completion
- * vectors, and the placement of memory that the kernel reports. */
+/* Where a shard runs, and where its memory is. hwloc simulates the machine's
+ * NUMA nodes, and the engine runs on fake HCAs. */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -29,8 +28,8 @@ static unsigned first_cpu(void)
 	return i;
 }
 
-/* Simulate two nodes. The first node has the CPUs up to the first one that this
- * process may use. */
+/* Simulate two NUMA nodes. Of the CPUs that this process may use, the first
+ * node has only the first. */
 static void play_two_nodes(void)
 {
 	char text[64];
@@ -60,7 +59,7 @@ CASE(only_cpus_that_the_process_may_use_count_for_a_node)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	assert_false(mpib_numa_cpus(-1, &cpus));
 	assert_false(mpib_numa_cpus(2, &cpus));
-	/* These are CPUs that this process may not use. */
+	/* Simulate a node 1 with CPUs that this process may not use. */
 	snprintf(text, sizeof(text), "numa:2 pu:%ld",
 		 sysconf(_SC_NPROCESSORS_CONF));
 	setenv("HWLOC_SYNTHETIC", text, 1);
@@ -77,7 +76,7 @@ CASE(with_one_numa_node_no_thread_is_pinned)
 	assert_false(mpib_numa_cpus(0, &cpus));
 }
 
-/* Get the CPUs of this process's thread that has this name. */
+/* Get the CPUs on which this process's thread with this name may run. */
 static void cpus_of(const char *thread, cpu_set_t *cpus)
 {
 	DIR *all = opendir("/proc/self/task");
@@ -154,8 +153,8 @@ CASE(a_shard_runs_near_its_hca)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	mpib_engine_close(engine);
 
-	/* Without a pinned thread or a known node, memory is on the node where
-	 * the process runs. */
+	/* Without `cpus_near`, or if the node is unknown, threads are not
+	 * pinned. */
 	sched_getaffinity(0, sizeof(own), &own);
 	engine = open_on("0\n", NULL);
 	cpus_of("mpib-shard-0", &cpus);
@@ -211,7 +210,7 @@ CASE(memory_is_allocated_on_the_requested_node)
 	}
 	assert_int_equal(mode, MPOL_PREFERRED);
 	assert_int_equal(mask[0], 1);
-	/* The kernel reports no node for other pages. */
+	/* Other pages are not affected. */
 	syscall(SYS_get_mempolicy, &mode, mask, 1025, at + 2 * page,
 		MPOL_F_ADDR);
 	assert_int_equal(mode, MPOL_DEFAULT);

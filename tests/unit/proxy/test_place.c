@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/client/quota.h: the shards on which users' clients are placed. */
+/* proxy/client/quota.h: on which shards the clients of users are placed. */
 #include "client/quota.h"
 #include "test.h"
 
@@ -38,8 +38,8 @@ setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 	assert_int_equal(come(0, SHARDS), 2);
 }
 
-/* If only the emptiest shard counted, each user would have one of the two for
- * itself. */
+/* If each client was placed on the emptiest shard, each user would have one of
+ * the two shards for itself. */
 setup_test(users_whose_clients_attach_in_turn_share_both_shards)
 {
 	for (unsigned i = 0; i < 8; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: the ports that are used if none is named, and the text that
+/* proxy/rails: which ports are used if no port is named, and the text that
  * describes a port. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "test.h"
 #include "verbs/hca/hca.h"
 
-/* The time in which other devices must answer on a busy machine while one
- * hangs. */
+/* Time in which healthy devices must answer while one hangs, for a busy
+ * machine. */
 #define HANGS_MS 4000
 
 #define IB IBV_LINK_LAYER_INFINIBAND
@@ -59,7 +59,8 @@ TEST(a_port_is_described_with_the_words_of_ibv_devinfo)
 				  "(RoCE v2)");
 }
 
-/* Test the same from the device list on, with the proxy's configuration. */
+/* The tests below begin with the device list and use the proxy's
+ * configuration. */
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
 
@@ -73,8 +74,7 @@ static int no_devices(void **state)
 	return 0;
 }
 
-/* Make the device look like hardware at that place below the scratch
- * directory. */
+/* Make the device look like hardware at this path in the scratch directory. */
 static void give_hardware_at(struct fake_device *d, const char *place)
 {
 	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
@@ -86,8 +86,8 @@ static void give_hardware(struct fake_device *d)
 	give_hardware_at(d, "");
 }
 
-/* Check that the start fails. mpib used to take loopback in this case without
- * an error. */
+/* Check that the start fails. It must not use loopback without an error, as it
+ * once did. */
 static void nothing(const char *passed_over)
 {
 	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);
@@ -116,7 +116,8 @@ CASE(the_software_hca_is_used_if_it_is_configured)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-/* In sysfs a scalable function is a separate device, below the PCI function. */
+/* In sysfs, a scalable function is a separate device below the PCI function of
+ * its card. */
 CASE(a_scalable_function_does_not_count_as_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
@@ -148,7 +149,7 @@ CASE(a_port_after_many_functions_is_found)
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
 		struct fake_device *d;
 
-		/* this function is not one of them */
+		/* The last device is a port, not a function. */
 		if (i == FAKE_DEVICES - 1) {
 			scratch_dir("device/physfn");
 			scratch_dir("own/device");
@@ -169,7 +170,7 @@ CASE(active_ports_become_the_rails)
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
 	give_hardware(fake_ibv_add("fake_2", "127.41.2.3"));
 	fake_ibv.device[1].port[0].attr.state = IBV_PORT_DOWN;
-	/* has another model than the first device */
+	/* another model than that of the first device */
 	fake_ibv.device[1].attr.vendor_part_id = 1;
 	snprintf(cfg.sout, sizeof(cfg.sout), "auto");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
@@ -180,7 +181,7 @@ CASE(active_ports_become_the_rails)
 	assert_string_equal(cfg.passed_over, "fake_1:1 is not active");
 }
 
-/* The start used to block for as long as the call hung. */
+/* The start once blocked until the call returned. */
 CASE(a_device_that_does_not_answer_is_not_used)
 {
 	static const char *const call[] = { "ibv_open_device",
@@ -201,8 +202,8 @@ CASE(a_device_that_does_not_answer_is_not_used)
 				    "fake_1:1 does not answer (its firmware "
 				    "may hang)");
 		fake_ibv_release();
-		/* The thread closes the device that its call opened. After that
-		 * the device can be queried. */
+		/* When the call returns, its thread closes the device. After
+		 * that, the device can be queried. */
 		do
 			mpib_config_init(&cfg);
 		while (mpib_config_finish(&cfg, why) < 0 ||

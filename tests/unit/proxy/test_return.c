@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * return.h: when a successor is started because a failed device works again.
- * The test plays the engine, the device and the upgrade, and sets the clock.
+ * return.h: when the proxy starts a successor because a lost device works
+ * again. The test replaces the engine, the devices and the upgrade, and sets
+ * the clock.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,9 +17,9 @@
 
 static struct mpib_proxy proxy;
 static unsigned lost;
-/* result of the device's open: 0 or -errno; a thread reads it */
+/* result of opening the devices: 0 or -errno; read by a thread */
 static atomic_int there;
-static atomic_bool sup_stays; /* SUP remains lost */
+static atomic_bool sup_stays; /* SUP cannot be opened in any case */
 static uint64_t seen;
 static char said[256];
 
@@ -34,7 +35,8 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 	return atomic_load(&there);
 }
 
-/* The configuration calls this for device names. All names here are valid. */
+/* The configuration calls this for an invalid device name. All names of this
+ * test are valid. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
 	fail_msg("%d: %s", rc, fmt);
@@ -49,7 +51,8 @@ void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 	successors++;
 }
 
-/* Return the only event since the last call, or "" if there was none. */
+/* Return the text of the only event since the last call, or "" if there was
+ * none. */
 static const char *news(void)
 {
 	struct mpib_event e[2];
@@ -94,7 +97,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Let this many seconds pass. If a check is due within a second, wait until it
+/* Let `s` seconds pass. If a check of the devices begins, wait until it
  * ends. */
 static void pass(unsigned s)
 {
@@ -124,13 +127,13 @@ fixture_test(a_successor_is_started_once_after_the_hold_down)
 	assert_string_equal(news(), sup_is_back);
 	pass(60);
 	assert_string_equal(news(), "");
-	/* Another device is lost and works again immediately. */
+	/* Both devices are lost, and work again immediately. */
 	lost = 3;
 	pass(HOLD_MS / 1000 + 1);
 	assert_string_equal(news(), both_are_back);
 }
 
-/* When a node boots, its ports do not come up immediately. */
+/* For example, after a boot of the node, the ports come up one by one. */
 fixture_test(without_any_rail_the_first_working_device_is_enough)
 {
 	lost = 3;
@@ -142,7 +145,7 @@ fixture_test(without_any_rail_the_first_working_device_is_enough)
 	assert_string_equal(news(), both_are_back);
 }
 
-/* A device that fails repeatedly pauses jobs only at this rate. */
+/* The 30 s limit how often a device that fails repeatedly can pause jobs. */
 fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 {
 	lost = 1u << MPIB_RAIL_SUP;
@@ -174,7 +177,8 @@ fixture_test(while_a_rail_works_all_lost_devices_are_waited_for)
 	assert_string_equal(news(), "");
 }
 
-/* Each of two GPUs has SOUT and SUP. Only the first SOUT works again. */
+/* Each of two devices has SOUT and SUP. Of the lost HCAs, only the first works
+ * again. */
 fixture_test(rails_of_all_devices_are_waited_for)
 {
 	proxy.cfg.engine.devices = 2;
@@ -183,8 +187,8 @@ fixture_test(rails_of_all_devices_are_waited_for)
 			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
-	/* The number of lost rails is that of one device, but other rails carry
-	 * the traffic. */
+	/* As many rails are lost as one device has, but each device has a
+	 * working rail. */
 	lost = 1u << 0 | 1u << 2;
 	pass(60);
 	assert_string_equal(news(), "");

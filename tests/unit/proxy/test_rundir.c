@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rundir.h: a run directory has one holder, no socket is left behind, and
- * directories of other users are refused. */
+/* proxy/rundir.h: the modes of the run directory and its files, which
+ * directories are refused, and which files are removed. */
 #include "rundir.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ CASE(the_group_may_enter_the_directory_with_any_umask)
 	mpib_rundir_close(&rd, NULL);
 }
 
-/* On a full disk the file keeps its old contents and does not become empty. */
+/* If the disk is full, the file must keep its old contents. */
 CASE(if_the_pid_cannot_be_written_the_previous_pid_stays)
 {
 	struct rlimit all, none = { 0 };
@@ -68,7 +68,7 @@ CASE(if_the_pid_cannot_be_written_the_previous_pid_stays)
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	assert_string_equal(text, "4711\n");
-	/* If the new text is shorter, nothing of the old text may remain. */
+	/* A shorter new text must replace the whole old text. */
 	assert_int_equal(mpib_rundir_write_pid(&rd, 12, why), 0);
 	rewind(f);
 	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
@@ -105,7 +105,8 @@ CASE(the_admin_socket_is_outside_and_only_for_the_owner)
 
 	snprintf(dotted, sizeof(dotted), "%.90s/.", path);
 	assert_int_equal(mkdir(path, 0755), 0);
-	/* The path is outside, no matter how the run directory is spelled. */
+	/* The admin socket is outside of the run directory, no matter how the
+	 * path is spelled. */
 	assert_int_equal(mpib_rundir_open(&rd, dotted, "", why), 0);
 	fd = mpib_rundir_listen_admin(&rd, why);
 	assert_true(fd >= 0);
@@ -118,8 +119,8 @@ CASE(the_admin_socket_is_outside_and_only_for_the_owner)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* The directory of a running proxy was removed, and another proxy was started
- * there. */
+/* The run directory of a running proxy is removed, and another proxy is started
+ * in its place. */
 CASE(closing_does_not_remove_a_successors_admin_socket)
 {
 	struct mpib_rundir a, b;
@@ -141,8 +142,8 @@ CASE(closing_does_not_remove_a_successors_admin_socket)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* This happens with a container's volume. Afterwards only the proxy may use
- * it. */
+/* A volume of a container may be open to all users. Afterwards only the proxy
+ * may use the directory. */
 CASE(access_to_an_admin_directory_open_to_all_is_removed)
 {
 	struct mpib_rundir rd;
@@ -180,7 +181,8 @@ CASE(a_directory_or_socket_that_cannot_be_made_is_an_error)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(mpib_rundir_open(&rd, longer, "", why), -ENAMETOOLONG);
-	/* A bind mount makes a directory where the socket should be. */
+	/* A bind mount may have made a directory with the name of the
+	 * socket. */
 	assert_int_equal(mpib_rundir_open(&rd, scratch_path("run"), "", why),
 			 0);
 	assert_int_equal(mkdir(scratch_path("run/" MPIB_CONTROL_SOCK), 0700),

@@ -42,7 +42,8 @@ TEST(the_first_matching_rule_counts_and_otherwise_the_default)
 	assert_int_equal(mpib_share_of_client(&rules, "ab", 0).weight, 1);
 	assert_int_equal(mpib_share_of_client(&rules, "b", 0).weight, 0);
 	assert_int_equal(mpib_share_of_user(&rules, 2, dflt).limit, 9);
-	/* A rule for a user sets all of the user's shares. */
+	/* A rule for a user replaces the whole default, even the values that
+	 * the rule does not set. */
 	assert_int_equal(mpib_share_of_user(&rules, 1, dflt).limit, 0);
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(rules.n, 0);

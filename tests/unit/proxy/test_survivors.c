@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/survivors.h: when all clients of the last proxy have attached
+/* client/survivors.h: whether all clients of the previous proxy have attached
  * again. */
 #include "client/survivors.h"
 
@@ -42,7 +42,7 @@ static struct mpib_process process_of(pid_t pid)
 	return p;
 }
 
-/* Return the record of a proxy that starts in that directory. */
+/* Start the record of a proxy in the directory, as a new proxy does. */
 static struct mpib_survivors begin(void)
 {
 	struct mpib_survivors v;
@@ -57,14 +57,14 @@ CASE(a_living_client_counts_as_back_after_all_its_requests)
 	struct mpib_survivors v = begin();
 	struct mpib_survivor *record;
 
-	/* It found no file of an earlier proxy. */
+	/* The first proxy found no file of an earlier proxy. */
 	assert_false(mpib_survivors_are_back(&v));
 	assert_non_null(mpib_survivors_take(&v, &self, 1));
 	v = begin();
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 2);
 	assert_false(mpib_survivors_are_back(&v));
-	/* The client disconnects in order to attach again. */
+	/* The client disconnects before it has requested its connections. */
 	mpib_survivors_leave(record);
 	assert_false(mpib_survivors_are_back(&v));
 	record = mpib_survivors_take(&v, &self, 3);
@@ -107,7 +107,7 @@ static void *detach(void *arg)
 	return NULL;
 }
 
-/* The process has two clients; one detaches while there is no proxy. */
+/* The process has two clients. One client detaches while no proxy runs. */
 CASE(a_detached_client_of_a_living_process_is_not_waited_for)
 {
 	struct mpib_process self = process_of(getpid());
@@ -139,7 +139,8 @@ CASE(a_new_client_of_the_process_does_not_resume_an_older_one)
 	assert_false(mpib_survivors_are_back(&v));
 }
 
-/* As in another pid namespace. */
+/* In another pid namespace, the number of a thread may be that of another
+ * process's thread here. */
 CASE(a_thread_of_another_process_is_not_recorded)
 {
 	struct mpib_process self = process_of(getpid());

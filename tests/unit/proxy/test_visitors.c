@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h: which callers get a place at a listener that is open to
- * all networks. */
+/* proxy/web/access.h: which callers get a connection to a listener that is open
+ * to all networks. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -38,7 +38,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Connect as this address. Both ends stay open until the process ends. */
+/* Connect, and count the connection as one from the address `as`, if not NULL.
+ * Both ends stay open until the process ends. */
 static struct mpib_visitor *visit(const char *as)
 {
 	struct sockaddr_in to = here, from = { .sin_family = AF_INET };
@@ -76,13 +77,14 @@ TEST(an_address_of_another_machine_has_its_share_of_places)
 	free_all();
 }
 
-/* This also holds for a listener without an address of its own. */
+/* Connections from other machines must not use up those of local users, even if
+ * the listener is bound to no address. */
 TEST(local_users_have_places_beside_remote_callers)
 {
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");
 	fill("198.51.100.1");
-	fill("127.0.0.9"); /* no user has a socket with this address */
+	fill("127.0.0.9"); /* a local address at which no user has a socket */
 	assert_null(visit("127.0.0.8"));
 	fill(NULL);
 	free_all();
@@ -103,7 +105,7 @@ TEST(the_rate_of_handshakes_is_limited)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
-	/* from now on only this call advances the time */
+	/* from here on, only this call advances the time */
 	mpib_loop_advance(&loop, MPIB_SEC);
 	assert_int_equal(handshakes("198.51.100.1", 1000), 8);
 	assert_int_equal(handshakes("198.51.100.2", 1000), 8);
@@ -115,8 +117,8 @@ TEST(the_rate_of_handshakes_is_limited)
 	assert_true(mpib_visitors_admit(&all, &from, false));
 }
 
-/* A caller that never completes its TLS handshake and connects again at once
- * does not block others. */
+/* Callers that connect endlessly and never complete a TLS handshake must not
+ * block other callers. */
 TEST(each_caller_has_a_share_of_the_handshakes)
 {
 	unsigned admitted = 0;
@@ -124,7 +126,7 @@ TEST(each_caller_has_a_share_of_the_handshakes)
 	mpib_loop_advance(&loop, MPIB_SEC);
 	for (unsigned ms = 0; ms < 10000; ms += 10) {
 		admitted += handshakes("198.51.100.1", 1000);
-		/* Callers without a user count by address, too. */
+		/* Local callers without a user are also counted by address. */
 		admitted += handshakes("127.0.0.1", 1000);
 		admitted += handshakes("127.0.0.9", 1000);
 		if (ms % 1000 == 0)

@@ -7,7 +7,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-/* is below the device's address, so this side connects */
+/* lower than the device's address, so the liar connects */
 #define LIAR_ADDR "127.20.0.9"
 #define LIAR_QPN 0x4711
 
@@ -20,7 +20,7 @@ int liar_dial(struct vt *t, uint32_t qpn)
 	inet_pton(AF_INET, LIAR_ADDR, &sa.sin_addr);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	inet_pton(AF_INET, t->spec_a.name, &sa.sin_addr);
-	/* Send the message in pieces that arrive as they were sent. */
+	/* Do not let TCP join the pieces that the test sends. */
 	assert_int_equal(
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
 	sa.sin_port = htons((uint16_t)(24791 + (qpn >> 16)));

@@ -41,8 +41,8 @@ static uint32_t draw_len(struct model *m)
 	}
 }
 
-/* Divide len bytes from off on into pieces. Some pieces are empty. The key of
- * an empty piece does not matter. */
+/* Divide `len` bytes, beginning at `off`, into pieces. Some pieces are empty.
+ * An empty piece gets an invalid key, which must not matter. */
 static int cut(struct model *m, const struct vt_mem *mem, size_t off,
 	       uint32_t len, bool is_inline, struct ibv_sge *sge)
 {
@@ -98,12 +98,13 @@ static void post(struct side *s, const struct request *r,
 
 static bool is_signaled(struct model *m, struct side *s)
 {
-	/* The last request of a window must be signalled, since its completion
-	 * would not be noticed otherwise. */
+	/* At least every (WINDOW / 2)-th request must be signalled, so that the
+	 * test sees when it may post more. */
 	return s->posted % (WINDOW / 2) == 0 || model_draw(m, 3) == 0;
 }
 
-/* The READ reads the counter. The WRITE after it waits for the READ. */
+/* Post a READ of the peer's counter, then a fenced WRITE that changes the
+ * counter after the READ. */
 void model_post_counter(struct model *m, struct side *s)
 {
 	struct ibv_sge sge = vt_sge(&s->mem, data_slot(s->posted), 8);
@@ -182,7 +183,7 @@ static void assert_bytes(const uint8_t *at, uint32_t len, uint64_t seed)
 	assert_memory_equal(at, want, len);
 }
 
-/* Check the data of request n of s, which has completed. */
+/* Check the data of the completed request `n` of `s`. */
 static void check_done(struct side *s, uint64_t n)
 {
 	const struct request *r = &s->sent[n % WINDOW];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs, the requests posted to them, and the results that are allowed.
- * Posts of all kinds are drawn from a seed, and their completions are checked.
+ * Pairs of QPs, the requests that are posted to them, and the allowed results.
+ * Requests of all kinds are drawn from a seed, and their completions are
+ * checked.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -12,7 +13,8 @@ enum {
 	PAIRS = 4,
 	WINDOW = 24, /* most outstanding requests of a QP */
 	RECVS = 32,
-	BIG = 200000, /* bytes of a slot: a little more than three segments */
+	/* bytes of a slot: a little more than three segments of 64 KiB */
+	BIG = 200000,
 	PIECES = 5
 };
 
@@ -28,12 +30,12 @@ struct request {
 	uint32_t len;
 	uint64_t seed;
 	bool signaled;
-	uint64_t was; /* value when it was read, + 1 */
+	uint64_t was; /* if not 0: the counter's expected value, plus 1 */
 };
 
-/* Half of a pair. Its memory has a slot for each local request's data, one for
- * the peer's writes and one for receives. After these come the source of the
- * peer's reads, and a counter. */
+/* One half of a pair. Its memory has slots for the data of its own requests,
+ * for the peer's writes, and for receives. The source of the peer's reads, and
+ * a counter, follow the slots. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
@@ -52,18 +54,18 @@ struct model {
 	struct vt *t;
 	uint64_t rng;
 	struct side side[PAIRS][2];
-	struct ibv_srq *srq; /* used by the second half of the last pair */
+	struct ibv_srq *srq; /* SRQ of the second half of the last pair */
 	unsigned breaks, broken, turns;
 };
 
 uint64_t model_draw(struct model *m, uint64_t n);
 void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
-/* Post two requests, one that reads a counter and one that writes it. */
+/* Post two requests: one reads the peer's counter, the other changes it. */
 void model_post_counter(struct model *m, struct side *s);
 /* Post a last request. Its completion shows that all requests are done. */
 void model_post_last(struct side *s);
-/* Check the completions of one of the two ends. */
+/* Check a completion of the pair's half `half`. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);
 void model_take_received(struct model *m, const struct ibv_wc *wc, int half);
 

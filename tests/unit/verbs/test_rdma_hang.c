@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to an HCA that take long, and the threads that wait for them. */
+/* Calls to an HCA that take long or hang. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,8 +31,8 @@ static int teardown(void **state)
 	return v->close(ctx);
 }
 
-/* Stop this process for longer than the call's time limit. Return the process
- * that does so. */
+/* Stop this process for longer than the time limit of the call. Return the ID
+ * of the process that stops and continues this one. */
 static pid_t stop_me(void)
 {
 	pid_t me = getpid(), other = fork();
@@ -45,7 +45,8 @@ static pid_t stop_me(void)
 	_exit(0);
 }
 
-/* Answer at the moment when the process runs again. */
+/* When the call hangs, stop the process. When the process runs again, let the
+ * call return at once. */
 static void *stop_and_answer(void *arg)
 {
 	pid_t other;
@@ -83,7 +84,7 @@ fixture_test(a_process_that_was_stopped_does_not_give_up_an_hca)
 	assert_false(hca_is_lost(ctx));
 }
 
-/* The thread still has work to do after the call returns. */
+/* When the hanging call returns at last, its thread must close the device. */
 setup_test(a_hanging_call_makes_the_process_give_up_the_hca)
 {
 	assert_int_equal(call_that_hangs(), -EIO);

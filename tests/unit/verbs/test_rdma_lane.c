@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane on RDMA devices: the attributes of a QP that are derived from its
- * peer. Two engines use devices of fake_ibv.h.
+ * engine/lane on RDMA devices: the attributes of a QP that depend on its peer.
+ * Two engines use devices of fake_ibv.h.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -59,7 +59,7 @@ static void open_engines(void)
 	}
 }
 
-/* Engine 0 is the opener. */
+/* Create a lane at both ends. Engine 0 is the opener. */
 static void make_lanes(uint8_t class)
 {
 	assert_int_equal(mpib_lane_create(tenant[0], MPIB_IMM_V2,
@@ -73,7 +73,8 @@ static void make_lanes(uint8_t class)
 	mpib_lane_set_class(lane[1], class);
 }
 
-/* The acceptor connects first. Then fake_ibv has the opener's attributes. */
+/* Connect both ends. The acceptor is first, so that fake_ibv then has the
+ * opener's attributes. */
 static int try_connect(void)
 {
 	int rc = mpib_lane_connect(lane[1], &info[0], why, sizeof(why));
@@ -82,7 +83,6 @@ static int try_connect(void)
 		return rc;
 	mpib_lane_local(lane[1], &info[1]);
 	rc = mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
-	/* The test frees the lanes, but not their shards. */
 	return rc;
 }
 
@@ -104,8 +104,8 @@ static const struct ibv_ah_attr *ah(void)
 	return &fake_ibv.rtr.ah_attr;
 }
 
-/* Connected lanes belong to their shard, which frees them when the engine is
- * freed. */
+/* A teardown. Do not free connected lanes: the shard that has them frees them
+ * when the engine is closed. */
 static int forget(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -135,7 +135,8 @@ CASE(a_communicators_class_overrides_the_setting)
 	cfg.traffic_class = 104;
 	connected_with(96);
 	assert_int_equal(ah()->grh.traffic_class, 96);
-	assert_int_equal(ah()->sl, 0); /* the traffic class sets it on RoCE */
+	/* on RoCE, the traffic class sets the SL */
+	assert_int_equal(ah()->sl, 0);
 }
 
 CASE(an_infiniband_qp_has_a_lid_within_a_subnet)
@@ -159,9 +160,8 @@ CASE(a_configured_service_level_is_used)
 	assert_int_equal(ah()->sl, 2);
 }
 
-/* There is a router between the two ends. The software HCA below the fake
- * device cannot reach the other subnet, so only the QP's attributes are
- * checked. */
+/* Put a router between the two ends. The software HCA below the fake device
+ * cannot reach the other subnet, so check only the attributes of the QP. */
 static void connect_to_subnet(uint8_t flid, unsigned dlid)
 {
 	uint8_t *gid = dev[1]->port[0].gid[0].gid.raw;
@@ -262,7 +262,7 @@ CASE(the_error_of_a_lane_names_the_device_and_the_cause)
 		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
 		    !strstr(text, row[i].cause))
 			fail_msg("%s", text);
-		/* The text is returned once. */
+		/* The text must be returned only once. */
 		assert_string_equal(
 			mpib_engine_last_error(engine[1], -row[i].error),
 			strerror(row[i].error));
@@ -302,10 +302,10 @@ CASE(both_ends_agree_on_ece_options)
 	assert_true(info[0].rail[0].ece);
 	assert_int_equal(info[0].rail[0].ece_vendor[1], 0x15b3);
 	assert_int_equal(info[0].rail[0].ece_options[1], 3);
-	/* the opener supports fewer options */
+	/* The opener supports fewer options. */
 	info[0].rail[0].ece_options[1] = 1;
 	connect_lanes();
-	/* The opener gets the limits of the acceptor's second QP. */
+	/* The acceptor's second QP must offer only the common options. */
 	assert_true(info[1].rail[0].ece);
 	assert_int_equal(info[1].rail[0].ece_options[1], 1);
 	assert_int_equal(fake_ibv.ece_sets, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdma/rdma.c over devices made by the test: speed, limits, and the GID that
- * each query returns.
+ * rdma/rdma.c over fake devices: the speed of a port, and the GID that a query
+ * returns.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ fixture_test(a_gid_in_a_preferred_network_comes_first)
 					       why, sizeof(why)),
 			 0);
 	expect("::ffff:10.7.0.1", 1);
-	/* a GID outside the networks is better than none */
+	/* If no GID is in the networks, another GID is used. */
 	dev->port[0].gids = 1;
 	expect("::ffff:10.0.0.1", 0);
 }
@@ -132,7 +132,7 @@ fixture_test(an_active_port_without_a_gid_is_an_error)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
-	/* The message that the port is down takes precedence. */
+	/* If the port is down, the missing GID must not be reported instead. */
 	dev->port[0].attr.state = IBV_PORT_DOWN;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.state, IBV_PORT_DOWN);
@@ -228,7 +228,8 @@ fixture_test(values_that_verbs_do_not_report_are_read_from_sysfs)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-/* A device that network namespaces share lists the GIDs of all of them. */
+/* A device that is shared by network namespaces lists the GIDs of all
+ * namespaces. */
 fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 {
 	give_sysfs();
@@ -236,7 +237,7 @@ fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 	scratch_write("ports/1/gid_attrs/ndevs/1", "lo\n");
 	scratch_write("ports/1/gid_attrs/ndevs/2", "lo\n");
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
-	/* a GID of another namespace is better than none */
+	/* Without a GID of this namespace, another GID is used. */
 	expect("::ffff:10.0.0.1", 0);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
 	expect("fe80::1", 1);

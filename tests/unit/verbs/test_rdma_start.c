@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/rail/rail.c, probe.c and verbs/explain.c: what an engine finds at
- * start on RDMA devices, and its messages if a device is unsuitable.
+ * engine/rail/rail.c, probe.c and verbs/explain.c: the start of an engine on
+ * RDMA devices, and the messages if a device is unsuitable.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -125,8 +125,7 @@ fixture_test(a_port_that_the_device_lacks_is_an_error)
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
-/* A node that booted before its switch used to fail at start or to have only
- * one rail. */
+/* For example, a node may boot before its switch. */
 fixture_test(a_rail_whose_port_is_down_starts_as_lost)
 {
 	struct mpib_tenant *t;
@@ -143,7 +142,7 @@ fixture_test(a_rail_whose_port_is_down_starts_as_lost)
 	assert_null(t->srq[1]);
 }
 
-/* SOUT did not answer the first shard, but worked for the second. */
+/* SOUT does not answer the first shard, but works for the second. */
 fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 {
 	cfg.shards = 2;
@@ -160,7 +159,8 @@ fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 	assert_int_equal(mpib_engine_lost(engine), 1);
 }
 
-/* NCCL needs the PCI path of SOUT to find the nearest GPU. */
+/* NCCL needs the PCI path of SOUT even if SOUT does not answer, to find the
+ * nearest GPU. */
 fixture_test(a_device_that_does_not_answer_has_its_pci_path)
 {
 	assert_int_equal(scratch_make(NULL), 0);
@@ -236,7 +236,7 @@ fixture_test(the_error_names_a_device_limit_that_is_too_low)
 {
 	sup->port[0].attr.max_msg_sz = 2048;
 	REFUSED(-EINVAL, "fake_1", "max_msg_sz = 2048");
-	sup->port[0].attr.max_msg_sz = 0; /* the port reports none */
+	sup->port[0].attr.max_msg_sz = 0; /* the port reports no limit */
 	sup->attr.max_qp = 1;
 	REFUSED(-EINVAL, "fake_1", "max_qp = 1", "sup.qp");
 	sup->attr.max_qp = 100;
@@ -271,7 +271,8 @@ fixture_test(relaxed_ordering_is_not_used_if_the_device_refuses_it)
 				 times ? IBV_ACCESS_LOCAL_WRITE : wish);
 		assert_int_equal(v->dereg_mr(mr), 0);
 	}
-	/* A feature that was not requested is not dropped. */
+	/* Without IBV_ACCESS_RELAXED_ORDERING, the registration must not be
+	 * tried again. */
 	fake_ibv.times = 1;
 	assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
 				   (uint64_t)(uintptr_t)mem,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of connections to a port. The number accepted per turn and per second
- * is limited, and the others wake no thread. A caller that sends a greeting is
- * still accepted. The clock stands still unless a test advances it.
+ * A flood of connections to the port of a software rail. The number of accepted
+ * connections per turn and per second is limited, and waiting connections wake
+ * no thread. A peer that connects during the flood is still answered. The clock
+ * stands still unless a test advances it.
  */
 #include "liar.h"
 
@@ -60,8 +61,8 @@ static void ebb(void)
 		close(fd[i]);
 }
 
-/* Turn until the port accepts no more. It accepts a few connections per
- * turn. */
+/* Make turns until the port accepts no more connections. Return how many it
+ * accepted. */
 static unsigned accepts_now(struct vt *t)
 {
 	unsigned from = accepted, before;
@@ -84,7 +85,8 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 
 	flood(t, qp->qp_num);
 	assert_int_equal(accepts_now(t), SOFT_ACCEPTS_AT_ONCE);
-	/* Later it accepts those that are allowed by then, four at a time. */
+	/* Later, the port accepts as many connections as the rate allows, in
+	 * batches. */
 	now_ns += every;
 	assert_int_equal(accepts_now(t), 0);
 	now_ns += every * (batch - 1);
@@ -104,7 +106,7 @@ vt_test(connections_that_wait_do_not_wake_a_thread)
 	flood(t, qp->qp_num);
 	accepts_now(t);
 	port = (struct pollfd){ .fd = ctx->listen_fd, .events = POLLIN };
-	assert_int_equal(poll(&port, 1, 0), 1); /* more connections wait */
+	assert_int_equal(poll(&port, 1, 0), 1); /* connections are waiting */
 	assert_false(ctx->listen_watched);
 	assert_false(ctx->accept_ready);
 	assert_int_equal(ctx->accept_at,
@@ -112,7 +114,7 @@ vt_test(connections_that_wait_do_not_wake_a_thread)
 	now_ns += FLOOD * SOFT_ACCEPT_EVERY;
 	accepts_now(t);
 	assert_int_equal(accepted, FLOOD);
-	/* All are accepted, so the port is polled again. */
+	/* No connection is waiting, so the port is polled again. */
 	assert_true(ctx->listen_watched);
 	ebb();
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pairs of QPs that fail, each in a way that a seed draws, all at once and over
- * an unkind network. Requests before the bad one succeed, the bad one has its
- * status, and all later ones are flushed. The peer that refused is in ERR, too.
+ * Pairs of QPs that fail at the same time over an unkind network (unkind.h),
+ * each in a random way that depends on a seed. Requests before the bad request
+ * must succeed, the bad request must have its status, and all later requests
+ * must be flushed. If the peer refused the request, the peer's QP must be in
+ * ERR, too.
  *
- * As on an HCA, a NAK that was sent can be lost, together with the acks of
- * earlier requests: the peer is in ERR, and the retries of the oldest unacked
- * request are used up. This must be rare.
+ * As on an HCA, a NAK can be lost, together with the acks of earlier requests.
+ * Then the peer's QP is in ERR, and the retries of the oldest unacked request
+ * run out. This must be rare.
  *
- * -n SEEDS and --seed FIRST run other seeds.
+ * The options -n SEEDS and --seed FIRST select other seeds.
  */
 #include "vt.h"
 
@@ -18,7 +20,7 @@
 
 enum {
 	PAIRS = 6,
-	MOST = 10, /* most requests before the bad one, and most after it */
+	MOST = 10, /* most requests before the bad one, and after it */
 	ROOM = 70000,
 	RECV = 64, /* bytes of a receive */
 	STUCK_MS = 60000
@@ -26,18 +28,19 @@ enum {
 
 enum end {
 	BAD_KEY,
-	BEYOND, /* beyond the end of the region */
+	BEYOND, /* a WRITE beyond the end of the region */
 	READ_BAD_KEY,
-	TOO_LONG, /* longer than the receive */
-	NO_RECEIVE, /* no receive is posted, and no retries are left */
-	OWN_KEY, /* the lkey does not allow to read the data */
+	TOO_LONG, /* a SEND longer than the receive */
+	/* a SEND without a receive, until the RNR retries are used up */
+	NO_RECEIVE,
+	OWN_KEY, /* the lkey is unknown */
 	BY_HAND, /* the test moves the QP to ERR */
 	ENDS
 };
 
 static const struct {
 	enum ibv_wc_status status;
-	bool refused; /* refused by the peer, which then is in ERR */
+	bool refused; /* the peer refuses the request, and is then in ERR */
 } ends[ENDS] = {
 	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
 	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },
@@ -53,14 +56,14 @@ struct pair {
 	enum end end;
 	uint64_t good, all, done; /* numbers of requests */
 	uint64_t recvs, recv_done;
-	bool over; /* all later ones are flushed */
+	bool over; /* an error came, so all later requests are flushed */
 };
 
 static unsigned long first_seed = 1, seeds = 20;
 static struct vt_mem src, dst;
 static uint64_t rng;
-static bool broken; /* a connection of this seed */
-static unsigned long lost; /* NAKs of all seeds */
+static bool broken; /* a connection of this seed was broken */
+static unsigned long lost; /* number of lost NAKs of all seeds */
 
 static uint64_t draw(uint64_t n)
 {
@@ -129,7 +132,8 @@ static void post(struct vt *t, struct pair *p)
 static void take_sent(struct pair *p, const struct ibv_wc *wc)
 {
 	assert_int_equal(wc->wr_id, p->done);
-	/* Some of the earlier requests may still have been in flight. */
+	/* Some earlier requests may still have been in flight, and are flushed,
+	 * too. */
 	if (p->end == BY_HAND && wc->status != IBV_WC_SUCCESS)
 		p->over = true;
 	if (broken && ends[p->end].refused && !p->over &&
@@ -217,7 +221,7 @@ static void ends_of(struct vt *t, uint64_t seed)
 	unkind.room = draw(2) ? 4608 : 0;
 	unkind.cut = draw(2) ? 30 : 0;
 	o.rnr_retry = (uint8_t)draw(3);
-	o.timeout = 19; /* with 7 retries 17 s, perhaps twice */
+	o.timeout = 19; /* 17 s with 7 retries, perhaps twice */
 	broken = false;
 	src = vt_mem(t, &t->a, ROOM, VT_ALL);
 	dst = vt_mem(t, &t->b, ROOM, VT_ALL);
@@ -232,7 +236,8 @@ static void ends_of(struct vt *t, uint64_t seed)
 	take_events(t, &t->b);
 	for (int i = 0; i < PAIRS; i++)
 		vt_destroy(t, pair[i].qa, pair[i].qb);
-	/* A receive that no message used is not flushed. */
+	/* Receives of pairs that did not fail are not flushed. Drop the other
+	 * completions. */
 	for (struct ibv_wc wc; vt_try(t, &t->b.recv, &wc);)
 		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	unkind = (struct unkind){ .rng = 1 };

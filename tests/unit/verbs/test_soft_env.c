@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA's environment variables, and variables that it must not
- * read. */
+/* The software HCA's environment variables. */
 #include <errno.h>
 
 #include "test.h"
@@ -68,12 +67,13 @@ TEST(limits_can_only_be_lowered_and_only_by_their_names)
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS",
 				   "max_qp=8,127.21.3.1/max_msg_sz=1"),
 			 0);
-	/* This is a limit of another device. */
+	/* The limit of another device is not read. */
 	assert_int_equal(open_with("MPIB_SOFT_LIMITS", "127.0.0.9/max_qp=many"),
 			 0);
 }
 
-/* If the kernel has no io_uring, the message is another one. */
+/* Even if the io_uring engine was built, opening may fail because the kernel
+ * has no io_uring. */
 TEST(an_engine_that_was_not_built_is_refused)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in threaded mode: how a thread waits for them, and how a wait ends. */
+/* Events in threaded mode: how threads wait for events, and how a wait ends. */
 #include "vt.h"
 
 #include "verbs/soft/soft.h"
@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* This stops a thread between its read of an event from fd and its call to
- * fetch the event. */
+/* Stop a thread after it has read from the descriptor `fd` that there is an
+ * event, and before it fetches the event. */
 static struct {
 	_Atomic int fd;
 	_Atomic bool stopped, go_on;
@@ -49,7 +49,7 @@ static void await_halt(void)
 
 struct waiter {
 	struct vt *t;
-	/* NULL means to wait for an asynchronous event */
+	/* channel to wait for; NULL: wait for an asynchronous event */
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *which;
 	struct ibv_async_event event;
@@ -86,7 +86,7 @@ static void start_waiting(struct waiter *w, struct vt *t,
 			 0);
 }
 
-/* Return the wait's result. Fail the test if the wait does not end. */
+/* Return the result of the wait. Fail the test if the wait does not end. */
 static int result(struct waiter *w)
 {
 	struct timespec until;
@@ -97,7 +97,7 @@ static int result(struct waiter *w)
 	return w->rc;
 }
 
-/* Send at most this many signals until the wait ends. */
+/* Send signals to the waiter until its wait ends, but at most `most`. */
 static void disturb(struct waiter *w, int flags, int most)
 {
 	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };
@@ -109,7 +109,7 @@ static void disturb(struct waiter *w, int flags, int most)
 	}
 }
 
-/* A read() behaves in the same way, and libibverbs uses it to wait. */
+/* libibverbs waits with read(), which behaves in the same way. */
 vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct vt *t = *state;
@@ -147,7 +147,7 @@ vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 	vt_unthread_b(t, &saved);
 }
 
-/* The kernel does the same if a device is gone. */
+/* With a real device, the kernel does the same. */
 vt_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -182,7 +182,8 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* One of the waiters gets the event, all others get -EIO. */
+/* If several threads wait for the same event, one thread gets it, and the
+ * others must not block. */
 vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -205,13 +206,13 @@ vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
 		events++;
 	}
 	assert_int_equal(events, 1);
-	/* The descriptor must not be readable for ever. */
+	/* The descriptor must not stay readable. */
 	assert_false(readable(t->b.ctx->async_fd));
 	vt_unthread_b(t, &saved);
 }
 
-/* Return a QP with a receive. The receive is flushed to cq when the QP is in
- * ERR. */
+/* Return a QP with a receive, or with an SRQ. When the QP moves to ERR, the
+ * receive is flushed to `cq`. */
 static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 				   const struct vt_opt *o)
 {
@@ -228,7 +229,8 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 	return qp;
 }
 
-/* The descriptor must not count an event that no longer exists. */
+/* When an event is dropped, its count in the descriptor must be dropped,
+ * too. */
 vt_test(an_event_of_a_destroyed_qp_is_dropped)
 {
 	struct vt *t = *state;
@@ -290,8 +292,8 @@ vt_test(an_event_of_a_destroyed_cq_is_dropped)
 	vt_unthread_b(t, &saved);
 }
 
-/* A thread that was notified of an event must not wait for it after it was
- * dropped. */
+/* A thread that polls the descriptor must not find it readable because of a
+ * dropped event. */
 vt_test(no_thread_waits_for_events_of_a_destroyed_object)
 {
 	struct vt *t = *state;
@@ -317,7 +319,8 @@ vt_test(no_thread_waits_for_events_of_a_destroyed_object)
 		vt_send(qb, IBV_WR_SEND, 1, IBV_SEND_SIGNALED, NULL, 0), 0);
 	while (!readable(ch->fd))
 		sched_yield();
-	/* For a QP with an SRQ this raises the "last work request" event. */
+	/* A QP with an SRQ that moves to ERR causes the event
+	 * IBV_EVENT_QP_LAST_WQE_REACHED. */
 	assert_true(readable(t->b.ctx->async_fd));
 	vt_destroy(t, qb, NULL);
 	assert_false(readable(t->b.ctx->async_fd));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA's injected faults. */
+/* Injected faults of the software HCA. */
 #include "vt.h"
 
 #include "verbs/soft/soft.h"
@@ -41,7 +41,7 @@ vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 	heal(t);
 }
 
-/* Requests that waited during the fault continue after it ends. */
+/* Requests that wait during the fault must continue when the fault ends. */
 vt_test(a_black_hole_for_one_address_affects_no_other_address)
 {
 	struct vt *t = *state;
@@ -60,7 +60,7 @@ vt_test(a_black_hole_for_one_address_affects_no_other_address)
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
 	vt_nothing(qa, 2);
-	if (!t->same) /* within one context no packet crosses a wire */
+	if (!t->same) /* within one context, nothing crosses a wire */
 		vt_quiet(t, &t->a.send, 1000);
 	heal(t);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the software HCA that fails for good, and a device that does not
- * exist. */
+/* Software HCA devices that fail for good, or that are hidden. */
 #include "vt.h"
 
 #include <errno.h>
@@ -37,8 +36,8 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
 	assert_int_equal(t->v->create_comp_channel(t->a.ctx, &ch), -EIO);
 	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
-	/* This request is accepted but never completes. The peer's request is
-	 * not answered. */
+	/* The device accepts requests that never complete, and does not answer
+	 * the peer's requests. */
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
 	assert_int_equal(vt_send_imm(qb, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);
@@ -80,7 +79,7 @@ TEST(a_device_can_be_hidden_from_this_process)
 	struct ibv_context *old, *now;
 
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	/* the device did not exist */
+	/* true: the device was not hidden before, so nothing changes */
 	assert_true(mpib_soft_hide(&spec, false));
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(mpib_soft_hide(&spec, true));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of the software HCA's regions. */
+/* The keys of the software HCA's regions. */
 #include "test.h"
 #include "verbs/verbs.h"
 
 #define KEYS 4096u
 
-/* Return whether keys at this distance share this digit more often than by
- * chance. Chance is 1/16 of KEYS, plus or minus a hundred. */
+/* Return whether keys that were made `apart` registrations after each other
+ * have the same hexadecimal digit number `digit` more often than by chance. By
+ * chance, the digit is the same in 1/16 of all cases, plus or minus a
+ * hundred. */
 static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 {
 	unsigned same = 0;

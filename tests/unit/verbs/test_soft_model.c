@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages drawn from a seed, compared with a simple model of what verbs
- * promise. Each request is executed once, in its order and with its data, and
- * completes if it is signalled. Each message uses the oldest receive. This
- * holds no matter what the network does. -n SEEDS and --seed FIRST run other
+ * Random messages, compared with a simple model of what verbs promise. No
+ * matter what the network does, each request must be executed once, in order
+ * and with its data, and must complete if it is signalled. Each message must
+ * use the oldest receive. The options -n SEEDS and --seed FIRST select other
  * seeds, and -v prints them.
  */
 #include "model.h"
@@ -14,7 +14,7 @@
 
 enum {
 	REQUESTS = 250, /* requests of each side */
-	/* longer than TCP takes to retransmit, which is seconds */
+	/* TCP may take seconds to retransmit */
 	STUCK_MS = 100000
 };
 
@@ -40,7 +40,8 @@ static bool take_all(struct model *m)
 	return any;
 }
 
-/* While nothing is in flight, register the memory of s again. */
+/* If nothing is in flight, deregister the memory of `s` and register it
+ * again. */
 static void register_again(struct model *m, struct side *s)
 {
 	if (s->done != s->posted || s->peer->done != s->peer->posted ||
@@ -64,8 +65,8 @@ static bool feed(struct model *m, struct side *s)
 		else
 			model_post_counter(m, s);
 	}
-	/* Post a last request. Its completion shows that all requests are
-	 * done. */
+	/* If the last request is not signalled, post one more request, whose
+	 * completion shows that all requests are done. */
 	if (!more && s->done != s->posted &&
 	    !s->sent[(s->posted - 1) % WINDOW].signaled &&
 	    s->posted - s->done < WINDOW)
@@ -106,8 +107,8 @@ static void run(struct model *m)
 				busy |= feed(m, &m->side[i][half]);
 		if (take_all(m)) {
 			moved = vt_ms();
-			/* Breaks must leave enough time for some data to
-			 * pass. */
+			/* Break connections only after some progress, so that
+			 * some data can pass between two breaks. */
 			if (m->breaks && model_draw(m, m->breaks) == 0)
 				m->broken += unkind_break();
 			if (unkind.cut && model_draw(m, 100) == 0)

@@ -36,7 +36,7 @@ TEST(a_rail_without_a_known_speed_reports_the_software_speed)
 	assert_int_equal(speed_of("127.0.0.1", "-1\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", "0\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", ""), NOT_KNOWN);
-	/* No interface has exactly this address. */
+	/* No interface has this address. */
 	assert_int_equal(speed_of("127.0.0.77", "25000\n"), NOT_KNOWN);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads: a context that makes its own turns, control verbs while its owner
- * runs, and an owner that is replaced by another thread.
+ * Threads: a context that makes its own turns, control verbs that are called
+ * while the context's owner runs, and a context that gets another owner.
  */
 #include "vt.h"
 
@@ -18,7 +18,7 @@ static struct ibv_wc wait_a(struct vt *t)
 	int64_t until = vt_ms() + 60000;
 	struct ibv_wc wc;
 
-	/* The test makes turns only for end a. */
+	/* Only end `a` makes turns here. */
 	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
 		assert_true(vt_ms() < until);
 	return wc;
@@ -88,7 +88,7 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 	vt_unthread_b(t, &saved);
 }
 
-/* Signals must not end a program that waits for them itself. */
+/* A thread of the library must not take signals that the program waits for. */
 vt_test(signals_go_to_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
@@ -98,7 +98,7 @@ vt_test(signals_go_to_the_programs_threads)
 	struct ibv_qp *qa, *qb;
 
 	vt_thread_b(t, &saved);
-	/* The context's thread answers this, so it runs. */
+	/* An answer shows that the context's thread runs. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_nothing(qa, 1);
 	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
@@ -112,7 +112,7 @@ vt_test(signals_go_to_the_programs_threads)
 	vt_unthread_b(t, &saved);
 }
 
-/* ib_write_lat relies on this, and so does the engine with its CTS. */
+/* ib_write_lat relies on this, and so does the engine when it reads a CTS. */
 vt_test(the_last_byte_of_a_write_becomes_visible_last)
 {
 	enum {
@@ -138,9 +138,9 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 		int n = 0;
 
 		memset(dst.p, 0, len);
-		/* This takes b's lock, so it happens before the actions of b's
-		 * thread. ThreadSanitizer does not see the order that the wire
-		 * makes. */
+		/* Query the port, which takes the lock of `b`, only for
+		 * ThreadSanitizer: it does not see that messages order the
+		 * actions of the two threads. */
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);
 		memcpy(&want, src.p + len - 8, 8);
@@ -162,8 +162,8 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 
 vt_test(a_context_can_be_closed_with_its_objects)
 {
-	/* The program has no pointer to its memory, but the leak checker must
-	 * find one. */
+	/* Keep pointers to the abandoned objects, so that the leak checker
+	 * finds no leak. */
 	static struct vt_end left;
 	static struct ibv_qp *left_qp;
 	struct vt *t = *state;
@@ -172,8 +172,8 @@ vt_test(a_context_can_be_closed_with_its_objects)
 	struct ibv_qp *qa;
 
 	vt_thread_b(t, &saved);
-	/* The timeout is a second. Within it, b's thread must run so that the
-	 * pair connects. */
+	/* The timeout is a second. The thread of `b` must run within that time,
+	 * to connect the pair. */
 	o.timeout = 18;
 	o.retry_cnt = 0;
 	vt_pair(t, &o, &qa, &left_qp);
@@ -268,7 +268,7 @@ vt_test(control_verbs_do_not_disturb_a_running_owner)
 	assert_int_equal(atomic_load(&c.failed), 0);
 }
 
-/* Move all bytes of both ends from another thread than before. */
+/* Messages that are sent by one thread after the other. */
 struct move {
 	struct vt *t;
 	struct ibv_qp *qa, *qb;

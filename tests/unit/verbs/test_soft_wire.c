@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile peers test the codec. One is a socket that is no software HCA, but
- * can send a greeting as one. No matter what it sends, it can at worst make its
- * own QP fail.
+ * Hostile peers of a software HCA. A hostile peer is a socket that can greet
+ * like a software HCA. No matter what it sends, at worst its own QP fails.
  */
 #include "liar.h"
 
@@ -15,7 +14,7 @@
 
 #include "verbs/soft/soft.h"
 
-static int64_t ahead_ms; /* ms added to the real time */
+static int64_t ahead_ms; /* ms that the tests add to the time */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
@@ -59,8 +58,8 @@ vt_test(only_a_correct_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* A caller that claims an earlier connection need not be told
-		 * to retry. */
+		/* A caller that claims an earlier connection (9) may be told
+		 * that it is gone. All others are told to try later. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));
@@ -80,7 +79,8 @@ vt_test(a_second_connection_of_another_life_is_refused)
 	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
 	other.life++;
 	assert_int_equal(liar_greet(t, second, &other), SOFT_HELLO_LATER);
-	/* The peer knows that its first connection broke. */
+	/* With the same `life`, the peer itself connects again because its
+	 * first connection broke. */
 	assert_int_equal(liar_greet(t, third, &h), SOFT_HELLO_OK);
 	assert_true(recv(first, &c, 1, 0) <= 0);
 	assert_true(recv(third, &c, 1, MSG_DONTWAIT) < 0);
@@ -90,7 +90,7 @@ vt_test(a_second_connection_of_another_life_is_refused)
 	close(third);
 }
 
-/* The stranger knows or guesses everything that is not secret. */
+/* A stranger may know or guess everything in a greeting except the token. */
 vt_test(a_caller_without_the_token_cannot_cut_a_connection)
 {
 	struct vt *t = *state;
@@ -106,7 +106,7 @@ vt_test(a_caller_without_the_token_cannot_cut_a_connection)
 		forged.token =
 			(const uint64_t[]){ 0, 1, ~h.token, h.token ^ 1 }[i];
 		assert_int_equal(liar_greet(t, fd, &forged), SOFT_HELLO_LATER);
-		/* The connection is answered and then closed. */
+		/* The software HCA closes the connection after its answer. */
 		assert_int_equal(recv(fd, &c, 1, 0), 0);
 		close(fd);
 	}
@@ -141,7 +141,7 @@ static int accepted_by(struct vt *t, int listener)
 	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		assert_int_equal(errno, EAGAIN);
 		assert_true(vt_ms() < until);
-		ahead_ms++; /* the time after which it connects again */
+		ahead_ms++; /* until it is time to connect again */
 		vt_turn(t);
 	}
 	return fd;
@@ -161,7 +161,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 	return fd;
 }
 
-/* Either the peer's host has just died, or its process is stopped. */
+/* The peer's host may have just died, or its process may be stopped. */
 vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 {
 	const uint32_t peer_qpn = 255u << 16 | 7;
@@ -178,7 +178,8 @@ vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 	while ((n = recv(fd[0], in, sizeof(in), 0)) < 0)
 		vt_turn(t);
 	assert_int_equal(n, sizeof(in));
-	ahead_ms += 2000; /* the peer may take any time */
+	/* less than the time after which the QP connects again */
+	ahead_ms += 2000;
 	for (int i = 0; i < 50; i++)
 		vt_turn(t);
 	assert_int_equal(recv(fd[0], in, 1, 0), -1);
@@ -199,9 +200,10 @@ static void say(int fd, const struct soft_hdr *h)
 	assert_int_equal(send(fd, buf, sizeof(buf), MSG_NOSIGNAL), sizeof(buf));
 }
 
-/* Do not read the answer to a READ, then send a request with a wrong key: its
- * NAK waits behind that answer. reset: break the connection while the answer
- * is delayed and the request is not read yet. */
+/* Send a READ without reading the answer, then a request with a wrong key,
+ * whose NAK has to wait behind the answer. If `reset` is set, break the
+ * connection while the answer is delayed and the bad request is not read yet.
+ * Return the bad request. */
 static struct soft_hdr be_refused(struct vt *t, int fd, bool reset)
 {
 	struct vt_mem m = vt_mem(t, &t->a, 16 << 20, VT_ALL);
@@ -230,7 +232,7 @@ static struct soft_hdr be_refused(struct vt *t, int fd, bool reset)
 	return bad;
 }
 
-/* Send the request that was refused again, and read its NAK. */
+/* Send the refused request `bad` again, and read its NAK. */
 static void be_refused_again(struct vt *t, int fd, const struct soft_hdr *bad)
 {
 	uint8_t buf[SOFT_HDR_LEN];
@@ -267,7 +269,8 @@ vt_test(a_caller_that_lost_its_connection_still_gets_its_nak)
 	close(first);
 }
 
-/* Accept the call of qp, which is end a's, as peer_qpn of end b. */
+/* Accept the connection of end a's `qp`, and answer as QP number `peer_qpn` of
+ * end b. */
 static int answer_as_b(struct vt *t, int listener, const struct ibv_qp *qp,
 		       uint32_t peer_qpn)
 {
@@ -336,7 +339,7 @@ vt_test(a_caller_that_sends_noise_is_disconnected)
 	close(fd);
 }
 
-/* Draw a header that is wrong in some fields and plausible in the others. */
+/* Make a random header with some wrong fields and some plausible fields. */
 static struct soft_hdr draw(uint64_t *rng, const struct vt_mem *m)
 {
 	uint64_t r = vt_rand(rng);
@@ -372,7 +375,7 @@ static void tell_lies(struct vt *t, int fd, uint64_t *rng,
 		uint8_t buf[SOFT_HDR_LEN];
 
 		soft_hdr_encode(buf, &h);
-		/* The victim may have closed the connection already. */
+		/* The victim may already have closed the connection. */
 		if (send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;
 		if (h.op != SOFT_OP_READ && h.len <= sizeof(junk) &&
@@ -396,7 +399,7 @@ vt_test(wrong_headers_break_only_their_own_qp)
 	struct ibv_async_event ev;
 	uint64_t rng = 0x11a5;
 
-	/* Peers may write only the middle part of the buffer. */
+	/* Let peers access only the middle part of the buffer. */
 	assert_int_equal(t->v->dereg_mr(all.mr), 0);
 	assert_int_equal(t->v->reg_mr(t->a.pd, middle.p, PAGE, vt_addr(&middle),
 				      VT_ALL, &middle.mr),

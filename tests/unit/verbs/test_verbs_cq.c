@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues and channels: arming, solicited events, overrun, and owners
- * that sleep until the channel's fd is readable instead of polling.
+ * Completion queues and channels: arming, solicited events, overrun, and
+ * threads that sleep until the channel's descriptor is readable instead of
+ * polling.
  */
 #include "vt.h"
 
@@ -11,10 +12,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A pair of QPs. Their receives complete into a queue with a channel. */
+/* A pair of QPs. The receives at end b complete into a CQ with a channel. */
 struct fixture {
 	struct ibv_comp_channel *ch;
-	struct vt_cq plain; /* end b's own queue, without a channel */
+	struct vt_cq plain; /* the usual CQ of end b, which has no channel */
 	struct ibv_cq *cq;
 	struct ibv_qp *qa, *qb;
 };
@@ -154,8 +155,9 @@ vt_test(an_event_left_unread_does_not_outlive_its_queue)
 }
 
 /*
- * The owner of end b sleeps. Before that it arms the CQ and polls once more.
- * Then it waits for the fd. The test's own thread makes the turns of end a.
+ * The thread of end b arms the CQ, polls once more, and then sleeps until the
+ * channel's descriptor is readable. The test's own thread makes the turns of
+ * end a.
  */
 struct sleeper {
 	struct vt *t;
@@ -195,7 +197,7 @@ static void *sleep_and_drain(void *arg)
 		while (!get_event(s->t, s->f))
 			;
 	}
-	/* Receive the acks of the last messages. */
+	/* Make more turns, so that the last messages are acked. */
 	for (int i = 0; i < 100; i++)
 		drain(s);
 	return NULL;
@@ -214,7 +216,7 @@ vt_test(a_sleeping_owner_misses_no_completion)
 	unsigned sent = 0, done = 0;
 	int64_t until = vt_ms() + 60000;
 
-	/* This test needs two owners, so it needs two contexts. */
+	/* This test has two threads, so it needs two contexts. */
 	if (t->same || !t->has_threads)
 		skip();
 	begin(t, &f);
@@ -274,7 +276,7 @@ vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 		t->v->ack_async_event(&ev);
 }
 
-/* mlx5 removes them. rxe leaves them in the queue. */
+/* mlx5 removes the completions. rxe leaves them in the queue. */
 vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 {
 	struct vt *t = *state;
@@ -287,7 +289,7 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 		vt_pair(t, &vt_usual, &qa, &qb);
 		for (uint64_t id = 2; id < 6; id++)
 			assert_int_equal(vt_recv(qa, id, NULL, 0), 0);
-		/* The WRs are flushed, but the completions were not polled. */
+		/* Flush the WRs, but do not poll their completions. */
 		assert_int_equal(vt_to(t, qa, IBV_QPS_ERR), 0);
 		if (how)
 			vt_destroy(t, qa, NULL);

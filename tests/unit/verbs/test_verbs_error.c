@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: protection, lengths, flushes, and which end gets an event. */
+/* Errors: wrong keys and lengths, flushed requests, and lost peers. */
 #include "writes.h"
 
-/* Return the status for a key that this end does not know. */
+/* Return the status of a request with an lkey that its end does not know. */
 static enum ibv_wc_status bad_lkey(struct vt *t)
 {
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
@@ -97,8 +97,8 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	struct vt *t = *state;
 
 	for (uint64_t i = 0; i < 10; i++) {
-		/* An unsignalled request that is flushed has a completion,
-		 * too. */
+		/* Flushed requests have completions even if they are not
+		 * signalled. */
 		assert_int_equal(vt_send(writes.qa, IBV_WR_SEND, i, 0, NULL, 0),
 				 0);
 		assert_int_equal(vt_recv(writes.qa, 100 + i, NULL, 0), 0);
@@ -110,8 +110,8 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	}
 	writes_over(t);
 	assert_int_equal(vt_recv(writes.qa, 200, NULL, 0), 0);
-	/* librxe rings no doorbell for a receive, so the device does not flush
-	 * it. */
+	/* librxe rings no doorbell for receives, so rxe does not flush this
+	 * one. */
 	if (t->rxe)
 		vt_quiet(t, &t->a.recv, 50);
 	else
@@ -129,7 +129,8 @@ writes_test(an_error_completion_names_its_qp)
 	assert_int_equal(wc.qp_num, writes.qa->qp_num);
 }
 
-/* Make a pair, send a message over it, and destroy the second QP. */
+/* Make a pair, send a message, destroy the second QP, and send another
+ * message. */
 static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 {
 	vt_destroy(t, writes.qa, writes.qb);

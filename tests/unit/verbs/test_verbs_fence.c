@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fail-over relies on this. After a responder's QP is in ERR, no data sent to
- * it is placed, and every acknowledged request has its completion in the
- * queue. */
+/* Two rules on which fail-over relies: when a responder's QP is in ERR, no more
+ * data is placed, and every request that was acknowledged has a completion at
+ * the responder. */
 #include "vt.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ vt_test(a_queue_pair_in_error_places_no_data)
 	vt_write(qa, 1, &sge, &dst);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 
-	/* The WRITE is in flight when the responder is stopped. */
+	/* Stop the responder while WRITEs are in flight. */
 	sge = vt_sge(&src, 0, BIG);
 	for (uint64_t id = 2; id < 6; id++)
 		vt_write(qa, id, &sge, &dst);

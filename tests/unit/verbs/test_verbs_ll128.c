@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This does what NCCL's LL128 kernels do with a buffer that a peer writes.
- * Another thread polls the last 8 bytes of each line of 128 bytes. As soon as
- * these are new, it reads the other 120. It gets no completion.
+ * Read a buffer that a peer writes as NCCL's LL128 kernels do. A thread polls
+ * the last 8 bytes of each line of 128 bytes. As soon as these are new, the
+ * thread reads the other 120 bytes, without a completion.
  */
 #include "vt.h"
 
@@ -14,7 +14,7 @@ enum {
 	WORDS = 16, /* words of a line; the last word is the flag */
 	LINES = 1024, /* most lines of a message */
 	MESSAGES = 1000,
-	SPINS = 20000 /* polls until another thread may run */
+	SPINS = 20000 /* polls after which the reader yields its core */
 };
 
 struct line {
@@ -24,24 +24,25 @@ struct line {
 struct reader {
 	pthread_t thread;
 	struct line *at;
-	/* The reader waits for line number `line` of this message's `lines`. */
+	/* the line that the reader watches first, and the message's lines */
 	unsigned line, lines;
-	/* number of the message; 0 means none yet, UINT64_MAX the end */
+	/* number of the current message; 0: none yet, UINT64_MAX: stop */
 	_Atomic uint64_t number;
-	/* number of the last message that was complete */
+	/* number of the last message that was read */
 	_Atomic uint64_t seen;
 	_Atomic unsigned looks;
-	unsigned long torn; /* old words found behind a new flag */
+	unsigned long torn; /* number of old words in lines with a new flag */
 };
 
-static unsigned watched; /* messages that the reader watched */
+/* messages that arrived while the reader was polling */
+static unsigned watched;
 
 static uint64_t word_of(uint64_t number, unsigned line, unsigned word)
 {
 	return number << 32 | (line * WORDS + word);
 }
 
-/* Wait for the line's flag. Then check the rest of the line at once. */
+/* Wait for the line's flag, then check the rest of the line at once. */
 static void read_line(struct reader *r, uint64_t number, unsigned line)
 {
 	_Atomic uint64_t *at = (_Atomic uint64_t *)(void *)r->at[line].word;
@@ -80,8 +81,8 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
-/* Wait until the reader polls while this thread runs, since only then could it
- * see a torn line. Do not wait for ever. */
+/* Wait until the reader polls while this thread runs, because only then it
+ * could see a torn line. Return false if that does not happen soon. */
 static bool is_watched(struct reader *r)
 {
 	unsigned looks = atomic_load(&r->looks);
@@ -97,7 +98,7 @@ static bool is_watched(struct reader *r)
 	return false;
 }
 
-/* Draw the line for which the reader waits: the first, the last, or another. */
+/* Draw the line that the reader watches first: the first, the last, or any. */
 static unsigned draw_line(uint64_t *rng, unsigned lines)
 {
 	uint64_t draw = vt_rand(rng);

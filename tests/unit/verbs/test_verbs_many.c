@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many QPs at once, made and destroyed. */
+/* Many QPs at the same time. */
 #include "vt.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory regions: keys, iova, access, dma-buf, and the guarantee of
- * dereg_mr. */
+/* Memory regions: keys, iova, access rights, dma-bufs, and what dereg_mr()
+ * guarantees. */
 #include "vt.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ vt_test(access_flags_that_the_device_lacks_are_unsupported)
 	static char buf[64];
 	struct ibv_mr *mr;
 
-	/* Other devices may support these. */
+	/* Other devices may support these flags. */
 	if (!t->soft)
 		skip();
 	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
@@ -180,7 +180,7 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
-	/* The same holds for the offset in the dma-buf, but only in whole
+	/* The iova may differ from the offset in the dma-buf, but only by whole
 	 * pages. */
 	const uint64_t iova = 0x7000 + 5000 % 4096;
 	struct ibv_qp *qa, *qb;
@@ -231,7 +231,7 @@ vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, UINT64_MAX - 10, 100, 0,
 					     fd, VT_ALL, &mr),
 			 -EINVAL);
-	/* The iova and the dma-buf's offset differ in their offsets within a
+	/* The iova differs from the offset in the dma-buf by a part of a
 	 * page. */
 	assert_int_equal(t->v->reg_dmabuf_mr(t->b.pd, 100, 4096, 0x7000, fd,
 					     VT_ALL, &mr),
@@ -241,9 +241,9 @@ vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 		    0);
 }
 
-/* A device that moves bytes by itself may finish a big WRITE before the test
- * can check it. A device that moves bytes only in the test's turns always stops
- * half way. */
+/* Return whether the WRITE was complete before it could be stopped. A device
+ * that moves bytes by itself may be so fast. A device that moves bytes only in
+ * the test's turns is not. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;
@@ -259,7 +259,7 @@ static void begun(struct vt *t, const struct vt_mem *dst)
 
 #define BIG (32 << 20)
 
-/* The completions of a WRITE of this size. */
+/* A WRITE that takes long because of its size. */
 struct big {
 	struct vt_mem src, dst;
 	struct ibv_sge sge;
@@ -279,8 +279,8 @@ static struct big big(struct vt *t)
 	return b;
 }
 
-/* Stop a big WRITE half way. After that no memory that was deregistered may be
- * accessed. */
+/* Deregister the destination of a big WRITE half way. Afterwards the device
+ * must not access it. */
 static void stop_arriving(struct vt *t)
 {
 	struct big b = big(t);
@@ -313,7 +313,7 @@ static void stop_leaving(struct vt *t)
 	if (!was_through(t, &wc)) {
 		assert_int_equal(wc.status, t->rxe ? IBV_WC_LOC_QP_OP_ERR
 						   : IBV_WC_LOC_PROT_ERR);
-		/* Half a message must not complete a receive. */
+		/* An incomplete message must not complete a receive. */
 		vt_quiet(t, &t->b.recv, 50);
 	}
 	vt_destroy(t, b.qa, b.qb);

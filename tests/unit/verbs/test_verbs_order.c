@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order within a QP, and a soak test: thousands of WRITE_WITH_IMM of random
- * sizes over several QPs. Every byte is compared. The seed is printed, and
- * MPIB_TEST_SEED can set it. MPIB_TEST_SOAK sets the number of messages, which
- * helps on slow networks.
+ * sizes over several QPs. Every byte is compared. The seed is printed, and can
+ * be set with MPIB_TEST_SEED. For slow networks, MPIB_TEST_SOAK sets a smaller
+ * number of messages.
  */
 #include "vt.h"
 
@@ -31,8 +31,8 @@ vt_test(writes_become_visible_in_posted_order)
 		struct ibv_sge sge = vt_sge(&src, i * SIZE, SIZE);
 
 		assert_int_equal(vt_recv(qb, i, NULL, 0), 0);
-		/* All requests write to the same address, and the last data
-		 * must remain. */
+		/* All requests write to the same address, so the data of the
+		 * last one must remain. */
 		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0, &sge, 1,
 					 vt_addr(&dst), dst.mr->rkey),
 				 0);
@@ -56,7 +56,8 @@ enum {
 	MAX_LEN = 1 << 20
 };
 
-/* Message k of a QP uses slot k % SLOTS of the QP's part of both buffers. */
+/* Each QP has a part of both buffers. Its message number k uses slot k % SLOTS
+ * of that part. */
 struct soak {
 	struct vt *t;
 	struct vt_mem src, dst;

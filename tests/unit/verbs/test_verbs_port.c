@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A port that goes down and comes back: its events, and the losses
- * meanwhile. */
+/* A port that goes down and comes back: the events, and what happens to
+ * messages. */
 #include "vt.h"
 
 static void port_is(struct vt *t, enum ibv_port_state state)
@@ -11,7 +11,7 @@ static void port_is(struct vt *t, enum ibv_port_state state)
 	assert_int_equal(info.state, state);
 }
 
-/* Return the next event about the port's state. Skip changes of its
+/* Return the next event about the state of the port. Skip events about its
  * addresses. */
 static enum ibv_event_type port_event(struct vt *t)
 {
@@ -52,7 +52,7 @@ vt_test(a_link_that_comes_back_in_time_loses_no_message)
 	struct ibv_qp *qa, *qb;
 
 	vt_link(t, &t->a, true);
-	o.timeout = 18; /* a timeout of one second, with seven retries */
+	o.timeout = 18; /* one second, with seven retries */
 	vt_pair(t, &o, &qa, &qb);
 	exchange(t, qa, qb);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
@@ -81,8 +81,8 @@ vt_test(a_link_that_stays_down_ends_in_retry_exceeded)
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
 	join(t);
-	/* The port works again. The pair works after a reset and a new
-	 * connection. */
+	/* The port works again, but the pair must be reset and connected
+	 * again. */
 	assert_int_equal(vt_to(t, qa, IBV_QPS_RESET), 0);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_RESET), 0);
 	vt_connect(t, qa, qb, &vt_usual);

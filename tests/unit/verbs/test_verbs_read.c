@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA READ: placement, depth, order with writes, fences, and refusals. */
+/* RDMA READ: placement, depth, order with WRITEs, fences, and refusals. */
 #include "vt.h"
 
 struct fixture {
@@ -82,7 +82,7 @@ vt_test(more_reads_than_the_depth_complete_later)
 	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
 }
 
-/* The engine flushes device memory in this way. */
+/* The engine flushes device memory with such a QP. */
 vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
 	struct vt *t = *state;

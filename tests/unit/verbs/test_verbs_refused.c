@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests that a responder refuses because of keys, bounds or rights. */
+/* Requests that a responder refuses because of keys, bounds or access
+ * rights. */
 #include "writes.h"
 
-/* Post one bad WRITE. Expect an error at the requester and an event at the
- * responder. */
+/* Post a bad WRITE between two good ones. Expect an error at the requester and
+ * an event at the responder. */
 static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 {
 	assert_int_equal(writes_good(1), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SEND and RECV: scattering, immediate data, RNR, inline data, and space in the
- * send queue. */
+/* SEND and RECV: scattering, immediate data, RNR, inline data, and full
+ * queues. */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -148,7 +148,7 @@ vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 	assert_memory_equal(src.p, dst.p, src.len);
 }
 
-/* Most of the message has not left when the receiver refuses it. */
+/* The receiver refuses the message (RNR) before most of it is sent. */
 vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 {
 	enum {
@@ -196,7 +196,7 @@ vt_test(a_full_send_queue_returns_the_refused_request)
 	struct ibv_qp *qa, *qb;
 	uint32_t n = 0;
 
-	/* No receive is posted at b, so no WR leaves the send queue. */
+	/* End b has no receive, so no WR leaves the send queue. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	while (n < 65536 && !vt_send(qa, IBV_WR_SEND, n, 0, NULL, 0))
 		n++;

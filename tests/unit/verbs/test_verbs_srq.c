@@ -149,7 +149,7 @@ vt_test(a_qp_in_error_reports_its_last_receive)
 	else
 		assert_int_equal(vt_event(t, &t->b),
 				 IBV_EVENT_QP_LAST_WQE_REACHED);
-	/* Receives that no QP has used stay in the shared queue. */
+	/* Unused receives stay in the shared queue. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
@@ -162,7 +162,7 @@ vt_test(a_qp_on_an_srq_has_no_receive_queue)
 	struct ibv_qp *qa, *qb;
 
 	pair_on_srq(t, &o, 16, &qa, &qb);
-	/* librxe would write into a queue that does not exist. */
+	/* librxe would write to a queue that does not exist. */
 	if (!t->rxe)
 		assert_int_not_equal(vt_recv(qb, 1, NULL, 0), 0);
 	vt_destroy(t, qa, qb);
@@ -194,7 +194,7 @@ vt_test(a_receive_belongs_to_the_domain_of_its_srq)
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
 	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	/* The QP's own receive queue does not count. */
+	/* A region of the QP's own domain must not be accepted. */
 	if (t->soft) {
 		sge = vt_sge(&foreign, 0, 64);
 		assert_int_equal(vt_srq_recv(qb->srq, 4, &sge, 1), 0);

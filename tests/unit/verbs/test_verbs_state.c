@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a QP: the valid transitions, the attributes that each
- * transition needs, and what each state allows. */
+/* The states of a QP: valid transitions, the attributes that each transition
+ * needs, and what each state allows. */
 #include "vt.h"
 
 #include <errno.h>

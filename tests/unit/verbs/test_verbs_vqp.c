@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib/vqp.h over real verbs, with several QPs per device. In each mode, the
- * bytes of a message are in place before its receive completes. Each message
- * arrives exactly once and in the order sent.
+ * bytes of a message must be placed before its receive completes, and each
+ * message must arrive exactly once and in order.
  */
 #include <errno.h>
 
@@ -89,7 +89,8 @@ CASE(a_head_is_placed_before_its_payload)
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
 			struct mpib_vsend w = vv_send_of(i, HEAD, size[i]);
 
-			/* Read from the far end of the memory that was sent. */
+			/* The head comes from the end of the memory, which is
+			 * not part of the payload. */
 			w.remote -= HEAD;
 			w.head.local =
 				(uint64_t)(uintptr_t)vv_tx.mem + MIB - HEAD;
@@ -141,8 +142,8 @@ static void break_qp(unsigned i)
 	assert_int_equal(vt_to(t, vv_rx.data[i], IBV_QPS_ERR), 0);
 }
 
-/* Two QPs of one device or of both break at any moment. Their fragments are
- * sent again in their first WRs. Every message arrives exactly once. */
+/* Two QPs, of one device or of both, break at any moment. Their fragments are
+ * sent again over other QPs, and every message must arrive exactly once. */
 CASE(a_replay_neither_loses_nor_repeats_a_message)
 {
 	enum {
@@ -171,8 +172,8 @@ CASE(a_replay_neither_loses_nor_repeats_a_message)
 		assert_int_equal(vv_tx.failed + vv_rx.failed, 0);
 		assert_memory_equal(vv_rx.mem, vv_tx.mem, VV_BYTES);
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
-		/* If the device moves bytes only in the test's turns, all of
-		 * the message was still in flight. */
+		/* In the first rounds, everything was still in flight if the
+		 * device moves bytes only in the test's turns. */
 		assert_true(n.replayed > 0 || round > 1 ||
 			    !vv_dev[0]->can_fault);
 		assert_true(mpib_vqp_healthy(vv_tx.vqp) >= VV_QPS - 2);
@@ -187,8 +188,8 @@ CASE(without_replays_a_broken_qp_fails_both_ends)
 		LEN = VV_BYTES / N
 	};
 
-	/* A device that moves bytes by itself may have sent all of them
-	 * already. */
+	/* A device that moves bytes by itself may already have sent
+	 * everything. */
 	if (!vv_dev[0]->can_fault)
 		skip();
 	for (unsigned m = 0; m < 3; m++) {
@@ -213,8 +214,8 @@ CASE(without_replays_a_broken_qp_fails_both_ends)
 	}
 }
 
-/* One device stalls with its WRs in flight while the other continues. The
- * sender must stop taking numbers before the receiver could lose one. */
+/* One device stalls with WRs in flight while the other continues. The sender
+ * must stop using new sequence numbers before the receiver could lose one. */
 CASE(a_stalled_device_loses_no_message)
 {
 	enum {
@@ -226,14 +227,14 @@ CASE(a_stalled_device_loses_no_message)
 	const struct mpib_soft_fault none = { .black_hole = 0 };
 	int64_t limit = vt_ms() + 60000;
 	uint64_t sent = 0, wanted = 0, before = 0;
-	unsigned still = 0; /* number of polls without a new fragment */
+	unsigned still = 0; /* number of polls since the last new fragment */
 	struct mpib_vcq_counts n;
 	struct mpib_vwc wc;
 	bool held = true;
 
 	if (!vv_dev[1]->can_fault)
 		skip();
-	vv_opt.timeout = 0; /* no timeout */
+	vv_opt.timeout = 0; /* never */
 	vv_start(MPIB_VQP_DQPLB, VV_QPS, 2 * SPAN, false);
 	assert_int_equal(mpib_soft_set_fault(vv_dev[1]->a.ctx, &hole), 0);
 	while (vv_tx.done < N || vv_rx.done < N) {
@@ -248,7 +249,8 @@ CASE(a_stalled_device_loses_no_message)
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
 		still = n.wrs == before ? still + 1 : 0;
 		before = n.wrs;
-		/* The first device may have answered number 0. */
+		/* The device that works may have completed number 0, so one
+		 * number more than SPAN is possible. */
 		if (held)
 			assert_in_range(n.wrs, 0, SPAN + 1);
 		if (held && still > 1000) {

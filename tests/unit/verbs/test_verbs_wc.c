@@ -7,7 +7,7 @@
 static const struct kind {
 	enum ibv_wr_opcode wr;
 	enum ibv_wc_opcode wc;
-	bool received; /* the request uses up a receive of the peer */
+	bool received; /* whether the request uses up a receive of the peer */
 } kinds[] = {
 	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true },
@@ -112,8 +112,8 @@ vt_test(a_failed_unsignalled_request_has_a_completion)
 		wc = vt_expect(t, &t->a.send, 30 + i, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-		/* The data of the request was not received. rxe has used up the
-		 * receive by then. */
+		/* The receive must not be used by the refused request. Only rxe
+		 * uses it. */
 		wc = vt_expect(t, &t->b.recv, 40,
 			       t->rxe && kinds[i].received
 				       ? IBV_WC_REM_ACCESS_ERR
@@ -166,7 +166,7 @@ vt_test(a_too_small_receive_of_an_srq_is_used_up)
 	assert_int_equal(wc.status,
 			 t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
 	assert_int_not_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
-	/* The other completion remains for the next poll. */
+	/* The second receive must stay in the queue. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, f.qa, f.qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA WRITE with and without immediate data: placement, sizes, fields. */
+/* RDMA WRITE with and without immediate data: placement, sizes, and
+ * completions. */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -174,7 +175,7 @@ vt_test(a_responder_may_stay_in_rtr)
 {
 	struct vt *t = *state;
 
-	/* Either end may begin to connect. */
+	/* Test both directions, because only one of the ends connects. */
 	write_to_rtr(t, &t->a, &t->b);
 	write_to_rtr(t, &t->b, &t->a);
 }

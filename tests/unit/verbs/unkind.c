@@ -12,7 +12,7 @@
 #include "vt.h"
 
 #ifndef TCP_RTO_MAX_MS
-#define TCP_RTO_MAX_MS 44 /* exists since Linux 6.15 */
+#define TCP_RTO_MAX_MS 44 /* since Linux 6.15 */
 #endif
 #define FDS 4096
 #define PIECES 128
@@ -20,7 +20,7 @@
 struct unkind unkind = { .rng = 1 };
 
 static struct {
-	int set; /* epoll descriptor + 1 */
+	int set; /* epoll descriptor plus 1; 0: not watched */
 	struct epoll_event ev;
 } watched[FDS];
 
@@ -37,11 +37,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
 static int narrow(int fd)
 {
-	/* This is a segment size of an Ethernet. If segments are larger than
-	 * the free space, TCP acknowledges each only after 40 ms. */
+	/* About the segment size of Ethernet. If segments are larger than the
+	 * free space, TCP acknowledges each segment only after 40 ms. */
 	int mss = 1000;
-	/* Each time this small space is full, TCP doubles its wait. On kernels
-	 * that cannot limit the wait, it grows to two minutes. */
+	/* In ms. Each time the small buffer is full, TCP doubles its waiting
+	 * time, which grows to two minutes on kernels without this limit. */
 	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {
@@ -79,8 +79,8 @@ int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 	return rc;
 }
 
-/* Signal readiness when there is space again or more to read, as a kernel
- * does. */
+/* Cause an edge-triggered event. A kernel would, because there is more to read
+ * or more space to write. */
 static void edge(int fd)
 {
 	if (fd < FDS && watched[fd].set)
@@ -113,8 +113,8 @@ static struct msghdr first(const struct msghdr *m, struct iovec *iov, size_t n)
 	return out;
 }
 
-/* Return how many of n bytes to move. Draw a number near a header's length from
- * either end, or any number. */
+/* Return how many of `n` bytes to move: all, a random number, or a random
+ * number below 40, so that the cut is within or near a header. */
 static size_t fewer(size_t n)
 {
 	uint64_t r;
@@ -182,7 +182,7 @@ bool unkind_break(void)
 		return false;
 	fd = found[vt_rand(&unkind.rng) % (uint64_t)n];
 	way = (unsigned)(vt_rand(&unkind.rng) % 4);
-	/* A connect to no address resets the connection. */
+	/* A connect with AF_UNSPEC resets the connection. */
 	if (way == 3)
 		return !connect(fd, &none, sizeof(none));
 	return !shutdown(fd, ways[way]);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated kernel that is correct but difficult. Its sockets have little
- * space, its sends and receives move fewer bytes than requested, and its
- * connections break. This is for programs linked with mpib_unkind(), see
- * CMakeLists.txt. It does not see calls through io_uring. For these only the
- * small space and the breaks have an effect.
+ * Simulate a kernel that is correct but difficult, for programs that are linked
+ * with mpib_unkind() (see CMakeLists.txt). Sockets have small buffers, sends
+ * and receives move fewer bytes than requested, and connections break. With
+ * io_uring, only the small buffers and the broken connections have an effect.
  */
 #ifndef UNKIND_H
 #define UNKIND_H
@@ -15,12 +14,13 @@
 struct unkind {
 	uint64_t rng;
 	unsigned cut; /* percentage of calls that move fewer bytes */
-	int room; /* space of later sockets; 0 means the system's default */
-	unsigned no_memory; /* percentage of sends that find no space */
+	int room; /* buffer size of new sockets; 0: the system's default */
+	/* number of the next sends that fail for lack of memory */
+	unsigned no_memory;
 };
 extern struct unkind unkind;
 
-/* Break one of this process's TCP connections in one of several ways. Return
- * false if there is none. */
+/* Break a random TCP connection of this process in a random way. Return false
+ * if there is no connection. */
 bool unkind_break(void);
 #endif

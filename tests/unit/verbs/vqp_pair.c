@@ -44,7 +44,7 @@ static struct ibv_qp *make_qp(const struct vv_side *s, unsigned d)
 {
 	struct vt_end one = *end_of(s, d);
 
-	one.recv = one.send; /* one CQ per device */
+	one.recv = one.send; /* both directions use the same CQ */
 	return vt_qp(vv_dev[d], &one, &vv_opt);
 }
 
@@ -96,7 +96,6 @@ void vv_start(enum mpib_vqp_mode mode, unsigned n, uint32_t depth, bool replay)
 				       .replay = replay };
 	make_side(&vv_tx);
 	make_side(&vv_rx);
-	/* Post receives in state INIT, before a peer can send. */
 	for (unsigned i = 0; i < n; i++)
 		vt_connect(vv_dev[i % MPIB_VQP_DEVICES], vv_tx.data[i],
 			   vv_rx.data[i], &vv_opt);
@@ -128,7 +127,7 @@ static void side_down(struct vv_side *s)
 		assert_true(vt_ms() < limit);
 	}
 	mpib_vcq_destroy(s->vcq);
-	/* all WRs are back in the pool */
+	/* All WRs must be back in the pool. */
 	assert_int_equal(s->pool.left, MPIB_WR_POOL);
 	mpib_wr_pool_fini(&s->pool);
 	for (unsigned i = 0; i < VV_QPS; i++)

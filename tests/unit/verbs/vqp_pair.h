@@ -20,29 +20,31 @@ struct vv_side {
 	struct ibv_qp *data[VV_QPS], *notify[MPIB_VQP_DEVICES];
 	struct ibv_mr *mr[MPIB_VQP_DEVICES];
 	uint8_t *mem;
-	uint64_t done; /* completions so far */
+	uint64_t done; /* number of completions */
 	unsigned failed;
 };
 
-/* The devices. End a of each belongs to vv_tx, and end b to vv_rx. */
+/* The devices. End `a` of each device belongs to vv_tx, and end `b` to
+ * vv_rx. */
 extern struct vt *vv_dev[MPIB_VQP_DEVICES];
 extern struct vv_side vv_tx, vv_rx;
 extern struct vt_opt vv_opt; /* attributes of the QPs that vv_start() makes */
 
 int vv_setup(void **state);
 int vv_teardown(void **state);
-/* Start with n data QPs, distributed over the devices. */
+/* Start with `n` data QPs, distributed over the devices. */
 void vv_start(enum mpib_vqp_mode mode, unsigned n, uint32_t depth, bool replay);
 /* Stop, and check that all WRs are back in the pools. */
 void vv_stop(void);
 
-/* Return a WRITE_WITH_IMM of len bytes at off in both memories. */
+/* Return a WRITE_WITH_IMM of `len` bytes at offset `off` in both memories. */
 struct mpib_vsend vv_send_of(uint64_t wr_id, size_t off, uint64_t len);
 int vv_post(uint64_t wr_id, size_t off, uint64_t len);
 int vv_want(uint64_t wr_id);
-/* Poll one side once. Check that completions have the order of the posts. */
+/* Poll one side once. Return whether there was a completion, which must be that
+ * of the oldest request. */
 bool vv_poll_side(struct vv_side *s, struct mpib_vwc *wc);
-/* Poll until both sides have had n completions. */
+/* Poll until both sides have had `n` completions. */
 void vv_finish(uint64_t n, bool replay);
 
 #endif

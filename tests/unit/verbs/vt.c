@@ -137,8 +137,8 @@ static int free_all(struct vt *t)
 	return rc;
 }
 
-/* Release what a failed test left, since the next test opens the same
- * devices. */
+/* Release everything that a failed test has left, because the next test opens
+ * the same devices. */
 int vt_teardown(void **state)
 {
 	struct vt *t = *state;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two ports and the common steps of the verbs tests. These files do not depend
- * on the provider. MPIB_TEST_RAIL_A and _B name the ports, by default two soft
- * ones. MPIB_TEST_SAME=1 puts both ends into one context. Only waits make
- * progress. Each wait polls all completion queues.
+ * Two ports and the common steps of the verbs tests, for any provider.
+ * MPIB_TEST_RAIL_A and MPIB_TEST_RAIL_B name the ports, by default two ports of
+ * the software HCA. MPIB_TEST_SAME=1 puts both ends into one context. Requests
+ * make progress only while a function below waits, because only waiting polls
+ * the completion queues.
  */
 #ifndef VT_H
 #define VT_H
 
 #include <stdbool.h>
-/* cmocka needs the headers above this line. */
 
 #include "test.h"
 #include "verbs/verbs.h"
@@ -23,7 +23,7 @@
 /* All attributes that query_qp() may return. */
 #define VT_QUERY (IBV_QP_RATE_LIMIT - 1)
 
-/* A completion queue, and the completions polled from it but not read yet. */
+/* A completion queue, and the completions that were polled but not returned. */
 struct vt_cq {
 	struct ibv_cq *cq;
 	struct ibv_wc *wc;
@@ -49,24 +49,23 @@ struct vt {
 	struct mpib_rail_spec spec_a, spec_b;
 	struct vt_end a, b;
 	bool same; /* both ends are in one context */
-	bool can_fault; /* the soft HCA's fault points work */
-	bool soft; /* the soft HCA, perhaps through libibverbs */
-	/* The device is Linux 6.1's soft-RoCE. A test that depends on one of
-	 * its gaps (see docs/providers.md) expects the behaviour of rxe. */
+	bool can_fault; /* faults of the software HCA can be injected */
+	bool soft; /* the software HCA, perhaps through libibverbs */
+	/* The device is soft-RoCE of Linux 6.1. Where it differs from verbs
+	 * (see docs/providers.md), tests expect the behaviour of rxe. */
 	bool rxe;
 	/* false for the simulated HCA, which uses one thread for all ends */
 	bool has_threads;
-	/* The QPs of vt_qp() and the memory of vt_mem() that are not freed
-	 * yet. */
+	/* QPs of vt_qp() and memory of vt_mem() that are not freed yet */
 	struct ibv_qp **qp;
 	struct vt_mem *mem;
 	unsigned qps, mems;
 };
 
-/* This is defined for the simulated HCA, so that vt_link() works there. */
+/* vt_link() for the simulated HCA, which defines this function. */
 bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
 
-/* The attributes in which a test differs from the usual ones. */
+/* Attributes of a test's QPs. */
 struct vt_opt {
 	uint32_t send_wr, recv_wr, sge, inline_data;
 	struct ibv_srq *srq;
@@ -75,31 +74,31 @@ struct vt_opt {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
 };
 extern const struct vt_opt vt_usual;
-/* Return attributes whose retries end soon. */
+/* Return the usual attributes with a short timeout and one retry. */
 struct vt_opt vt_quick(void);
 
-/* Each test opens both ports. No other test uses them meanwhile. QPs and memory
- * that a test leaves are freed with the ports. */
+/* Define a test that opens both ports. No other test uses them at the same
+ * time. QPs and memory that the test leaves are freed afterwards. */
 #define vt_test(f) TEST_OF(f, vt_setup, vt_teardown)
 int vt_setup(void **state);
 int vt_teardown(void **state);
 
-/* Replace the end b of vt_setup() by an end in threaded mode, and restore
- * it. */
+/* Replace end `b` by an end in threaded mode; restore it. */
 void vt_thread_b(struct vt *t, struct vt_end *saved);
 void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
-/* Unplug the cable of e's port, or plug it in. For a real device the program in
- * MPIB_TEST_LINK does this ("PROGRAM DEVICE up|down"). Without that variable
- * the test is skipped, so call this first with up. */
+/* Unplug the cable of the end's port, or plug it in. For a real device, the
+ * program of the variable MPIB_TEST_LINK does this ("PROGRAM DEVICE up|down").
+ * Without that variable the test is skipped, so call this first with `up`
+ * set. */
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
-/* Free memory. m->mr is NULL if it is already deregistered. */
+/* Free memory. If it is already deregistered, m->mr must be NULL. */
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
-/* Return the end to which qp belongs. */
+/* Return the end to which `qp` belongs. */
 struct vt_end *vt_end_of(struct vt *t, struct ibv_qp *qp);
 int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access);
 int vt_to_rtr(struct vt *t, struct ibv_qp *qp, const struct vt_end *peer,
@@ -115,7 +114,7 @@ void vt_connect(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb,
 void vt_pair(struct vt *t, const struct vt_opt *o, struct ibv_qp **qa,
 	     struct ibv_qp **qb);
 void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb);
-/* Drop a QP whose context was closed. */
+/* Do not free `qp` after the test, because its context is closed. */
 void vt_forget(struct vt *t, const struct ibv_qp *qp);
 
 struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr);
@@ -128,8 +127,8 @@ int vt_send_imm(struct ibv_qp *qp, uint64_t id, uint32_t imm,
 int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
 	    uint32_t rkey);
-/* Post a signalled request, which must be accepted. It sends all of sge to the
- * beginning of m or to an offset from there. It may be an empty WRITE. */
+/* Post a signalled WRITE of `sge` to the beginning of `m`, a READ from there,
+ * or an empty WRITE. The device must accept the request. */
 void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
 	      const struct vt_mem *m);
 void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
@@ -143,19 +142,20 @@ int vt_srq_recv(struct ibv_srq *srq, uint64_t id, struct ibv_sge *sge,
 
 /* Poll all queues once. */
 void vt_turn(struct vt *t);
-/* Return the next completion of q. Fail the test after ten seconds. */
+/* Return the next completion of `q`. Fail the test after a minute. */
 struct ibv_wc vt_wait(struct vt *t, struct vt_cq *q);
-/* Do the same as vt_wait(), and check that the completion is a success. */
+/* Do the same as vt_wait(), and check the wr_id and status of the
+ * completion. */
 struct ibv_wc vt_expect(struct vt *t, struct vt_cq *q, uint64_t id,
 			enum ibv_wc_status status);
 bool vt_try(struct vt *t, struct vt_cq *q, struct ibv_wc *wc);
-/* Make n turns. Check that no completion arrives at q. */
+/* Make `n` turns. Check that no completion arrives at `q`. */
 void vt_quiet(struct vt *t, struct vt_cq *q, int n);
-/* Return the next asynchronous event of e. Fail after ten seconds. */
+/* Return the next asynchronous event of `e`. Fail the test after a minute. */
 enum ibv_event_type vt_event(struct vt *t, struct vt_end *e);
 bool vt_no_event(struct vt *t, struct vt_end *e);
-/* Check that qp, which refused a request of its peer, has this event and is in
- * ERR. */
+/* Check that `qp` has refused a request: it must be in ERR and have this
+ * event. */
 void vt_refused(struct vt *t, struct ibv_qp *qp, enum ibv_event_type event);
 
 uint64_t vt_rand(uint64_t *state);

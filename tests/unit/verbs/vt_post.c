@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Post the tests' requests and wait for them. */
+/* Post requests and wait for their completions. */
 #include <arpa/inet.h>
 
 #include "vt.h"
@@ -125,8 +125,8 @@ static void collect(struct vt_cq *q)
 		q->wc[q->tail++ % VT_CQE] = wc[i];
 }
 
-/* Only one queue may collect from a CQ. Otherwise the wrong queue might get an
- * entry. */
+/* No two queues may collect from the same CQ: the wrong queue could get a
+ * completion. */
 void vt_turn(struct vt *t)
 {
 	assert_ptr_not_equal(t->a.send.cq, t->a.recv.cq);

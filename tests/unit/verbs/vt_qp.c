@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Move QPs of the tests from RESET to RTS. */
+/* Create QPs, and move them from RESET to RTS. */
 #include "vt.h"
 
 const struct vt_opt vt_usual = {
@@ -8,7 +8,7 @@ const struct vt_opt vt_usual = {
 	.sge = 4,
 	.inline_data = 64,
 	.access = VT_ALL,
-	/* a second, since rxe makes errors when it retransmits writes */
+	/* a second, because rxe has a bug when it repeats writes */
 	.timeout = 18,
 	.retry_cnt = 7,
 	.rnr_retry = 7,

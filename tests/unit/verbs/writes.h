@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A buffer at each end and a pair of QPs, for WRITEs from a to b. */
+/* A buffer at each end and a pair of QPs, for WRITEs from end `a` to end
+ * `b`. */
 #ifndef WRITES_H
 #define WRITES_H
 
 #include "vt.h"
 
-/* The state with which a writes_test() starts. A test may change it. */
+/* The buffers and QPs of a writes_test(). The test may change them. */
 extern struct writes {
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
@@ -14,11 +15,11 @@ extern struct writes {
 #define writes_test(f) TEST_OF(f, writes_setup, vt_teardown)
 int writes_setup(void **state);
 
-/* writes_post() posts a signalled WRITE of sge. writes_good() posts a WRITE
- * without a fault. */
+/* writes_post() posts a signalled WRITE of `sge`. writes_good() posts a correct
+ * WRITE. */
 int writes_post(uint64_t id, struct ibv_sge sge, uint64_t raddr, uint32_t rkey);
 int writes_good(uint64_t id);
-/* Check that end a is in ERR, and flush it. */
+/* Check that the QP of end `a` is in ERR and flushes a new request. */
 void writes_over(struct vt *t);
 
 #endif

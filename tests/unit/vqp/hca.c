@@ -24,7 +24,8 @@ static void flush(struct hca_qp *q, uint64_t wr_id, enum ibv_wc_status status)
 	wc.wr_id = wr_id;
 	wc.status = status;
 	wc.qp_num = q->qp.qp_num;
-	/* Give the opcode of a receive to a failed send, and vice versa. */
+	/* Let failed sends have the opcode of a receive, and failed receives
+	 * that of a send. */
 	wc.opcode = wr_id & 1 ? IBV_WC_RECV : IBV_WC_RDMA_WRITE;
 	complete(q->hca, &wc);
 }
@@ -44,7 +45,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			return q->fail_post;
 		}
 		assert_true(q->sq_head - q->sq_tail < HCA_DEPTH);
-		/* sg_list is set even without an SGE */
+		/* sg_list must be set even without an SGE */
 		assert_non_null(wr->sg_list);
 		assert_true(wr->num_sge <= 2);
 		w->wr = *wr;
@@ -94,8 +95,8 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 void hca_open(struct hca *h)
 {
 	memset(h, 0, sizeof(*h));
-	/* calloc() clears memory that was used before. For rings of this size
-	 * the kernel maps only the pages that a test touches. */
+	/* Let calloc() use mmap() for the rings, so that only the pages that a
+	 * test touches are allocated and cleared. */
 	mallopt(M_MMAP_THRESHOLD, HCA_DEPTH * 16);
 	h->ctx.ops.post_send = post_send;
 	h->ctx.ops.post_recv = post_recv;
@@ -123,7 +124,7 @@ struct hca_qp *hca_qp(struct hca *h)
 	q->hca = h;
 	q->qp.context = &h->ctx;
 	q->qp.send_cq = q->qp.recv_cq = &h->cq;
-	/* Numbers are unique only within a device. */
+	/* QP numbers are unique only within a device. */
 	q->qp.qp_num = 100 + h->qps++;
 	q->sq = calloc(HCA_DEPTH, sizeof(*q->sq));
 	q->rq = calloc(HCA_DEPTH, sizeof(*q->rq));
@@ -185,8 +186,7 @@ bool hca_step(struct hca_qp *q)
 		return false;
 	}
 	if (w->wr.opcode == IBV_WR_SEND) {
-		/* Write into the receive's memory, whose bounds are not checked
-		 * here. */
+		/* The data of a SEND is not placed. */
 	} else if (q->peer->hca->lazy) {
 		q->peer->hca->late[q->peer->hca->lates++] = *w;
 	} else {
@@ -217,7 +217,8 @@ unsigned hca_run(struct hca *h, unsigned *seed, unsigned n)
 			idle++;
 		}
 	}
-	/* The seed may have drawn only QPs that could not take a step. */
+	/* The drawn QPs may all have been unable to take a step. Try every
+	 * QP. */
 	for (unsigned i = 0; did == 0 && i < h->qps; i++)
 		did += hca_step(&h->qp[i]);
 	return did;

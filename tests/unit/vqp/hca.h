@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices whose QPs the test connects and steps. The test chooses which QP
- * takes a step, which post fails, and which QP breaks. WRs of a QP keep their
- * order. WRs of different QPs have no order. In an error completion, all fields
- * except wr_id, status and qp_num are garbage, which verbs allow.
+ * Simulated HCAs. The test decides which QP executes a WR (a step), which post
+ * fails, and which QP breaks. The WRs of a QP keep their order, while WRs of
+ * different QPs have no order. In an error completion, all fields except wr_id,
+ * status and qp_num are garbage, which verbs allow.
  */
 #ifndef MPIB_TESTS_HCA_H
 #define MPIB_TESTS_HCA_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define HCA_QPS 256
-#define HCA_DEPTH 4096 /* most WRs of a QP, and completions of a CQ */
+#define HCA_DEPTH 4096 /* most WRs of a QP, and most completions of a CQ */
 
 struct hca_wr {
 	struct ibv_send_wr wr;
@@ -21,7 +21,7 @@ struct hca_wr {
 };
 
 struct hca_qp {
-	/* must be first, since the code under test has a pointer to it */
+	/* must be first, because the tested code has a pointer to it */
 	struct ibv_qp qp;
 	struct hca *hca;
 	struct hca_qp *peer;
@@ -30,23 +30,25 @@ struct hca_qp {
 	uint64_t *rq;
 	uint32_t rq_head, rq_tail;
 	bool err;
-	int fail_post; /* errno of later sends; 0 means success */
-	unsigned fail_at; /* number of WRs that are accepted before */
-	int fail_recv; /* errno of later receives; 0 means success */
-	/* number of doorbells, and of WRs posted by them */
+	int fail_post; /* errno of later sends; 0: success */
+	/* number of WRs that are accepted before the failure */
+	unsigned fail_at;
+	int fail_recv; /* errno of later receives; 0: success */
+	/* number of post_send() calls, and of the WRs that they posted */
 	unsigned posts, wrs;
 };
 
 struct hca {
-	struct ibv_context ctx; /* must be first */
+	/* must be first, because hca.c casts its address to struct hca */
+	struct ibv_context ctx;
 	struct ibv_cq cq;
 	struct ibv_wc *wc;
 	uint32_t wc_head, wc_tail;
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
-	unsigned rnr; /* number of times that a receive was missing */
+	unsigned rnr; /* how often a receive was missing */
 	bool fail_poll;
-	/* Place data late, when an IMM of the same device arrives. */
+	/* place data only when an IMM arrives at this device */
 	bool lazy;
 	struct hca_wr *late;
 	unsigned lates;
@@ -57,11 +59,11 @@ void hca_close(struct hca *h);
 struct hca_qp *hca_qp(struct hca *h);
 void hca_join(struct hca_qp *a, struct hca_qp *b);
 
-/* Execute the QP's oldest WR. Return false if there is none, or no receive for
- * it. */
+/* Execute the QP's oldest WR. Return false if there is no WR, or no receive for
+ * the WR. */
 bool hca_step(struct hca_qp *q);
-/* Step QPs that the seed draws, at most n times. Return the number of steps
- * that did something. */
+/* Step randomly drawn QPs, with at most `n` steps that execute a WR. Return the
+ * number of these steps. */
 unsigned hca_run(struct hca *h, unsigned *seed, unsigned n);
 /* Put the QP into ERR and flush its WRs. */
 void hca_break(struct hca_qp *q);

@@ -80,7 +80,7 @@ static void take_down(struct rig *r, struct side *s)
 		mpib_vcq_poll(s->vcq, 64, wc);
 	assert_int_equal(mpib_vqp_destroy(s->vqp), 0);
 	mpib_vcq_destroy(s->vcq);
-	/* Every WR must be back in the pool. */
+	/* All WRs must be back in the pool. */
 	assert_int_equal(s->pool.left, MPIB_WR_POOL);
 	mpib_wr_pool_fini(&s->pool);
 	for (unsigned d = 0; d < r->devices; d++)
@@ -165,7 +165,8 @@ static struct mpib_vwc one(struct rig *r, struct side *s, struct side *other)
 	for (unsigned i = 0; i < PATIENCE; i++) {
 		if (rig_poll(s, &wc, 1) == 1)
 			return wc;
-		/* Poll the other side, too. It must not complete anything. */
+		/* The other side must work, too, but must not return
+		 * completions yet. */
 		rig_poll(other, &wc, 0);
 		rig_steps(r, 1 + (unsigned)rand_r(&r->seed) % 4);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes of up to two devices, a virtual QP between them, and memory. */
+/* Two nodes with up to two devices each, a virtual QP between the nodes, and
+ * memory. */
 #ifndef MPIB_TESTS_VQP_RIG_H
 #define MPIB_TESTS_VQP_RIG_H
 
@@ -19,7 +20,7 @@ struct side {
 struct rig {
 	bool up;
 	struct side tx, rx;
-	struct mpib_vqp_attr attr; /* qp and notify are set by rig_up() */
+	struct mpib_vqp_attr attr; /* rig_up() sets `qp` and `notify` */
 	unsigned devices;
 	size_t bytes;
 	unsigned seed;
@@ -27,29 +28,31 @@ struct rig {
 
 extern struct rig rig; /* the only rig of the test program */
 
-/* Make n QPs, distributed over the devices, connected and prepared. */
+/* Make the QPs that `attr` describes, distribute them over the devices, and
+ * connect and prepare the virtual QPs. */
 void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	    size_t bytes);
-/* Start with n QPs of 8 WRs each, fragments of 4096 bytes, and 2 MiB of
- * memory. */
+/* Call rig_up() with `n` QPs of 8 WRs each, fragments of 4096 bytes, and 2 MiB
+ * of memory. */
 void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
 	       unsigned devices, bool replay);
-/* Break and drain all QPs and take everything down, if it is up. */
+/* If the rig is up, break and drain all QPs and free everything. */
 void rig_down(struct rig *r);
-int teardown(void **state); /* teardown for the rig above */
+int teardown(void **state); /* calls rig_down() for `rig` */
 
-/* Post a WRITE_WITH_IMM of len bytes at off in both memories. Return 0 or
- * -errno. */
+/* Post a WRITE_WITH_IMM of `len` bytes at offset `off` in both memories. Return
+ * 0 or -errno. */
 int rig_write(struct rig *r, uint64_t wr_id, uint64_t off, uint64_t len);
 int rig_post(struct rig *r, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	     unsigned flags, uint64_t off, uint64_t len);
 void rig_recv(struct rig *r, uint64_t wr_id);
 
-/* Poll at most n virtual completions of one side into wc. */
+/* Poll at most `n` virtual completions of one side into `wc`. */
 int rig_poll(struct side *s, struct mpib_vwc *wc, int n);
-/* Take n steps of the sending devices. */
+/* Call hca_run() with `n` for each sending device. */
 unsigned rig_steps(struct rig *r, unsigned n);
-/* Run until the sending side has a completion. Fail if none comes. */
+/* Run until the sending side has a completion, and return it. Fail the test if
+ * no completion comes. */
 struct mpib_vwc rig_sent(struct rig *r);
 struct mpib_vwc rig_got(struct rig *r);
 void rig_fill(char *p, uint64_t len, unsigned seed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/seq.h: numbers arrive in any order and leave in sequence. Late numbers
- * are dropped, also after the wrap. The span of a sender is tested, too. */
+/* vqp/seq.h: numbers arrive in any order and are taken in sequence. Numbers
+ * that arrive again are dropped, even after the wrap. A sender may use only a
+ * limited span of numbers. */
 #include <errno.h>
 
 #include "test.h"
@@ -25,7 +26,7 @@ static int came(uint32_t seq)
 	return mpib_seq_arrived(s, seq, 1, 1, true, seq & 0xff);
 }
 
-/* Take the completed numbers from the front. Return how many there were. */
+/* Take all numbers that are next in sequence. Return how many there were. */
 static unsigned take(void)
 {
 	unsigned n = 0;
@@ -57,10 +58,10 @@ fixture_test(numbers_come_out_in_order)
 fixture_test(a_number_that_arrived_before_is_dropped)
 {
 	assert_int_equal(1, came(1));
-	assert_int_equal(0, came(1)); /* the receiver still waits for 0 */
+	assert_int_equal(0, came(1)); /* while the receiver waits for 0 */
 	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 2);
-	assert_int_equal(0, came(1)); /* 0 was taken long before */
+	assert_int_equal(0, came(1)); /* after 0 and 1 were taken */
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
@@ -74,19 +75,18 @@ fixture_test(numbers_come_out_in_order_across_the_wrap)
 	assert_int_equal(1, came(MPIB_SEQ_MOD - 2));
 	assert_int_equal(take(), 3);
 	assert_int_equal(s->next, 1);
-	/* Try a number from before the wrap, and one from a whole round
-	 * earlier. */
+	/* These numbers were taken before, on both sides of the wrap. */
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 1));
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 100));
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
-	/* A 24-bit number with all bits set is not valid. */
+	/* The number with all 24 bits set is not valid. */
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD));
 }
 
-/* If it were dropped, the receiver would wait for ever, since the sender has
- * its answer. */
+/* If the number was dropped, the receiver would wait for ever, because the
+ * sender has its completion. */
 fixture_test(a_number_beyond_the_window_is_an_error)
 {
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
@@ -108,7 +108,7 @@ static void give(unsigned n)
 	}
 }
 
-/* The span may start at any number, also across the wrap. */
+/* The span may start at any number, and may cross the wrap. */
 fixture_test(one_number_without_an_answer_keeps_the_span_from_moving)
 {
 	for (uint32_t first = 0; first < 5; first++) {
@@ -131,7 +131,7 @@ fixture_test(one_number_without_an_answer_keeps_the_span_from_moving)
 	}
 }
 
-/* Answers come in any order, twice around all places and across the wrap. */
+/* Answers come in any order, for enough numbers to cross the wrap. */
 fixture_test(the_span_moves_past_the_oldest_numbers_that_have_answers)
 {
 	unsigned seed = 3;
@@ -170,9 +170,10 @@ fixture_test(a_number_is_complete_when_all_its_parts_arrived)
 
 	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
-	/* the same number arrives twice */
+	/* the same part arrives again */
 	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10));
-	/* Try other parts, no parts, and a part that does not exist. */
+	/* Contradictory numbers of parts are errors, and so is a part that does
+	 * not exist. */
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 1, 1, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 4, 3, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 0, 3, true, 10));
@@ -182,7 +183,7 @@ fixture_test(a_number_is_complete_when_all_its_parts_arrived)
 	assert_int_equal(s->late, 1);
 }
 
-/* A million numbers across the wrap, shuffled within blocks. */
+/* Try a million numbers, shuffled within blocks of 64. */
 fixture_test(shuffled_numbers_come_out_in_order_across_the_wrap)
 {
 	enum {

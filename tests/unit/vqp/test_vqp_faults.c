@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h when a part of it fails. T and I numbers are those of the known
- * issues of the design that vqp.h follows. Each test fails if the code behaves
- * like that design.
+ * mpib/vqp.h when a QP, a post or a receive fails. T and I numbers are those of
+ * known issues in the design that vqp.h follows. Each test fails if the code
+ * has the issue.
  */
 #include <errno.h>
 
@@ -16,8 +16,8 @@ static void start(enum mpib_vqp_mode mode, unsigned n)
 	rig_start(&rig, mode, n, 1, false);
 }
 
-/* T1: the opcode of a failed completion has no meaning. hca_break() sets the
- * wrong one, in each direction. */
+/* T1: the opcode of a failed completion has no meaning. hca_break() sets wrong
+ * opcodes. */
 teardown_test(t1_a_failed_completion_is_matched_to_its_own_wr)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
@@ -56,14 +56,14 @@ teardown_test(t2_a_dead_qp_accepts_no_more_wrs)
 	before = rig.tx.data[0]->wrs;
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 2, 0, 100 * 4096), 0);
-	wc = rig_got(&rig); /* the lost message used no sequence number */
+	wc = rig_got(&rig); /* the failed message used no sequence number */
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(rig_sent(&rig).wr_id, 2);
 	assert_int_equal(rig.tx.data[0]->wrs, before);
 
 	for (unsigned i = 1; i < 4; i++)
 		hca_break(rig.tx.data[i]);
-	/* Only posting a WR shows that the QP is dead. */
+	/* The virtual QP learns only by posting that its QPs are dead. */
 	assert_int_equal(rig_write(&rig, 3, 0, 100 * 4096), 0);
 	wc = rig_sent(&rig);
 	assert_int_equal(wc.wr_id, 3);
@@ -71,7 +71,8 @@ teardown_test(t2_a_dead_qp_accepts_no_more_wrs)
 	assert_int_equal(rig_write(&rig, 4, 0, 8), -ENETDOWN);
 }
 
-/* T3: a WR that was posted only in part completes after the posted part. */
+/* T3: if only a part of a WR can be posted, the WR completes after that
+ * part. */
 teardown_test(t3_a_wr_posted_in_part_completes)
 {
 	start(MPIB_VQP_SPRAY, 2);
@@ -80,15 +81,15 @@ teardown_test(t3_a_wr_posted_in_part_completes)
 	assert_int_equal(rig_write(&rig, 1, 0, 6 * 4096), 0);
 	assert_int_equal(rig.tx.data[0]->wrs, 3);
 	assert_int_equal(rig.tx.data[1]->wrs, 1);
-	/* some of the message's fragments are on this QP */
+	/* Posted fragments of the message are still in flight. */
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	rig_steps(&rig, 100);
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
-	/* the peer got no notice of the message */
+	/* The peer must get no notice of the message. */
 	assert_int_equal(rig.tx.notify[0]->wrs, 0);
-	/* The next fragment uses the other QP. */
+	/* The next message must not use the QP that failed. */
 	rig.tx.data[1]->fail_post = 0;
 	rig_recv(&rig, 9);
 	assert_int_equal(rig_write(&rig, 2, 0, 6 * 4096), 0);
@@ -126,7 +127,7 @@ teardown_test(t6_a_notice_that_cannot_be_posted_fails_its_wr)
 	assert_int_equal(rig_write(&rig, 2, 0, 9000), -ENETDOWN);
 }
 
-/* T6: notices that waited for room fail when the QP fails. */
+/* T6: notices that wait for room fail when their QP fails. */
 teardown_test(t6_notices_that_waited_for_room_fail_too)
 {
 	start(MPIB_VQP_SPRAY, 4);
@@ -146,7 +147,8 @@ teardown_test(t6_notices_that_waited_for_room_fail_too)
 	}
 }
 
-/* T7: if a receive cannot be posted again, the waiting receives fail. */
+/* T7: if a receive cannot be posted to a QP again, the waiting virtual receives
+ * fail. */
 teardown_test(t7_a_receive_that_cannot_be_posted_again_fails)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
@@ -189,8 +191,8 @@ teardown_test(t10_a_notice_does_not_overtake_data_of_another_device)
 	}
 }
 
-/* QP 0 may still write to its receives, no matter which other QPs have
- * failed. */
+/* A posted receive for a SEND must not complete before QP 0 fails, no matter
+ * which other QPs have failed, because QP 0 may still write to its memory. */
 teardown_test(a_receive_for_a_send_fails_when_qp_0_fails)
 {
 	const struct mpib_vrecv pass = { .wr_id = 5, .addr = 1, .length = 64 };
@@ -210,8 +212,8 @@ teardown_test(a_receive_for_a_send_fails_when_qp_0_fails)
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* If a virtual QP lost a number as a sender, it receives no more messages
- * either. */
+/* A virtual QP that lost a number as a sender must not receive messages any
+ * more either. */
 teardown_test(a_virtual_qp_that_failed_refuses_receives)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
@@ -220,8 +222,7 @@ teardown_test(a_virtual_qp_that_failed_refuses_receives)
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), 0);
 	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
 	hca_break(rig.tx.data[2]);
-	/* The receive waits for nothing more. The send still waits for its
-	 * other fragments. */
+	/* The receive fails at once. The send waits for its other fragments. */
 	assert_true(rig_sent(&rig).recv);
 	assert_int_equal(rig_sent(&rig).status, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(mpib_vqp_post_recv(rig.tx.vqp, &more), -ENETDOWN);
@@ -235,7 +236,7 @@ teardown_test(a_cq_that_cannot_be_polled_is_an_error)
 	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);
 	rig_steps(&rig, 1);
 	rig.rx.hca[1].fail_poll = true;
-	/* Completions of the other CQ come first. */
+	/* The completion of the other CQ is returned before the error. */
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), -EIO);
 	rig.rx.hca[1].fail_poll = false;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib/vqp.h at its limits: refused arguments, bounds, and completions that
- * belong to no request. T and I numbers are those of the known issues of the
- * design that vqp.h follows. Each test fails if the code behaves like that
- * design.
+ * belong to no request. T and I numbers are those of known issues in the design
+ * that vqp.h follows. Each test fails if the code has the issue.
  */
 #include <errno.h>
 
@@ -22,7 +21,8 @@ static struct mpib_vqp_attr attr_of(struct mpib_vqp_qp *qp, unsigned n)
 	};
 }
 
-/* T5, T20: sizes have 64 bits until fragments are cut. */
+/* T5, T20: sizes of messages have 64 bits until they are divided into
+ * fragments. */
 teardown_test(t5_sizes_of_64_bits_are_not_truncated_and_are_checked)
 {
 	struct mpib_vqp_qp qp[2];
@@ -34,11 +34,12 @@ teardown_test(t5_sizes_of_64_bits_are_not_truncated_and_are_checked)
 	a = attr_of(qp, 2);
 	a.frag = MPIB_VQP_FRAG_MAX + 128;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	a.frag = 100; /* the lines of LL128 would be torn */
+	/* would divide lines of 128 bytes, which LL128 needs whole */
+	a.frag = 100;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	rig_down(&rig);
 
-	/* 8 GiB are cut into 2048 fragments per QP, which wait for room. */
+	/* 8 GiB are divided into fragments, most of which wait for room. */
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_post(&rig, 1, IBV_WR_SEND, IBV_SEND_SIGNALED, 0,
 				  1ull << 32),
@@ -118,8 +119,8 @@ teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp)
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
 	assert_int_equal(rig_write(&rig, 1, 0, 9000), 0);
 	assert_int_equal(mpib_vqp_destroy(rig.tx.vqp), -EBUSY);
-	/* Neither an unknown QP number nor an unknown wr_id of a known QP may
-	 * crash. */
+	/* An unknown QP number, or an unknown wr_id of a known QP, must not
+	 * cause a crash. */
 	hca_forge(&rig.tx.hca[0], &stray);
 	stray.qp_num = rig.tx.data[0]->qp.qp_num;
 	hca_forge(&rig.tx.hca[0], &stray);
@@ -166,15 +167,15 @@ teardown_test(requests_whose_completion_could_not_be_seen_are_refused)
 		assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE,
 					  IBV_SEND_SIGNALED, 0, 8),
 				 mode == MPIB_VQP_DQPLB ? -EINVAL : 0);
-		/* These are keys of one device, although two devices may carry
-		 * the request. */
+		/* The request has keys only for one device, but may use both
+		 * devices. */
 		assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 		rig_steps(&rig, 10);
 		rig_down(&rig);
 	}
 }
 
-/* The completions of such a QP would not be seen. */
+/* The virtual CQ would not see the completions of such a QP. */
 teardown_test(a_qp_with_other_cqs_is_refused)
 {
 	struct mpib_vqp_qp qp[2];
@@ -224,7 +225,7 @@ teardown_test(t14_qps_of_two_devices_may_have_the_same_number)
 	assert_int_equal(rig_write(&rig, 1, 0, 60000), 0);
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 	assert_int_equal(rig_sent(&rig).wr_id, 1);
-	/* Passing the same QP twice is an error. */
+	/* Passing a QP that is already used is an error. */
 	a = attr_of(qp, 1);
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EEXIST);
 }
@@ -242,19 +243,19 @@ teardown_test(wrong_attributes_are_refused)
 	a.cap = 0;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	a.mode = MPIB_VQP_SPRAY; /* this mode needs a notify QP */
+	a.mode = MPIB_VQP_SPRAY; /* needs a notify QP */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	/* this mode sends no notices, so it needs no QP for them */
+	/* This mode sends no notices, so a notify QP is an error. */
 	a.mode = MPIB_VQP_DQPLB;
 	a.notify = qp;
 	a.notifies = 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* more numbers than the receiver can put in order */
+	/* More numbers in flight than the receiver can put in order. */
 	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* the limit with one number per message */
+	/* Too many messages, each with one number. */
 	a.depth = 2 * MPIB_SEQ_SPAN;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
@@ -264,11 +265,11 @@ teardown_test(wrong_attributes_are_refused)
 	qp[1].device = 1; /* the CQ has no such device */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	qp[1].qp = NULL; /* the value of a failed ibv_create_qp() */
+	qp[1].qp = NULL; /* as after a failed ibv_create_qp() */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
 	a.qp = NULL;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	/* Fragments are not tiny. */
+	/* The default size of fragments is reasonable. */
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }

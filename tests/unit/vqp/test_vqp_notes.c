@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other known issues of the design that mpib/vqp.h follows, besides failures
- * (test_vqp_faults.c): allocation, ownership, keys and gather lists. Each test
- * fails if the code behaves like that design. The linker redirects malloc(),
- * calloc() and similar functions to these.
+ * Other known issues in the design that mpib/vqp.h follows, besides failures
+ * (test_vqp_faults.c): allocation, ownership and ignored fields. Each test
+ * fails if the code has the issue. The linker replaces malloc(), calloc() and
+ * realloc() by the __wrap_ functions below.
  */
 #include <errno.h>
 
@@ -45,7 +45,7 @@ teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		before = allocations;
-		assert_true(before > 0); /* such calls are counted */
+		assert_true(before > 0); /* the counter works */
 		for (uint64_t i = 0; i < 50; i++) {
 			rig_recv(&rig, i);
 			assert_int_equal(rig_write(&rig, i, 0, 100000), 0);
@@ -57,8 +57,8 @@ teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 	}
 }
 
-/* T21: there is one way to create a virtual QP. It takes all QPs or none, and
- * keeps no pointer to its arguments. */
+/* T21: creating a virtual QP takes all QPs or none, and keeps no pointer to the
+ * arguments. */
 teardown_test(t21_create_takes_all_qps_or_none)
 {
 	struct mpib_vqp_qp *qp = calloc(3, sizeof(*qp));
@@ -84,7 +84,7 @@ teardown_test(t21_create_takes_all_qps_or_none)
 	assert_int_equal(rig_got(&rig).wr_id, 1);
 }
 
-/* A caller that gets no error believes that the field has an effect. */
+/* Without an error, the caller would believe that the field has an effect. */
 teardown_test(fields_that_would_be_ignored_are_refused)
 {
 	const struct mpib_vsend right = {
@@ -95,7 +95,7 @@ teardown_test(fields_that_would_be_ignored_are_refused)
 	struct mpib_vsend w = right;
 
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
-	/* the caller could reuse the memory immediately */
+	/* The caller would reuse the memory immediately. */
 	w.flags |= IBV_SEND_INLINE;
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 	w = right;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib/wr_pool.h: WRs are initialized when they are taken, and one call posts a
- * chain. */
+ * whole chain. */
 #include <errno.h>
 #include <mpib/wr_pool.h>
 
@@ -87,7 +87,7 @@ fixture_test(a_chain_is_posted_in_order_by_one_doorbell)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wrs, 5);
 	assert_int_equal(chain.n, 0);
-	/* A WR that is posted again must end its new chain. */
+	/* A WR that was in a chain must be the end of its new chain. */
 	mpib_wr_chain_add(&chain, w[1]);
 	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
 	assert_int_equal(wrs, 6);
