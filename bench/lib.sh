@@ -109,7 +109,8 @@ need() {
 	return 1
 }
 
-# wanted ROW: succeed if --only, stored in $only, has the row.
+# wanted ROW: succeed if the expression of --only, stored in $only, matches the
+# row.
 wanted() {
 	[[ $1 =~ ^($only)$ ]]
 }
@@ -149,14 +150,15 @@ run_perf() {
 	perf_rows "$dir/json" >"$dir/rows"
 }
 
-# value KEY: print the sum of the last rows of run_perf() whose key matches KEY, an
-# extended regular expression.
+# value KEY: of the rows that the last run_perf() wrote, print the sum of those
+# whose key matches KEY, an extended regular expression.
 value() {
 	awk -v k="^$1\$" '$2 ~ k && $3 >= 0 { v += $3; n++ } END { if (n) print v }' \
 		"$dir/rows"
 }
 
-# emit_busbw ROW PREFIX [SUFFIX]: store a sample for each size of run_perf().
+# emit_busbw ROW PREFIX [SUFFIX]: store the bus bandwidth of each size of
+# run_perf() as a sample.
 emit_busbw() {
 	local size key v
 	while read -r size key v; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plugin-tarball.sh PLUGIN VERSION DIR: pack the plugin alone into
-# DIR/libnccl-net-mpib-VERSION-MACHINE.tar.xz. It is for images that cannot
-# install Debian packages: unpack it anywhere and give NCCL the path.
+# DIR/libnccl-net-mpib-VERSION-MACHINE.tar.xz. The tarball is for images that
+# cannot install Debian packages: unpack it anywhere and give NCCL the path.
 set -euo pipefail
 plugin=$1 version=$2 out=$(realpath "$3")
 CDPATH='' cd "$(dirname "$0")/.."

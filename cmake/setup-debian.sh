@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # setup-debian.sh [tests|bench]: install the Debian 12 packages that building
-# mpib needs, if any is missing. With "tests", also install the packages for all
-# tests; with "bench", those that the commands of bench/ compare mpib with.
+# mpib needs, if any is missing. With "tests", also install the packages that
+# the tests need. With "bench", also install the packages that the commands of
+# bench/ need.
 set -euo pipefail
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 
@@ -19,7 +20,8 @@ done < <(cat "${lists[@]}")
 # does not have.
 leave_unknown() {
 	local package known=()
-	# If apt has no package lists yet, it knows no package, so skip none.
+	# If apt has no package lists yet, it knows no package. In this case
+	# skip no package.
 	[ -n "$(apt-cache madison dpkg 2>/dev/null)" ] || return 0
 	for package in "${missing[@]}"; do
 		if grep -qxF "$package" "${lists[0]}" ||

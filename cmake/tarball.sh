@@ -2,7 +2,7 @@
 # tarball.sh NAME DIR: pack the source tree of this script into DIR/NAME.tar.xz.
 # In a git checkout, pack the files that git tracks. In an unpacked tarball, or
 # if git refuses a tree of another user, pack everything except build folders.
-# The same sources give the same file.
+# Packing the same sources again gives the same file.
 set -euo pipefail
 name=$1 out=$(realpath "$2")
 CDPATH='' cd "$(dirname "$0")/.."

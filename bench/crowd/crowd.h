@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many nodes for one proxy. One process simulates the other nodes of a cluster
- * (nodes.c). The other process has the clients of the measured proxy
+ * Simulate many nodes for one proxy. One process simulates the other nodes of a
+ * cluster (nodes.c). The other process has the clients of the measured proxy
  * (clients.c), queries that proxy (proxy.c) and measures it (main.c). Only the
  * clients of the other nodes are simulated: their brokers, engine and software
  * rails are mpib's own. The nodes share one engine, since a software HCA for
@@ -26,8 +26,10 @@
 enum crowd_stage {
 	CROWD_OPENING,
 	CROWD_ACCEPTING, /* nodes: node[] is filled in */
-	CROWD_CALLING, /* clients: client[] is filled in, the nodes may connect */
-	CROWD_TALKING, /* clients: all connections are up, the nodes receive */
+	/* clients: client[] is filled in; the nodes may connect */
+	CROWD_CALLING,
+	/* clients: all connections are up; the nodes may post receives */
+	CROWD_TALKING,
 	CROWD_READY, /* nodes: receives are posted */
 };
 
@@ -36,8 +38,9 @@ struct crowd_world {
 	unsigned nodes;
 	const char *net; /* "127.44" */
 	_Atomic int stage; /* enum crowd_stage */
-	struct mpib_handle client[CROWD_CLIENTS]; /* of receiving clients */
-	struct mpib_handle node[]; /* to which the clients connect */
+	/* Handles of the receiving clients. */
+	struct mpib_handle client[CROWD_CLIENTS];
+	struct mpib_handle node[]; /* handles to which the clients connect */
 };
 
 /* Enter the stage. */
@@ -56,7 +59,8 @@ void crowd_nodes(struct crowd_world *w);
 struct crowd_talk {
 	struct mpib_request *req; /* NULL: none */
 	uint64_t posted, over; /* times of the last message, ns */
-	uint64_t moved; /* end of the first message after mark; 0: not yet */
+	/* Time when the first message after `mark` completed; 0: not yet. */
+	uint64_t moved;
 };
 
 struct crowd_clients {
@@ -84,16 +88,16 @@ void crowd_talk_begin(struct crowd_clients *c);
 /* Test all messages once. On each lane whose last message completed pause_ns
  * ago, post a new one. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
-/* Begin to observe, at time now, whether messages of all lanes complete. Posts
- * a message on each lane that has none. crowd_moved() returns the time when
- * each lane had completed one; 0: not yet. */
+/* Set the mark to the time `now`, and post a message on each lane that has
+ * none. After each lane has completed a message since the mark, crowd_moved()
+ * returns the time of the last completion. Before that it returns 0. */
 void crowd_mark(struct crowd_clients *c, uint64_t now);
 uint64_t crowd_moved(const struct crowd_clients *c);
 
 /*
- * The measured proxy. The kernel tells the CPU time of its threads and its
- * memory, and its admin socket tells the state of its rails. An unanswered
- * query ends the program.
+ * The measured proxy. The CPU time of its threads and its memory are read from
+ * the kernel, the state of its rails from its admin socket. An unanswered query
+ * ends the program.
  */
 
 struct crowd_proxy {
@@ -111,7 +115,7 @@ struct crowd_memory {
 	double anon, shared;
 };
 
-/* The sum over the lanes of all rails, since the proxy started. */
+/* Sums over all rails and lanes since the proxy started. */
 struct crowd_rails {
 	unsigned failovers, failbacks;
 };

@@ -14,7 +14,7 @@
 #include "peer/internal.h"
 #include "peers/peer.h"
 
-#define PAUSE_NS 100000000ull /* between two messages of a lane */
+#define PAUSE_NS 100000000ull /* pause between two messages of a lane */
 #define ASK_NS 20000000ull
 #define PATIENCE_NS 120000000000ull
 #define KIB 1024.0
@@ -103,8 +103,8 @@ static void say_of(const char *row, const char *metric, double value)
 	peer_say(key, value);
 }
 
-/* Return the memory added since *before, in KiB for each of n, and update
- * *before. */
+/* Return how much memory was added since *before, in KiB per object for `n`
+ * objects. Update *before. */
 static struct crowd_memory grown(const struct bench *b, unsigned n,
 				 struct crowd_memory *before)
 {
@@ -125,7 +125,7 @@ static void say_memory(const char *row, struct crowd_memory one, size_t bytes)
 	say_of(row, "struct", (double)bytes / KIB);
 }
 
-/* Print the CPU time since *before, and update *before. */
+/* Print the CPU time since *before in the given unit, and update *before. */
 static void say_cpu(const struct bench *b, const char *row, double unit,
 		    struct crowd_cpu *before)
 {
@@ -186,8 +186,9 @@ static void set_up(struct bench *b)
 	connect_all(b, &mem, grown(b, n, &mem));
 }
 
-/* Wait until the proxy has been idle for half a second, at most ten seconds.
- * Software rails and the other nodes continue to connect for a while. */
+/* Wait until the proxy has been idle for half a second, but at most ten
+ * seconds. After the lanes are up, software rails and the other nodes still
+ * connect for a while. */
 static struct crowd_cpu settled(const struct bench *b)
 {
 	struct crowd_cpu now = crowd_cpu(&b->proxy), before;
@@ -256,7 +257,7 @@ static void talk(struct bench *b)
 	say_cpu(b, "busy", 100 / seconds_since(begun), &cpu);
 }
 
-/* Return whether the lanes have failed over and returned as often as wanted. */
+/* Return whether the counts of fail-overs and failbacks have reached *want. */
 static bool reached(const struct bench *b, const struct crowd_rails *want)
 {
 	struct crowd_rails now = crowd_rails(&b->proxy);
@@ -265,8 +266,8 @@ static bool reached(const struct bench *b, const struct crowd_rails *want)
 	       now.failbacks >= want->failbacks;
 }
 
-/* Send messages until all lanes have failed over and returned as often as
- * wanted. With moved, continue until each lane has moved a message. */
+/* Send messages until the counts of fail-overs and failbacks have reached
+ * *want. If `moved` is true, continue until each lane has moved a message. */
 static uint64_t until(struct bench *b, const char *name, bool moved,
 		      const struct crowd_rails *want)
 {
@@ -290,9 +291,9 @@ static uint64_t until(struct bench *b, const char *name, bool moved,
 	return there;
 }
 
-/* Play a fault of SOUT. Measure the time until each lane has moved a message
- * that was posted after the fault, the time until all lanes are fenced, and the
- * time from the fault's end until all lanes have both rails. */
+/* Inject a fault into SOUT. Measure the time until each lane has moved a
+ * message that was posted after the fault, the time until all lanes are fenced,
+ * and the time from the fault's end until all lanes have both rails. */
 static void fail_rail(struct bench *b, const char *name, const char *what)
 {
 	struct crowd_rails want = crowd_rails(&b->proxy);

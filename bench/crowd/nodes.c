@@ -19,17 +19,18 @@
 #include "rig/rig.h"
 
 #define TICK_NS MPIB_MSEC
-#define SHARE (MPIB_CONNS_MAX / CROWD_CLIENTS) /* nodes of an engine client */
+/* Number of nodes that share an engine client. */
+#define SHARE (MPIB_CONNS_MAX / CROWD_CLIENTS)
 #define INFLIGHT 4u /* receives posted for each node */
 
 struct crowd_node {
 	struct mpib_broker *broker;
 	struct peer_client client;
-	struct rig_end end; /* receives from the first client */
+	struct rig_end end; /* receives messages from the first client */
 	uint32_t listener;
 };
 
-/* Find the node of a lane. */
+/* An entry of the cache that maps a lane to its node. */
 struct crowd_lane {
 	struct mpib_lane *lane;
 	unsigned node;
@@ -43,7 +44,8 @@ struct crowd {
 	struct mpib_io watch;
 	struct mpib_timer tick;
 	struct crowd_node *node;
-	struct rig_node *part; /* each has an engine client */
+	/* Array of rig nodes, each with an engine client. */
+	struct rig_node *part;
 	struct crowd_lane *lanes;
 	bool called, talking;
 };
@@ -67,8 +69,8 @@ static bool has_lane(const struct crowd_node *n, const struct mpib_lane *lane)
 	return l;
 }
 
-/* Find the broker of a lane, as the engine has only one callback for all
- * brokers. The result is cached, since a failing rail asks for all lanes at
+/* Find the broker of a lane: the engine has only one callback for all brokers.
+ * The result is cached, since a failing rail causes a search for all lanes at
  * once. */
 static struct mpib_broker *owner_of(struct crowd *c, struct mpib_lane *lane)
 {
@@ -102,8 +104,8 @@ static void crowd_lane_send(void *ctx, struct mpib_lane *lane,
 		mpib_broker_events.lane_send(&b, lane, msg);
 }
 
-/* Report a broken connection. At the end connections break since the clients
- * leave; before that it is a fault. */
+/* Report a broken connection. At the end, connections break because the clients
+ * leave. An earlier break is a fault. */
 static void crowd_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			      const char *why)
 {
@@ -298,7 +300,7 @@ static void crowd_on_tick(void *arg)
 		receive(c, true);
 		crowd_say(c->w, CROWD_READY);
 	}
-	/* Between these times the nodes must be idle. */
+	/* Between two ticks the nodes must be idle. */
 	mpib_timer_arm(&c->loop, &c->tick, c->talking ? TICK_NS : 20 * TICK_NS,
 		       crowd_on_tick, c);
 }

@@ -16,9 +16,9 @@ void peer_wrong(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 /*
- * Check the command line. Return only if it has min to max words; otherwise
- * answer --help or --version, or refuse the command line, and exit. words
- * follows the program's name in the usage text.
+ * Check the command line. Return only if it has `min` to `max` words;
+ * otherwise answer --help or --version, or refuse the command line, and exit.
+ * `words` follows the program's name in the usage text.
  */
 void peer_args(int argc, char **argv, int min, int max, const char *words);
 

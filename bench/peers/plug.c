@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a connection of an ncclNet plugin in one process, for
+ * Run both ends of a connection of an ncclNet plugin in one process, for
  * bench/budget. The program makes the turns of both ends. callgrind counts only
  * the instructions of budget_sender() and budget_receiver(), by object file.
  *
  * bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]
  *
- * This prints the turns per message of each end. shared: the memory is a
- * descriptor that the plugin registers, like a GPU's memory. In a turn, like
- * NCCL's proxy thread, the program makes the posts that are due, then tests
- * each request in flight. Between turns the process sleeps, so that each turn
- * finds the data that arrived in between. With spin it does not sleep, so that
- * all system calls are the plugin's.
+ * This prints how many turns each end made per message. With "shared", the
+ * plugin registers the memory by a descriptor, like a GPU's memory. In a turn,
+ * like NCCL's proxy thread, the program makes the posts that are due, then
+ * tests each request in flight. Between turns the process sleeps, so that each
+ * turn finds the data that arrived in between. With "spin" it does not sleep,
+ * so that all system calls are the plugin's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,8 @@ static void must(enum nccl_result res, const char *call)
 		peer_die("%s: error %d", call, (int)res);
 }
 
-/* Test all requests. They may end in any order, and an ended one is NULL. */
+/* Test all requests. They may end in any order; the entry of an ended request
+ * becomes NULL. */
 static void test_all(struct plug_end *e)
 {
 	for (unsigned i = 0; i < e->posted; i++) {
@@ -78,7 +79,9 @@ __attribute__((noinline)) static void budget_sender(void)
 		tx.req[tx.posted++] = req;
 	}
 	test_all(&tx);
-	tx.turns++; /* last, as a tail call would hide the function's name */
+	/* Count after the call: as a tail call, it would hide the function's
+	 * name. */
+	tx.turns++;
 }
 
 __attribute__((noinline)) static void budget_receiver(void)
@@ -96,7 +99,9 @@ __attribute__((noinline)) static void budget_receiver(void)
 		rx.req[rx.posted++] = req;
 	}
 	test_all(&rx);
-	rx.turns++; /* last, as a tail call would hide the function's name */
+	/* Count after the call: as a tail call, it would hide the function's
+	 * name. */
+	rx.turns++;
 }
 
 static void pause_turn(void)

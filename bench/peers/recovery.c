@@ -38,7 +38,7 @@ struct line {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received;
 	char *from, *to;
-	bool waits; /* the first message since the kill has not arrived */
+	bool waits; /* no message has arrived since the kill */
 };
 
 static struct mpib_client *from[RANKS_MAX], *to[RANKS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_bad(): one line on stderr about a wrong option. */
+/* perf_bad() prints one line about a wrong option to stderr. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -49,8 +49,8 @@ static uint64_t bytes_differing(uint64_t difference)
 	return n;
 }
 
-/* Return how many of the len bytes (at most 8) at `at` differ from those of
- * want. */
+/* Compare `len` bytes (at most 8) at `at` with the bytes of `want`. Return how
+ * many differ. */
 static uint64_t differing(const char *at, size_t len, uint64_t want)
 {
 	uint64_t word = want;
@@ -86,8 +86,8 @@ uint64_t perf_data_touched(const void *buf, size_t len)
 	return n;
 }
 
-/* Return a + rank * b, where the 32-bit numbers a and b are a hash of key and
- * i. */
+/* Return a + rank * b. The 32-bit numbers a and b are the halves of a hash of
+ * `key` and `i`. */
 uint32_t perf_value(uint64_t key, uint64_t i, int rank)
 {
 	uint64_t bits = perf_mix(key + i);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The content of messages. Each word depends on the key of the stream, the
- * number of the message in the stream and the place of the word, so that data
- * of another peer, of an older message or from a shifted place is detected.
+ * The content of messages. Each word depends on the key of the stream, on the
+ * number of the message in the stream and on the word's position in the
+ * message. So data from another peer, from an older message or from another
+ * position is detected.
  */
 #ifndef PERF_DATA_H
 #define PERF_DATA_H
@@ -33,9 +34,9 @@ uint64_t perf_data_check(const void *buf, size_t len, uint64_t key,
 /* Return how many bytes are not PERF_POISON. */
 uint64_t perf_data_touched(const void *buf, size_t len);
 
-/* Return element i of rank's input to the reduction. perf_sum() returns the sum
- * over all ranks. Sums are modulo 2^32, so that no wrong bit is rounded
- * away. */
+/* Return element `i` of the input of rank `rank` to the reduction. perf_sum()
+ * returns the sum over all ranks. Sums are modulo 2^32, so that rounding cannot
+ * hide a wrong bit. */
 uint32_t perf_value(uint64_t key, uint64_t i, int rank);
 uint32_t perf_sum(uint64_t key, uint64_t i, int nranks);
 

@@ -3,7 +3,8 @@
 #include "perf/hist.h"
 
 /* Return the bucket of a value. Each value below PERF_HIST_SUB has its own
- * bucket. Above, each power of two is divided into PERF_HIST_SUB buckets. */
+ * bucket. Above that, each power of two is divided into PERF_HIST_SUB
+ * buckets. */
 static unsigned int bucket_of(uint64_t ns)
 {
 	unsigned int shift, index;

@@ -16,7 +16,7 @@ static void kill_all(int sig)
 	_exit(128 + sig);
 }
 
-/* On SIGINT, end a steady run. Its results so far are then reported. */
+/* On SIGINT, end a steady run. The results so far are reported. */
 static void interrupted(int sig)
 {
 	if (!(world->opt.steady_seconds > 0) ||

@@ -89,7 +89,7 @@ static const struct option longopts[] = {
 	{ "rendezvous", required_argument, NULL, OPT_RENDEZVOUS },
 	{ "expect", required_argument, NULL, OPT_EXPECT },
 	{ "serial", no_argument, NULL, OPT_SERIAL },
-	/* The names of nccl-tests. */
+	/* These options have the names that nccl-tests uses. */
 	{ "minbytes", required_argument, NULL, OPT_MIN },
 	{ "maxbytes", required_argument, NULL, OPT_MAX },
 	{ "stepfactor", required_argument, NULL, OPT_FACTOR },
@@ -243,8 +243,8 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 
 static int no_option(char **argv, const char *shorts)
 {
-	/* Use optopt, since getopt_long() has not moved past a word with
-	 * further letters. */
+	/* Use optopt: if a word has further letters, getopt_long() has not
+	 * moved past it yet. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
 		return perf_bad("command line: -%c is no option (see --help)",
 				optopt);

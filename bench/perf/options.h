@@ -20,7 +20,7 @@
 enum perf_pattern {
 	PERF_SENDRECV,
 	PERF_STREAM,
-	PERF_RING, /* for this and the next two, see pattern.h */
+	PERF_RING, /* for this and the next two patterns, see pattern.h */
 	PERF_REDUCE_SCATTER,
 	PERF_ALL_GATHER,
 	PERF_ALLTOALL,
@@ -36,7 +36,8 @@ enum perf_role {
 	PERF_CLIENT, /* test with the servers of other hosts, and report */
 	PERF_CHECK, /* test each pair of servers, and report */
 	PERF_LAUNCHED, /* be one rank, started by srun, mpirun or torchrun */
-	PERF_NODE, /* a child of any of these: fork the ranks of one node */
+	/* A child of one of the processes above: fork the ranks of one node. */
+	PERF_NODE,
 };
 
 /* An option --env: a variable for the ranks of a node; -1: of all nodes. */
@@ -47,8 +48,9 @@ struct perf_env {
 };
 
 #define PERF_DEVICES_MAX 16
-#define PERF_DEV_NEAR (-1) /* spread a node's ranks over the devices */
-#define PERF_DEV_ALL (-2) /* spread each rank's connections over them */
+#define PERF_DEV_NEAR (-1) /* each rank of a node uses its own device */
+/* Each rank spreads its connections over all devices. */
+#define PERF_DEV_ALL (-2)
 
 struct perf_options {
 	const char *plugin;
@@ -72,7 +74,7 @@ struct perf_options {
 	int group;
 	uint64_t seed;
 	const char *json;
-	uint64_t random_sizes; /* messages per connection; 0: another mode */
+	uint64_t random_sizes; /* messages per connection; 0: not this mode */
 	uint64_t steady_count; /* iterations; 0: another mode */
 	double steady_seconds;
 	double timeout;
@@ -85,7 +87,7 @@ struct perf_options {
 	enum perf_role role;
 	char *hosts[PERF_NODES_MAX]; /* of --client or check */
 	int nhosts;
-	int port; /* -1 until it is decided */
+	int port; /* -1 until the port is chosen */
 	const char *listen; /* NULL: at all addresses */
 	bool once;
 	bool no_launcher;
@@ -105,29 +107,32 @@ enum perf_parse {
 	PERF_PARSE_BAD, /* the error is on stderr, in one line */
 };
 
-/* Fill opt. Its strings point into argv, or perf_options_free() frees them. */
+/* Fill *opt. Its strings either point into `argv` or are freed by
+ * perf_options_free(). */
 enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 				   char **argv);
 void perf_options_free(struct perf_options *opt);
 
-/* Print one line to stderr that says what is wrong and what would be right.
+/* Print one line to stderr that says what is wrong and how to correct it.
  * Returns -EINVAL, for callers to return. */
 int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Do the second half of parsing: set the defaults that depend on other options.
- * Refuse options that contradict each other (-EINVAL after perf_bad()). */
+/* Finish parsing: set the defaults that depend on other options. If options
+ * contradict each other, print that with perf_bad() and return -EINVAL. */
 int perf_options_settle(struct perf_options *opt);
 
 extern const char perf_help[];
 
-/* Write the sizes to run, at most PERF_ROWS_MAX. Returns their number. */
+/* Write the message sizes to test, at most PERF_ROWS_MAX. Returns their
+ * number. */
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
 
 const char *perf_pattern_name(enum perf_pattern pattern);
 /* Return whether ring.h runs the pattern. */
 bool perf_is_ring(const struct perf_options *opt);
 
-/* Return the node on which rank runs, and the rank's index on that node. */
+/* Return the node on which `rank` runs. perf_rank_local() returns the index of
+ * the rank on that node. */
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
 
@@ -137,8 +142,8 @@ static inline bool perf_is_steady(const struct perf_options *opt)
 	return opt->steady_count || opt->steady_seconds > 0;
 }
 
-/* Return whether data is checked within the timed part. That is necessary if
- * the buffers are used again immediately. */
+/* Return whether data is checked within the timed part. It must be if the
+ * buffers are used again immediately. */
 static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;
@@ -153,7 +158,7 @@ static inline bool perf_checks_within(const struct perf_options *opt)
 int perf_launcher_find(struct perf_options *opt);
 
 /* Get the first host of a Slurm node list, such as "a03" of "a[03-05,9],b".
- * False: there is none, or it is longer than len. */
+ * False: the list has no host, or its name is longer than `len`. */
 bool perf_launcher_first(const char *list, char *host, size_t len);
 
 #endif

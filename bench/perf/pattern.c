@@ -10,10 +10,11 @@
 
 #include "perf/data.h"
 
-/* Bytes of all buffers of a rank, unless one iteration needs more. */
+/* Bytes of all buffers of a rank. They are larger if one iteration needs
+ * more. */
 #define RANK_MEMORY (32ull << 20)
-/* The maximum number of iterations in a batch, so that data is checked several
- * times a second. */
+/* The maximum number of iterations in a batch. It is low enough that data is
+ * checked several times a second. */
 #define ITERS_MAX 4096
 #define LINE 64
 
@@ -113,7 +114,7 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	return count;
 }
 
-/* Return the bytes that one peer gets in an iteration. */
+/* Return how many bytes each peer gets in an iteration. */
 static uint64_t share(const struct perf_options *opt, uint64_t size)
 {
 	return opt->pattern == PERF_ALLTOALL ? size / (unsigned)opt->nranks
@@ -158,7 +159,9 @@ struct pattern_run {
 	struct perf_result *res;
 	uint64_t bytes; /* sent to each peer per iteration */
 	uint64_t chunk, chunks;
-	uint64_t stride, fit; /* bytes between iterations; how many fit */
+	/* `stride`: bytes from one iteration to the next; `fit`: number of
+	 * iterations that fit. */
+	uint64_t stride, fit;
 	double last_pong;
 };
 
@@ -183,8 +186,9 @@ static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 	*len = left < run->chunk ? left : run->chunk;
 }
 
-/* Return whether the latency of iteration iter counts. In large batches the
- * first one does not count, as it waits until the other rank begins. */
+/* Return whether the latency of iteration `iter` counts. In large batches the
+ * first iteration does not count, since it includes the wait for the other rank
+ * to begin. */
 static bool counts(const struct pattern_run *run, uint64_t iter)
 {
 	return run->batch->timed && (iter > 0 || run->batch->iters < 64);
@@ -209,8 +213,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 }
 
 /* In ping-pong, return whether this rank may send message i. The lower rank
- * sends after the answer to its last ping, the higher rank after it has
- * received a ping. */
+ * sends after it has received the answer to its previous message, the higher
+ * rank after it has received the message to answer. */
 static bool my_turn(struct perf_stream *s, uint64_t i)
 {
 	const struct pattern_run *run = s->arg;
@@ -270,7 +274,7 @@ static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
 	wrong = perf_data_check(addr, len, key, number) +
 		beyond(run, addr + len,
 		       i % per * channels + (unsigned)s->channel);
-	/* With early completion the plugin may leave the size out. */
+	/* With early completion the plugin may report no size. */
 	perf_stream_judge(run->r->w, s, number, len,
 			  s->early ? len : s->size[i], wrong, run->res);
 }

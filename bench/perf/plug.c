@@ -10,7 +10,8 @@
 
 #include "perf/options.h"
 
-/* The table as that of version n, for members that differ between versions. */
+/* The table with the type of version `n`, for members that differ between
+ * versions. */
 #define TABLE(p, n) ((const struct nccl_net_v##n *)(p)->table)
 /* For members that are the same in every version. */
 #define ANY(p) TABLE(p, 12)
@@ -70,7 +71,7 @@ static enum nccl_result init(struct perf_plug *p)
 	case 10:
 		return TABLE(p, 10)->init(p->log, no_profiler);
 	default:
-		/* The number of the job: the parent's pid, which is the same
+		/* The number of the job is the parent's pid, which is the same
 		 * for all ranks of this run on this host. */
 		return TABLE(p, 12)->init(
 			&p->ctx, 0x6d70696200000000 | (uint64_t)getppid(),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One set of calls for NCCL network plugins of any ABI version. Each call
+ * Call NCCL network plugins of any ABI version by the same functions. Each call
  * returns the plugin's result.
  */
 #ifndef PERF_PLUG_H
@@ -26,8 +26,8 @@ void perf_plug_warn(enum nccl_log_level level, unsigned long flags,
 		    const char *where, int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Load the plugin at path. If abi is 0, use the newest version that the plugin
- * has. Returns 0, or -EINVAL after a line on stderr. */
+/* Load the plugin at `path`. If `abi` is 0, use the newest version that the
+ * plugin has. Returns 0, or -EINVAL after a line on stderr. */
 int perf_plug_load(struct perf_plug *p, const char *path, int abi);
 
 enum nccl_result perf_plug_init(struct perf_plug *p, nccl_log_fn log);
@@ -40,7 +40,7 @@ enum nccl_result perf_plug_accept(struct perf_plug *p, void *lcomm,
 				  void **comm);
 enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
 			       size_t size, void **mh);
-/* Register data, a mapping of the file fd from its first byte. Returns
+/* Register `data`. It must map the file `fd` from offset 0. Returns
  * NCCL_INVALID_USAGE if the plugin cannot register a descriptor. */
 enum nccl_result perf_plug_reg_fd(struct perf_plug *p, void *comm, void *data,
 				  size_t size, int fd, void **mh);

@@ -25,7 +25,7 @@
 #include "perf/pin.h"
 #include "perf/report.h"
 
-/* Return whether res is success; if not, report the failed call. */
+/* Return whether `res` is success. If it is not, report that `call` failed. */
 static bool succeeded(struct perf_rank *r, const char *call,
 		      enum nccl_result res)
 {
@@ -91,7 +91,7 @@ static bool listen_all(struct perf_rank *r, void **lcomm)
 	return true;
 }
 
-/* A connecting rank's copy of a handle, as NCCL keeps it. */
+/* A copy of a handle at the rank that connects. NCCL keeps such a copy, too. */
 struct copy {
 	bool here;
 	char bytes[NCCL_NET_HANDLE_MAXSIZE];
@@ -105,8 +105,8 @@ static bool connect_one(struct perf_rank *r, struct perf_stream *s,
 
 	if (!atomic_load_explicit(&h->ready, memory_order_acquire))
 		return true;
-	/* NCCL passes the same copy of the handle to each try of connect, so a
-	 * plugin may keep its state there. */
+	/* Keep the copy: NCCL passes the same copy to each call of connect, so
+	 * a plugin may keep its state in it. */
 	if (!copy->here)
 		memcpy(copy->bytes, h->bytes, sizeof(h->bytes));
 	copy->here = true;
@@ -183,7 +183,7 @@ static bool connect_rank(struct perf_rank *r)
 	add_streams(r, true);
 	add_streams(r, false);
 	ok = listen_all(r, lcomm);
-	/* This barrier also brings the handles of other nodes. */
+	/* At this barrier the hub also sends the handles of the other nodes. */
 	if (ok && r->w->node >= 0)
 		ok = perf_world_barrier(r->w);
 	ok = ok && connect_all(r, lcomm);
@@ -191,8 +191,8 @@ static bool connect_rank(struct perf_rank *r)
 	return ok;
 }
 
-/* Map a new buffer. On an error, return MAP_FAILED with errno set. *fd becomes
- * the memfd, or -1 for private memory. */
+/* Map a new buffer. On an error, set errno and return MAP_FAILED. Sets *fd to
+ * the memfd, or to -1 for private memory. */
 static void *buffer_new(const struct perf_options *opt, size_t len, int *fd)
 {
 	void *mem;
@@ -245,8 +245,8 @@ static bool register_rank(struct perf_rank *r)
 				"no memory for buffers (give a smaller --max)");
 			return false;
 		}
-		/* Poison the buffer, so that a missing message differs from one
-		 * that is all zeros. */
+		/* Poison the buffer, so that a missing message is not mistaken
+		 * for a message of zeros. */
 		memset(s->mem, PERF_POISON, s->mem_len);
 		if (!succeeded(r, fd < 0 ? "regMr" : "regMrDmaBuf",
 			       reg(r, s, fd)))
@@ -293,8 +293,8 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	/* With several hosts, other nodes have other CPUs. But a launcher makes
-	 * each rank a node. */
+	/* With several hosts, only the nodes of this host share its CPUs. There
+	 * can be several, since a launcher makes each rank a node. */
 	bool several = opt->role != PERF_LOCAL;
 	int node =
 		several ? opt->place % opt->places : perf_rank_node(opt, rank);
@@ -342,13 +342,13 @@ static bool start_plugin(struct perf_rank *r)
 	return true;
 }
 
-/* Return whether a steady run continues. Rank 0 decides for all ranks, since a
- * rank that continued alone would wait forever. */
+/* Return whether a steady run continues. Rank 0 decides for all ranks: a rank
+ * that continued while the others stopped would wait forever. */
 static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;
 
-	/* The hub tells the decision to nodes without rank 0. */
+	/* Other nodes get the decision from the hub. */
 	if (r->rank == 0)
 		atomic_store(&w->more, !atomic_load(&w->enough) &&
 					       perf_now() - begun <
@@ -369,8 +369,8 @@ static void tell(struct perf_rank *r)
 	perf_report_progress(r->w, row, &sums);
 }
 
-/* Run iters iterations. If data is checked, cut them into batches that fit into
- * the buffers; otherwise they are one batch. */
+/* Run iters iterations. If data is checked after each batch, cut them into
+ * batches that fit into the buffers; otherwise run them as one batch. */
 static bool run_iters(struct perf_rank *r, struct perf_batch *b, uint64_t iters,
 		      struct perf_result *res)
 {
@@ -403,7 +403,8 @@ static bool one_row(struct perf_rank *r, int row)
 		iters = 1;
 	else if (!perf_is_steady(opt) && !run_iters(r, &b, opt->warmup, res))
 		return false;
-	/* Run as many iterations at a time as fit in a batch. */
+	/* Between two checks of the time, run as many iterations as fit in a
+	 * batch. */
 	if (opt->steady_seconds > 0 && opt->check && !perf_checks_within(opt))
 		iters = perf_pattern_iters(r, b.size);
 	b.timed = true;
@@ -433,8 +434,8 @@ static void *progress(void *arg)
 	return r;
 }
 
-/* Until the Progress thread ends, register and deregister unused memory on this
- * thread, as NCCL's Service thread may do. */
+/* Until the Progress thread ends, repeatedly register and deregister unused
+ * memory on this thread. NCCL's Service thread may do that, too. */
 static void churn(struct perf_rank *r, pthread_t thread, void **out)
 {
 	static char mem[65536];
@@ -519,7 +520,8 @@ int perf_ranks_start(struct perf_world *w)
 {
 	pid_t parent = getpid();
 
-	/* Flush, as a rank would otherwise write the buffered text again. */
+	/* Flush now: otherwise each forked rank would print the buffered text
+	 * again. */
 	fflush(stdout);
 	children = 0;
 	for (int i = 0; i < w->opt.nranks; i++) {
@@ -554,8 +556,8 @@ void perf_ranks_kill(void)
 	}
 }
 
-/* Return the rank with that pid, and forget the pid, as it has ended. -1: there
- * is none. */
+/* Return the rank whose process `pid` has ended, and forget the pid. -1: no
+ * rank has this pid. */
 static int ended(pid_t pid)
 {
 	for (int i = 0; i < children; i++) {

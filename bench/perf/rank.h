@@ -5,16 +5,16 @@
 
 #include "perf/world.h"
 
-/* Fork the ranks of w's node, or of all nodes. Returns 0, or -EAGAIN after a
- * line on stderr; some ranks may run then. */
+/* Fork the ranks of the node of `w`, or of all nodes. Returns 0, or -EAGAIN
+ * after a line on stderr. After an error some ranks may run. */
 int perf_ranks_start(struct perf_world *w);
 
 /* Kill the ranks that still run. */
 void perf_ranks_kill(void);
 
-/* Collect ranks that ended; if `all` is true, wait until all have ended. If the
- * status of a rank is not 0, report that by perf_world_fail(). Returns how many
- * still run. */
+/* Collect the exit status of ranks that ended. If `all` is true, wait until all
+ * have ended. If a status is not 0, call perf_world_fail(). Returns the number
+ * of ranks that still run. */
 int perf_ranks_reap(struct perf_world *w, bool all);
 
 #endif

@@ -20,7 +20,7 @@ static double bus_factor(const struct perf_options *opt)
 								  : 1;
 }
 
-/* Compute the speeds of a row in which `senders` ranks sent `sent` bytes. */
+/* Compute the speeds of a row. In it, `senders` ranks sent `sent` bytes. */
 static void set_speed(struct perf_row *row, const struct perf_options *opt,
 		      double slowest, uint64_t sent, int senders)
 {
@@ -105,7 +105,7 @@ bool perf_save_json(const char *path, const json_t *all)
 	ok = f &&
 	     json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
 	     fputc('\n', f) != EOF;
-	/* Check fclose(), as only that may report a full disk. */
+	/* Check fclose(): a full disk may be reported only there. */
 	if (f && own)
 		ok = fclose(f) == 0 && ok;
 	if (!ok)
@@ -169,7 +169,7 @@ static void print_row(const struct perf_world *w, const struct perf_row *row)
 	printf("\n");
 }
 
-/* Return n, or null if this run compares no data. */
+/* Return `n`, or null if this run compares no data. */
 static json_t *count_of(const struct perf_world *w, uint64_t n)
 {
 	return w->opt.check ? json_integer((json_int_t)n) : json_null();
@@ -181,7 +181,8 @@ static json_t *measured(double n)
 	return n < 0 ? json_null() : json_real(n);
 }
 
-/* Add the results of comparing to the JSON of a row or of the whole run. */
+/* Add the results of the data checks to the JSON of a row or of the whole
+ * run. */
 static void add_checks(const struct perf_world *w, json_t *to,
 		       const struct perf_row *row)
 {
@@ -231,7 +232,7 @@ static void print_checks(const struct perf_world *w, const struct perf_row *sum)
 	printf("\n");
 }
 
-/* The values in the last line of progress. */
+/* The values when the last line of progress was printed. */
 static struct {
 	int row; /* plus 1 */
 	double at, seconds, moved;
@@ -311,7 +312,8 @@ bool perf_report(const struct perf_world *w)
 	ok = !w->opt.json || perf_save_json(w->opt.json, all);
 	json_decref(all);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		ok = perf_bad("standard output: %s (see where it leads)",
-			      strerror(errno)) == 0;
+		ok = perf_bad(
+			     "standard output: %s (check the file or pipe that it is redirected to)",
+			     strerror(errno)) == 0;
 	return ok && sum.wrong_messages == 0;
 }

@@ -11,16 +11,16 @@
 struct perf_row {
 	uint64_t size, count, wrong, wrong_messages;
 	uint64_t messages, bytes; /* compared */
-	uint64_t iters; /* timed iterations; with random sizes 1 */
+	uint64_t iters; /* timed iterations; 1 with random sizes */
 	double checking; /* s; longest time that a rank compared data */
-	double seconds; /* of one iteration of the slowest rank */
+	double seconds; /* time of one iteration of the slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s per GB sent; < 0: unknown */
 	double p50, p90, p99, p999; /* us; < 0: not measured */
 };
 
-/* Return the time of one direction: with pingpong half of s, as the directions
- * alternate. */
+/* Return the time of one direction. With pingpong it is half of `s`, because
+ * the directions alternate. */
 static inline double perf_one_way(const struct perf_options *opt, double s)
 {
 	return opt->pattern == PERF_PINGPONG ? s / 2 : s;
@@ -29,14 +29,14 @@ static inline double perf_one_way(const struct perf_options *opt, double s)
 struct perf_row perf_row_make(const struct perf_world *w, int i);
 
 void perf_report_header(const struct perf_world *w);
-/* While row i runs: print at most once a second a line about the time since the
- * last line. */
+/* While row `i` runs, print a line about the time since the previous line, at
+ * most once a second. */
 void perf_report_progress(const struct perf_world *w, int i,
 			  const struct perf_sums *now);
-/* Print row i, which all ranks have ended. */
+/* Print row `i`. All ranks must have ended it. */
 void perf_report_row(const struct perf_world *w, int i);
-/* Print the sums and write the JSON. Returns whether all messages were
- * right. */
+/* Print the sums and write the JSON. Returns whether all messages arrived
+ * unchanged. */
 bool perf_report(const struct perf_world *w);
 
 /* Write the file of --json; "-" is standard output. On failure, print a line to

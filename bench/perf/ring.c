@@ -19,15 +19,19 @@ struct ring {
 	struct perf_stream *tx, *rx;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint32_t *data; /* of the first iteration of the batch */
-	uint64_t stride, fit; /* words between iterations; how many fit */
+	uint32_t *data; /* data of the first iteration of the batch */
+	/* `stride`: words from one iteration to the next; `fit`: number of
+	 * iterations that fit. */
+	uint64_t stride, fit;
 	uint64_t count; /* words of the channel's slice */
 	uint64_t base; /* index of the slice in the whole data */
 	uint64_t seg; /* words of each segment except the last */
 	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
 	uint64_t slot; /* bytes of a slot */
-	uint64_t first, steps; /* first step of an all-reduce; number */
+	/* `first`: number of the first step, as in an all-reduce;
+	 * `steps`: number of steps. */
+	uint64_t first, steps;
 	int n, rank;
 };
 
@@ -65,8 +69,9 @@ static uint64_t step_of(const struct ring *g, uint64_t i)
 	return g->first + i / g->per_seg % g->steps;
 }
 
-/* Return the words of message i. Sends and receives have the same numbers. A
- * receive has the segment that the previous rank sends in the same step. */
+/* Return the words of message `i`. The numbers of sends and receives match:
+ * receive `i` has the segment that the previous rank sends as its message
+ * `i`. */
 static uint32_t *part(const struct ring *g, uint64_t i, bool sends,
 		      uint64_t *len)
 {
@@ -103,9 +108,9 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 	*len = (size_t)n * sizeof(uint32_t);
 }
 
-/* Return whether send i may be posted. A step sends the segment that the step
- * before received, so send i waits for receive i - per_seg. The first step of
- * an iteration waits for the end of the last iteration. */
+/* Return whether send i may be posted. A step sends the segment that the
+ * previous step received, so send i waits for receive i - per_seg. The first
+ * step of an iteration waits for the end of the previous iteration. */
 static bool ready_send(struct perf_stream *s, uint64_t i)
 {
 	const struct ring *g = s->arg;
@@ -113,7 +118,8 @@ static bool ready_send(struct perf_stream *s, uint64_t i)
 	return g->rx->done + g->per_seg > i;
 }
 
-/* Add message i to the data, or copy it. Afterwards its slot is free. */
+/* Add message `i` to the data, or copy it into the data. Afterwards its slot is
+ * free. */
 static void received(struct perf_stream *s, uint64_t i, size_t size)
 {
 	const struct ring *g = s->arg;
@@ -189,14 +195,15 @@ static bool fill(struct ring *g)
 	return perf_stream_sizes(g->r->w, g->rx);
 }
 
-/* Count the wrong bytes of the n words of the result at `at`. */
+/* Return how many bytes of the `n` words at `at` differ from the right
+ * result. */
 static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 			    const uint32_t *at, uint64_t n)
 {
 	uint64_t first = g->base + (uint64_t)(at - g->data) - iter * g->stride;
 	uint64_t key = key_of(g, iter), wrong = 0;
-	/* At the start of an all-gather, each rank's part is where a
-	 * reduce-scatter leaves the sums. */
+	/* At the start of an all-gather, each rank has its own part at the
+	 * place where a reduce-scatter leaves its sums. */
 	int owner = g->seg ? (int)((first - g->base) / g->seg) + g->n - 1 : 0;
 
 	owner %= g->n;
@@ -206,8 +213,8 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 	return wrong * sizeof(*at);
 }
 
-/* Judge each message by the part of the result that it brought or completed.
- * Messages of partial sums are judged at the rank where the sum is complete. */
+/* Judge each message by the part of the result that it carried or completed. A
+ * partial sum is judged only at the rank where the sum is complete. */
 static void compare(const struct ring *g)
 {
 	uint64_t per = g->steps * g->per_seg;

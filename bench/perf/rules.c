@@ -63,7 +63,8 @@ int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes)
 	return n;
 }
 
-/* Set the number of nodes if the command line does not list the nodes. */
+/* Set the number of nodes of a test over several hosts. Refuse --nodes, which
+ * lists nodes of this host. */
 static int settle_hosts(struct perf_options *opt)
 {
 	if (opt->role == PERF_LOCAL || opt->role == PERF_NODE ||
@@ -106,7 +107,7 @@ static int settle_ranks(struct perf_options *opt)
 	if ((opt->pattern == PERF_PINGPONG || opt->pattern == PERF_STREAM) &&
 	    opt->nranks % 2)
 		return perf_bad(
-			"--pattern %s: it pairs ranks up and %d is odd (change --nodes or --ranks-per-node)",
+			"--pattern %s: it needs pairs of ranks, but %d ranks is an odd number (change --nodes or --ranks-per-node)",
 			perf_pattern_name(opt->pattern), opt->nranks);
 	for (int i = 0; opt->role == PERF_LOCAL && i < opt->nenv; i++) {
 		if (opt->env[i].node >= opt->nnodes)
@@ -117,7 +118,7 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
-/* Check that the file can be written, before the measurement begins. */
+/* Before the measurement begins, check that the file can be written. */
 static int settle_json(const char *path)
 {
 	int fd;

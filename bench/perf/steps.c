@@ -10,7 +10,9 @@ struct run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes, step, steps; /* to one peer, per iteration */
+	/* `bytes`: to one peer per iteration; `step`: bytes of a message;
+	 * `steps`: number of messages. */
+	uint64_t bytes, step, steps;
 	uint64_t room; /* bytes of a slot */
 	uint64_t key;
 };
@@ -39,8 +41,9 @@ static uint64_t per_iteration(const struct perf_stream *s)
 	return (run->steps + channels - 1 - (unsigned)s->channel) / channels;
 }
 
-/* Return the place of send i in its group. Each group is sent in cyclic order,
- * from a pseudo-random place and in a pseudo-random direction. */
+/* Return the position in its group of the message that is sent as number `i`.
+ * The sends of a group follow each other in cyclic order, from a pseudo-random
+ * start and in a pseudo-random direction. */
 static unsigned order(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -52,7 +55,8 @@ static unsigned order(struct perf_stream *s, uint64_t i)
 	return (unsigned)(bits & 1 ? n - 1 - at : at);
 }
 
-/* Return the number that both ends use for message i of this end's stream. */
+/* Return the number that both ends use for the message that this end posts as
+ * number `i`. */
 static uint64_t number_of(struct perf_stream *s, uint64_t i)
 {
 	unsigned group = (unsigned)s->group;
@@ -135,8 +139,9 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	run->res->checking += perf_now() - begun;
 }
 
-/* Return the maximum number of requests in flight. It is lower for sends of a
- * group, as these are out of order: two sends must not use one slot. */
+/* Return the maximum number of requests in flight. It is lower for the sends of
+ * groups. These are out of order, and two of them must not use the same
+ * slot. */
 static unsigned depth(const struct perf_options *opt, bool sends)
 {
 	unsigned group = (unsigned)opt->group;

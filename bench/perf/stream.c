@@ -30,8 +30,8 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 	return -1;
 }
 
-/* Return the tag of message i. It is the tag of the message's receive, even if
- * the messages of a group are sent in another order. */
+/* Return the tag of message `i`. Even if the messages of a group are sent in
+ * another order, it is the tag of the receive for this message. */
 static int tag_of(struct perf_stream *s, uint64_t i)
 {
 	int from = s->sends ? s->self : s->peer;
@@ -145,8 +145,9 @@ static void stuck(struct perf_world *w, struct perf_stream *s, int n)
 	}
 }
 
-/* Make one post or test for each stream that is not done. Subtract streams that
- * ended from *left. Returns the number of streams that made progress, or -1. */
+/* For each stream that is not done, make one post or one test. Subtract the
+ * number of streams that ended from *left. Returns the number of streams that
+ * made progress, or -1. */
 static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
 {
 	int moved = 0;
@@ -202,7 +203,7 @@ bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n)
 	return true;
 }
 
-/* The maximum number of lines per run about wrong messages. */
+/* The maximum number of lines that a run prints about wrong messages. */
 #define LINES_MAX 16
 
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s)

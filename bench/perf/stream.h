@@ -12,16 +12,16 @@
 
 struct perf_stream;
 
-/* Get the address and the size of message i (for a receive: the posted
- * size). */
+/* Set the address and the size of message `i`. Of a receive, this is the posted
+ * size. */
 typedef void perf_place_fn(struct perf_stream *s, uint64_t i, char **addr,
 			   size_t *len);
-/* Return whether message i may be sent, or received, now. */
+/* Return whether message `i` may be posted in the current state. */
 typedef bool perf_ready_fn(struct perf_stream *s, uint64_t i);
-/* Return the place of send i in its group, which determines its tag. */
+/* Return the position of send `i` in its group. It determines the tag. */
 typedef unsigned perf_order_fn(struct perf_stream *s, uint64_t i);
-/* Handle the end of message i. size is the one that the plugin's test()
- * reported. */
+/* Handle the completion of message `i`. `size` is the size that the plugin's
+ * test() reported. */
 typedef void perf_over_fn(struct perf_stream *s, uint64_t i, size_t size);
 
 struct perf_stream {
@@ -39,10 +39,11 @@ struct perf_stream {
 	perf_ready_fn *ready; /* NULL: always */
 	perf_over_fn *over; /* NULL: nothing to do */
 	void *arg;
-	uint32_t *size; /* of each message of a batch, from test() */
+	uint32_t *size; /* size of each message of a batch, from test() */
 	uint64_t sizes; /* length of size[] */
 	uint64_t posted, done; /* messages */
-	struct perf_hist *took; /* from isend to its end; NULL: not measured */
+	/* Times from isend to completion; NULL: not measured. */
+	struct perf_hist *took;
 	uint64_t placed; /* messages whose memory was prepared */
 	/* Requests, oldest first. */
 	struct {
@@ -58,19 +59,21 @@ struct perf_stream {
 	void *mh;
 };
 
-/* Run all streams until they end. Returns false after perf_world_fail(). */
+/* Run all streams until they end. On failure, call perf_world_fail() and return
+ * false. */
 bool perf_streams_run(struct perf_world *w, struct perf_stream *s, int n);
 
-/* Make s->size long enough for s->total messages. Returns false after
- * perf_world_fail(). */
+/* Make s->size long enough for s->total messages. On failure, call
+ * perf_world_fail() and return false. */
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s);
 
-/* Return whether message i is placed for the first time. If the plugin had no
- * room for a message, it is placed again, and must not change. */
+/* Return whether message `i` is prepared for the first time. If the plugin had
+ * no room for a message, the message is prepared again with the same
+ * content. */
 bool perf_stream_is_new(struct perf_stream *s, uint64_t i);
 
-/* Count a message of len bytes that arrived with size `got` and with `wrong`
- * wrong bytes. Report the first wrong messages. */
+/* Count a message of `len` bytes. It arrived with size `got`, and `wrong` of
+ * its bytes are wrong. Report the first few wrong messages. */
 void perf_stream_judge(struct perf_world *w, const struct perf_stream *s,
 		       uint64_t number, uint64_t len, uint64_t got,
 		       uint64_t wrong, struct perf_result *res);

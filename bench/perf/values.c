@@ -132,8 +132,9 @@ int perf_get_list(const char *opt, char **list, int *n, const char *text)
 		return perf_bad("--%s: more than %d (give fewer)", opt,
 				PERF_NODES_MAX);
 	if (!*n)
-		return perf_bad("--%s: it names none (separate them by commas)",
-				opt);
+		return perf_bad(
+			"--%s: it lists no names (separate them by commas)",
+			opt);
 	return 0;
 }
 
@@ -148,8 +149,9 @@ int perf_get_env(struct perf_options *opt, const char *text)
 				PERF_ENV_MAX);
 	env->node = -1;
 	if (len) {
-		/* atoi() is safe for up to 9 digits. A longer number is refused
-		 * later, like each node that does not exist. */
+		/* atoi() is safe for up to 9 digits. A longer number becomes
+		 * INT_MAX, which is refused later as a node that does not
+		 * exist. */
 		env->node = len > 9 ? INT_MAX : atoi(text);
 		name = text[len] == ':' ? text + len + 1 : "";
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of options. By default, a function returns 0, or prints a line to
- * stderr and returns -EINVAL. The line has the option, the text, and what would
- * be right.
+ * Values of options. Unless its comment says otherwise, a function returns 0,
+ * or prints a line to stderr and returns -EINVAL. The line has the option, the
+ * text, and which values are valid.
  */
 #ifndef PERF_VALUES_H
 #define PERF_VALUES_H
@@ -29,11 +29,12 @@ int perf_get_steady(struct perf_options *opt, const char *text);
 int perf_get_launcher(const char *text, bool *none);
 int perf_get_expect(const char *text, double *expect);
 
-/* Set list to the names in text, which are separated by commas. opt is the
- * option. */
+/* Set `list` to the names in `text`, which are separated by commas. `opt` is
+ * the name of the option. */
 int perf_get_list(const char *opt, char **list, int *n, const char *text);
 
-/* Add the names in text to list. -1: there are more than PERF_NODES_MAX. */
+/* Add the names in `text` to `list`. Returns -1 if there are more than
+ * PERF_NODES_MAX. */
 int perf_options_list(char **list, int *n, const char *text);
 
 #endif

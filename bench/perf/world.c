@@ -83,7 +83,7 @@ static void ring_bell(const struct perf_world *w)
 {
 	uint64_t one = 1;
 
-	/* The write cannot fail, as the eventfd's counter is not full. */
+	/* The write cannot fail: the eventfd's counter is never full. */
 	if (write(w->bell, &one, sizeof(one)) < 0)
 		return;
 }
@@ -191,8 +191,8 @@ static long pid_of(const char *run_dir)
 	return strtol(text, NULL, 10);
 }
 
-/* Return user and system seconds of the proxy of a run directory, whose file
- * proxy.pid names it. Negative: there is no proxy. */
+/* Return user and system seconds of the proxy of a run directory. Negative:
+ * there is no proxy. */
 static double proxy_seconds(const char *run_dir)
 {
 	long pid = pid_of(run_dir);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the ranks of a run share, mapped before the ranks are forked. The
- * plugin under test does not use it. With several hosts, each node has such
- * memory for its ranks. The node's process (hosts/node.c) transfers barriers,
- * handles, results and failures between this memory and the hub.
+ * Memory that the ranks of a run share. It is mapped before the ranks are
+ * forked. The plugin under test does not use it. With several hosts, each node
+ * has such memory for its ranks. The node's process (hosts/node.c) transfers
+ * barriers, handles, results and failures between this memory and the hub.
  */
 #ifndef PERF_WORLD_H
 #define PERF_WORLD_H
@@ -16,14 +16,16 @@
 
 /* One rank's measurements of one row. */
 struct perf_result {
-	double seconds, cpu; /* s, of the timed part */
-	double proxies; /* CPU s of all proxies, from rank 0; < 0: none */
+	double seconds, cpu; /* of the timed part, in seconds */
+	/* CPU seconds of all proxies, set by rank 0; < 0: none. */
+	double proxies;
 	double checking; /* seconds of filling and comparing */
 	uint64_t messages, bytes; /* compared, including warm-up */
 	uint64_t wrong_messages, wrong; /* wrong: number of bytes */
 	uint64_t sent; /* bytes sent in the timed part */
 	uint64_t iters; /* timed iterations */
-	struct perf_hist hist; /* of sends; pingpong: half round trips */
+	/* Latencies of sends; pingpong: of half round trips. */
+	struct perf_hist hist;
 };
 
 struct perf_handle {
@@ -35,17 +37,17 @@ struct perf_world {
 	struct perf_options opt;
 	uint64_t size[PERF_ROWS_MAX];
 	int rows;
-	int node; /* the node of these ranks; -1: all nodes */
+	int node; /* number of the node of these ranks; -1: all nodes */
 	int local; /* number of ranks */
 	int bell; /* eventfd that wakes the process of the node; -1: none */
 	int hosts; /* number of different hosts; 0: only this one */
 	_Atomic int row, ended; /* the current row; number of finished rows */
 	_Atomic int telling; /* a rank is about to report its failure */
 	_Atomic int failed; /* a rank has reported its failure */
-	char why[400]; /* with a bell: the reported reason */
+	char why[400]; /* reported reason, if there is a bell */
 	_Atomic int arrived, phase; /* barrier */
-	_Atomic bool enough; /* after SIGINT: end a steady run */
-	_Atomic bool more; /* set by rank 0: the run continues */
+	_Atomic bool enough; /* set by SIGINT: end a steady run */
+	_Atomic bool more; /* set by rank 0: the steady run continues */
 	char plugin_name[32], dev_name[128];
 	int abi, speed, max_recvs, devices;
 	_Atomic unsigned told; /* number of wrong messages reported */
@@ -53,8 +55,9 @@ struct perf_world {
 	struct perf_handle *handle; /* [(to * nranks + from) * channels + c] */
 };
 
-/* Create the shared memory for the ranks of a node, or, if node is -1, of all
- * nodes. On failure, print a line to stderr and return NULL. */
+/* Create the shared memory for the ranks of the node with number `node`. If it
+ * is -1, create it for the ranks of all nodes. On failure, print a line to
+ * stderr and return NULL. */
 struct perf_world *perf_world_new(const struct perf_options *opt, int node);
 void perf_world_free(struct perf_world *w);
 
@@ -65,11 +68,12 @@ bool perf_world_barrier(struct perf_world *w);
  * calls this. */
 void perf_world_go(struct perf_world *w);
 
-/* Return whether this rank acts for all ranks of w: it measures the CPU time of
- * the proxies, and reports the plugin. */
+/* Return whether this rank measures the CPU time of the proxies and stores the
+ * plugin's properties, for all ranks of `w`. */
 bool perf_world_leads(const struct perf_world *w, int rank);
 
-/* The bytes that these ranks have sent, and found wrong, in a row so far. */
+/* The numbers of bytes that these ranks have sent, and have found wrong, in a
+ * row so far. */
 struct perf_sums {
 	uint64_t sent, wrong;
 	double seconds; /* timed part of the slowest rank */
@@ -87,7 +91,8 @@ struct perf_handle *perf_world_handle(struct perf_world *w, int to, int from,
 				      int channel);
 struct perf_result *perf_world_result(struct perf_world *w, int row, int rank);
 
-/* Return the timed part of row 0 of the slowest rank, in seconds. */
+/* Return the length of the timed part of row 0 on the slowest rank, in
+ * seconds. */
 static inline double perf_world_seconds(struct perf_world *w)
 {
 	struct perf_sums sums;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two engines in one process, for bench/budget. The program makes the turns of
- * both engines. callgrind counts only the instructions of budget_sender() and
- * budget_receiver().
+ * Run two engines in one process, for bench/budget. The program makes the turns
+ * of both engines. callgrind counts only the instructions of budget_sender()
+ * and budget_receiver().
  *
  *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS ACKS BUSY USERS]
  *
- * This prints the turns per message of each node. ACKS is wire or delivered.
+ * This prints how many turns each node made per message. ACKS is "wire" or
+ * "delivered".
  *
- * With INFLIGHT 0, no message is sent, but MESSAGES turns run without work.
+ * If INFLIGHT is 0, no message is sent, and the program makes MESSAGES turns
+ * without work.
  *
- * Between turns the process sleeps, so that each turn finds all that the kernel
- * has transferred. So the number of turns depends on the work, not on timing.
- * IDLE is the number of idle pairs of connections. BUSY is the number of pairs
- * that carry messages, INFLIGHT on each connection and in both directions, so
- * that each node sends and receives. A message counts once. USERS tenants share
- * the pairs.
+ * Between turns the process sleeps, so that the kernel has transferred all data
+ * before the next turn. So the number of turns depends on the work, not on
+ * timing. IDLE is the number of idle pairs of connections. BUSY is the number
+ * of pairs that carry messages. Each of their connections has INFLIGHT
+ * messages. A pair has a connection in each direction, so each node sends and
+ * receives. A message counts once. USERS tenants share the pairs.
  */
 #include <string.h>
 #include <unistd.h>
@@ -35,16 +37,20 @@ static unsigned turns[2];
 __attribute__((noinline)) static void budget_sender(void)
 {
 	mpib_shard_turn(&node[0].engine->shard[0]);
-	turns[0]++; /* last, as a tail call would hide the function's name */
+	/* Count after the call: as a tail call, it would hide the function's
+	 * name. */
+	turns[0]++;
 }
 
 __attribute__((noinline)) static void budget_receiver(void)
 {
 	mpib_shard_turn(&node[1].engine->shard[0]);
-	turns[1]++; /* last, as a tail call would hide the function's name */
+	/* Count after the call: as a tail call, it would hide the function's
+	 * name. */
+	turns[1]++;
 }
 
-/* Make n turns of both nodes without work: the cost of polling. */
+/* Make `n` turns of both nodes without work, to measure the cost of polling. */
 static void idle_turns(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -76,8 +82,9 @@ static void post(struct rig_end *e, enum mpib_op op, uint32_t size, unsigned n)
 		rig_post(e, op, i, (uint64_t)i * size, size);
 }
 
-/* Post n messages at both ends of the first pairs, from `ways` of the nodes,
- * and turn both nodes until all have completed. */
+/* Post `n` messages on each connection of the first `pairs` pairs, and turn
+ * both nodes until all messages have completed. If `ways` is 1, only node 0
+ * sends; if it is 2, both nodes send. */
 static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 {
 	for (unsigned i = 0; i < ways * pairs; i++)

@@ -68,7 +68,7 @@ static void open_engine(struct rig_node *n, const char *net,
 	     "engine", why);
 }
 
-/* Register the node's memory as a region of user uid. */
+/* Create user `uid`, and register the node's memory as the user's region. */
 static void open_user(struct rig_node *n, unsigned uid, size_t mem)
 {
 	struct mpib_mr_attr attr = { .addr = n->mem,
@@ -101,7 +101,7 @@ static void open_node(struct rig_node *n, const char *net, size_t mem,
 		open_user(n, i, mem);
 }
 
-/* Connect a lane of each user between the nodes. */
+/* Connect the nodes by a lane for each user. */
 static void connect_lanes(struct rig_node node[2])
 {
 	struct mpib_lane_info info[2];
@@ -124,8 +124,8 @@ static void connect_lanes(struct rig_node node[2])
 	}
 }
 
-/* Make an end of pair i. With back, it is an end of the connection from node 1
- * to node 0. */
+/* Make an end of a connection of pair `i`. If `back` is 1, it is the connection
+ * from node 1 to node 0. */
 static void make_end(struct rig_node *n, unsigned i, unsigned back,
 		     struct rig_end *e, struct engine_conn_info *info)
 {
@@ -153,8 +153,8 @@ static void got_snapshot(void *arg, struct mpib_snapshot *snap)
 	*(bool *)arg = true;
 }
 
-/* Wait until the shard has handled all messages sent to it: a snapshot is
- * complete only then. */
+/* Wait until the shard has handled all messages sent to it. Only then is a
+ * snapshot complete. */
 static void settle(struct rig_node *n)
 {
 	bool there = false;
@@ -165,8 +165,8 @@ static void settle(struct rig_node *n)
 		turn(n);
 }
 
-/* The sending ends start before the receiving ends, which write CTS into the
- * senders' tables. */
+/* Start the sending ends before the receiving ends, because the receiving ends
+ * write CTS into the senders' tables. */
 static void connect_conns(struct rig_node node[2])
 {
 	static struct engine_conn_info tx[2][RIG_CONNS], rx[2][RIG_CONNS];

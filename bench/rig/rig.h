@@ -14,7 +14,8 @@
 
 #include "engine/engine.h"
 
-#define RIG_CONNS 1024 /* maximum number of pairs: a connection each way */
+/* Maximum number of pairs; a pair is a connection each way. */
+#define RIG_CONNS 1024
 #define RIG_USERS 16
 
 /* One end of a connection. */
@@ -24,7 +25,7 @@ struct rig_end {
 	struct engine_conn *conn;
 	struct mpib_producer ring;
 	const struct mpib_completion *completion;
-	uint32_t index; /* among the user's connections */
+	uint32_t index; /* index among the user's connections */
 	uint32_t gen[MPIB_REQUESTS]; /* last generation of each request */
 	uint32_t next_gen;
 };
@@ -50,17 +51,17 @@ struct rig_node {
 	struct rig_end tx[RIG_CONNS], rx[RIG_CONNS];
 };
 
-/* Open both nodes' engines. There are conns pairs of connections, of which each
- * user has conns / users. net is such as "127.44": the rails of node n are
- * NET.0.(n+1) and NET.1.(n+1). All other settings are those of cfg. The nodes
- * are zeroed memory. */
+/* Open the engines of both nodes. There are `conns` pairs of connections, and
+ * each user has `conns` / `users` of them. `net` has two numbers, such as
+ * "127.44": the rails of node n are 127.44.0.(n+1) and 127.44.1.(n+1). All
+ * other settings are those of `cfg`. The caller zeroes the nodes. */
 void rig_open(struct rig_node node[2], const char *net, unsigned users,
 	      unsigned conns, size_t mem, const struct mpib_engine_config *cfg);
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len);
-/* Return whether the last post of req has completed. If it failed, end the
- * program. */
+/* Return whether the last post of request `req` has completed. If it failed,
+ * end the program. */
 bool rig_done(const struct rig_end *e, unsigned req);
 
 #endif

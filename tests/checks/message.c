@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded by tests/checks/message into a program that is built with
- * -finstrument-functions: write the address of each function that runs inside a
- * function of MESSAGE_TURNS to the file MESSAGE_OUT, once. The addresses are
- * those of the program's file. One thread.
+ * tests/checks/message preloads this library into a program that is built with
+ * -finstrument-functions. The library writes to the file MESSAGE_OUT the
+ * address of each function that runs inside a function of MESSAGE_TURNS. Each
+ * address is written once, relative to the program's file. Only one thread may
+ * run.
  */
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOTS 65536u /* a power of 2, and more than there are functions */
+#define SLOTS 65536u /* a power of 2, greater than the number of functions */
 
 static unsigned long seen[SLOTS], base, turns[2];
 static FILE *out;
@@ -24,7 +25,7 @@ static int note_base(struct dl_phdr_info *info, size_t size, void *arg)
 	(void)size;
 	(void)arg;
 	base = info->dlpi_addr;
-	return 1; /* the first one is the program */
+	return 1; /* stop: the first object is the program */
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -3,8 +3,8 @@
 # Two proxies run in containers with the image that the Containerfile makes.
 # They have only the privileges of the DaemonSet. Ranks run in containers of
 # another distribution. They have their own pid, mount, user and network
-# namespaces and no privileges. Every byte must be correct, and a pod must not
-# be able to do what is forbidden.
+# namespaces and no privileges. Every byte must be correct, and the proxy must
+# refuse a pod what the pod may not do.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")
@@ -38,7 +38,7 @@ pod build --network=host "${limits[@]}" --tag localhost/mpib-proxy \
 	exit 1
 }
 
-# Set up the cluster: a folder for the files of each node, with its secrets.
+# Set up the cluster. Each node has a folder for its files and its secrets.
 command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes \
 	-subj /CN=node -days 2 -keyout "$dir/tls.key" -out "$dir/tls.crt" 2>/dev/null
 head -c 32 /dev/urandom | base64 >"$dir/key"
@@ -50,8 +50,8 @@ for node in 0 1; do
 done
 chown -R root:root "$dir"/n?
 
-# arguments KIND NODE [ready]: set $args from kubernetes.yaml. Ranks start
-# immediately.
+# arguments KIND NODE [ready]: set $args to podman's arguments for this object
+# of kubernetes.yaml.
 arguments() {
 	local file=$dir/args.$BASHPID
 	python3 "$here/pod.py" "$examples/kubernetes.yaml" "$1" "$dir/n$2" "${@:3}" \
@@ -79,9 +79,10 @@ pid=$(pod inspect --format '{{.State.Pid}}' proxy0)
 awk '/^Cap(Inh|Prm|Eff|Amb)/ && $2 !~ /^0*4200$/ && $2 !~ /^0*$/ { bad = 1; print }
 	END { exit bad }' "/proc/$pid/status" || fail "the proxy has more than IPC_LOCK and LINUX_IMMUTABLE"
 
-# rank RANK NODE ARGUMENT...: start one of 4 ranks in its own container, whose
-# root has no rights outside. Inside, the sockets have the same group, as with
-# an id-mapped mount, which this runc does not support.
+# rank RANK NODE ARGUMENT...: start one of 4 ranks in its own container. Root in
+# the container has no rights outside. Group ids are the same inside and
+# outside, so that the sockets keep their group. An id-mapped mount would do the
+# same, but this runc does not support it.
 rank() {
 	local rank=$1 node=$2
 	shift 2
@@ -118,8 +119,8 @@ for node in 0 1; do
 done
 pod exec proxy0 mpibctl -s /run/mpib jobs | tail -n 1
 
-# A rank of another group gets an error, since it may not use the proxy. No rank
-# may write to the directory of the sockets or use the admin socket.
+# A rank of another group may not use the proxy and gets an error. No rank may
+# write to the directory of the sockets or use the admin socket.
 arguments Pod 0
 pod run --rm "${limits[@]}" --network=none \
 	"${args[@]/#--group-add=*/--env=NOTHING=}" \

@@ -37,7 +37,8 @@ golang-github-masterminds-sprig-dev, golang-k8s-sigs-yaml-dev)"
 	}
 fi
 
-# objects NAME: write the objects for the values on standard input to $dir/NAME.
+# objects NAME: read values from standard input, and write the objects that the
+# chart makes of them to $dir/NAME.
 objects() {
 	cat >"$dir/$1.values"
 	render "$dir/$1.values" >"$dir/$1" 2>"$dir/$1.why"

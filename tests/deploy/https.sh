@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# https.sh BUILD SOURCE: read metrics over TLS with the token. curl reads them,
-# and a Prometheus with the shipped scrape_config and alerts, until the alert of
-# a killed proxy.
+# https.sh BUILD SOURCE: read metrics over TLS with the token. First curl reads
+# the metrics, then a Prometheus with the shipped scrape_config and alerts. At
+# the end a proxy is killed, and Prometheus must raise the alert.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/lines.sh"
@@ -32,8 +32,8 @@ refused "are not a pair" --metrics-listen 127.0.0.1:0 --metrics-cert "$dir/bad" 
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token"
 
 # 0.0.0.0 would listen on all of this machine's networks, so use an address of
-# the test. If TLS made a system call that the filter does not allow, the proxy
-# would end.
+# the test. --seccomp kill ends the proxy if TLS makes a system call that the
+# filter does not allow.
 pair_start --metrics-listen "$net.1:9495" --metrics-cert "$dir/cert" \
 	--metrics-key "$dir/key" --metrics-token-file "$dir/token" \
 	--metrics-hosts node0 --seccomp kill
@@ -74,7 +74,7 @@ promtool check config "$dir/prometheus.yml" >"$dir/answer" 2>&1 ||
 	fail "promtool: $(<"$dir/answer")"
 prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/tsdb" \
 	--web.listen-address="$net.9:9090" --log.level=warn >"$dir/prometheus" 2>&1 &
-# query EXPRESSION: return whether it has a result.
+# query EXPRESSION: return whether Prometheus has a result for the expression.
 query() {
 	curl -s --get --data-urlencode "query=$1" \
 		"http://$net.9:9090/api/v1/query" | has '"value":'

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by tests that run containers. They use podman with its own store below
-# $dir, and base images that debootstrap makes from the archive that apt uses.
+# $dir. debootstrap makes the base images from the archive that apt uses.
 # Without podman, end the test with status 77 and a line with the reason.
 
 for tool in podman runc debootstrap python3; do

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""pod.py FILE KIND NODE: how podman runs the container of the pod of that kind
-(DaemonSet, Pod), an argument a line, up to the image's name. Paths of the host
-are below NODE, secrets are NODE/secrets/NAME. With "ready" as a fourth argument:
-the command of the readiness probe.
+"""pod.py FILE KIND NODE: print the arguments with which podman runs the container
+of the object KIND (DaemonSet or Pod) of FILE, one per line, without the name of
+the image. Paths of the host are below NODE, secrets are in NODE/secrets/NAME.
+With "ready" as a fourth argument, print the command of the readiness probe.
 
-What it does not know it refuses, so that nothing of the pod is left out unseen.
-A node's own part, what schedules the pod there, has no meaning for podman.
+Unknown keys are an error, so that no part of the object is ignored by mistake.
+Only keys for scheduling are ignored, since they mean nothing to podman.
 """
 import os
 import sys
@@ -22,14 +22,14 @@ PROBES = {"readinessProbe", "livenessProbe"}
 
 
 def only(thing, where, *known):
-    """Refuse the keys that nobody translates."""
+    """Refuse all keys except the known ones."""
     unknown = set(thing) - set().union(*known)
     if unknown:
         sys.exit(f"pod.py: {where}: what is {', '.join(sorted(unknown))}?")
 
 
 def security(pod, container):
-    """Arguments of both security contexts; the container's comes first."""
+    """Return the arguments of both security contexts. The container's takes precedence."""
     only(pod, "securityContext", {
         "runAsNonRoot", "runAsUser", "runAsGroup", "supplementalGroups"})
     only(container, "the container's securityContext", {
@@ -53,7 +53,7 @@ def security(pod, container):
 
 
 def volume(source, mount, node):
-    """The argument that mounts a volume."""
+    """Return the argument that mounts a volume."""
     at, read_only = mount["mountPath"], mount.get("readOnly", False)
     if "emptyDir" in source:
         only(source["emptyDir"], "emptyDir", {"medium", "sizeLimit"})
@@ -75,7 +75,7 @@ def volume(source, mount, node):
 
 
 def arguments(spec, node):
-    """podman's, for the one container of spec."""
+    """Return podman's arguments for the only container of `spec`."""
     only(spec, "spec", SCHEDULING, {
         "hostNetwork", "hostPID", "containers", "volumes", "securityContext"})
     (container,) = spec["containers"]
@@ -98,7 +98,7 @@ def arguments(spec, node):
 
 
 def main():
-    """See above."""
+    """Print the arguments, see the top of this file."""
     path, kind, node = sys.argv[1:4]
     with open(path, encoding="utf-8") as text:
         (document,) = [d for d in yaml.safe_load_all(text) if d["kind"] == kind]

@@ -31,7 +31,7 @@ with mpib.Stats() as stats:
         assert "nothing" in str(error), error
     else:
         raise AssertionError("any command is answered")
-    # Each later event is received once.
+    # Each event after the last known one is received exactly once.
     seen = []
     following = stats.follow(stats.ask("events")["last"])
     subprocess.check_call([sys.argv[1], "rails", "resume", "SUP"])
@@ -43,9 +43,9 @@ with mpib.Stats() as stats:
             raise AssertionError("no resume is told")
     assert seen == sorted(set(seen)), seen
 END
-# The follower survives a proxy without room, one that dies in the middle of an
-# answer, and one whose numbers restart. A proxy with another protocol ends the
-# follower.
+# A fake proxy serves the follower. The follower continues if the proxy has too
+# many readers, dies in the middle of an answer, or numbers its events from 1
+# again. If the proxy has another protocol version, the follower ends.
 mkdir "$dir/played"
 python3 - "$dir/played" >"$dir/log" 2>&1 <<'END' || fail "$(<"$dir/log")"
 import json, os, socket, sys, threading

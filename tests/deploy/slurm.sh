@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# slurm.sh BUILD SOURCE: a private slurmctld and slurmd from this machine's
-# packages run slurm-job.sh with slurm-prolog. The prolog starts the proxy. The
-# job's ranks find each other by the variables of srun, and every byte must be
-# correct. If srun fails, the job fails. A wrong rail drains the node.
-# Everything runs in separate network, mount and pid namespaces, and ends with
-# them.
+# slurm.sh BUILD SOURCE: run slurm-job.sh with slurm-prolog on a private
+# slurmctld and slurmd from this machine's packages. The prolog starts the
+# proxy. The job's ranks find each other by the variables of srun, and every
+# byte must be correct. If srun fails, the job fails. If slurm-prolog refuses a
+# rail, Slurm drains the node. Everything runs in separate network, mount and
+# pid namespaces, and ends with them.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(realpath "$(dirname "$0")")
@@ -17,7 +17,7 @@ done
 enter_namespaces Slurm "$build" "$source"
 . "$here/../support/lines.sh"
 ip link set lo up
-# Slurm looks up addresses only if there is a network.
+# Make a network: without one, Slurm does not look up addresses.
 ip link add slurm0 type veth peer name slurm1 && ip link set slurm0 up &&
 	ip link set slurm1 up && ip address add 192.0.2.1/24 dev slurm0 || {
 	echo "SKIPPED: Slurm: there is no veth"
@@ -32,9 +32,10 @@ at_end() {
 	umount -l /usr/bin /run 2>/dev/null
 }
 
-# Put the files there that the packages would install in /usr/bin. systemd is
-# not process 1 here, so a replacement of systemctl starts what the unit would
-# start. nccl-tests are replaced by a program that needs no GPU.
+# Fill $dir/bin with the files that the packages would install in /usr/bin. It
+# is mounted over /usr/bin below. systemd is not process 1 here, so a fake
+# systemctl starts what the unit would start. A program that needs no GPU
+# replaces nccl-tests.
 mkdir "$dir/bin" "$dir/state" "$dir/spool"
 cp "$build/proxy/mpib-proxy" "$build/proxy/mpibctl" "$build/bench/mpib-perf" \
 	"$dir/bin"

@@ -33,7 +33,8 @@ done
 export PATH=$build/proxy:$build/bench:$PATH LD_LIBRARY_PATH=$build/plugin
 
 # A block of the page is a line "node0$ COMMAND" and its output, up to the next
-# such line. Numbers and column widths differ on this machine.
+# such line. Compare the lines without numbers and column widths, which differ
+# on this machine.
 awk '/^```/ { inside = !inside; next } inside' "$source/docs/walk.md" >"$dir/page"
 form() {
 	sed -E 's/[0-9]+(\.[0-9]+)?/N/g; s/[[:space:]]+/ /g; s/ $//' | grep -v '^$'

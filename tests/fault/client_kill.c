@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client_kill [N]: clients that attach, register, connect, move and close are
- * killed at N random times. Two other clients must not notice. Afterwards the
- * proxies hold the same resources as before: ledger, QPs, descriptors, maps.
+ * killed at N random times. Two other clients must not notice that. Afterwards
+ * the proxies hold the same resources as before: counted usage, QPs,
+ * descriptors, maps.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -95,7 +96,9 @@ static void until_same(unsigned i, const struct holdings *before)
 		if (node_ms() > until) {
 			say("before", i, before);
 			say("after ", i, &now);
-			fail_msg("node %u holds more or less than before", i);
+			fail_msg(
+				"node %u does not hold the same resources as before",
+				i);
 		}
 		usleep(10000);
 	}
@@ -163,7 +166,8 @@ static void open_witnesses(struct mover *m)
 		mover_must(mover_move(&m[i], 3));
 }
 
-/* Make a node's lanes to itself, since lanes are kept once they are made. */
+/* Make a node's lanes to itself before its resources are counted: lanes remain
+ * when their connections are closed. */
 static void make_own_lanes(const struct node *n)
 {
 	struct mover m;
@@ -180,8 +184,8 @@ TEST(killed_clients_leave_no_resources_and_affect_no_other_client)
 	pid_t victim[VICTIMS];
 	uint64_t messages = 0;
 
-	/* Use windows of full size, since a witness's window would grow
-	 * otherwise. */
+	/* Use windows of the maximum size: a smaller window of a witness could
+	 * grow during the test. */
 	node_start(&node[0], 1, "--log-level", "warn", "--client-window",
 		   "524288", NULL);
 	node_start(&node[1], 2, "--log-level", "warn", "--client-window",
@@ -207,7 +211,8 @@ TEST(killed_clients_leave_no_resources_and_affect_no_other_client)
 	for (unsigned v = 0; v < VICTIMS; v++)
 		child_kill(victim[v]);
 	pass(witness, 100000);
-	/* Between messages a staging window may have its old size again. */
+	/* Wait: a staging window may return to its old size only between
+	 * messages. */
 	until_same(0, &before[0]);
 	until_same(1, &before[1]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crashes: a process whose requests crashed the proxy twice within a minute is
- * refused. Other processes are served. A proxy that is killed from outside is
- * not counted as a crash by any client. Clients of the last proxy are served
- * before new clients.
+ * refused. Other processes are served. If a signal from outside kills the
+ * proxy, that does not count as a crash by any client. Clients of the last
+ * proxy are served before new clients.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static int hello(char *why, size_t len)
 	return rc;
 }
 
-/* Crash the proxy with a request of the client at the socket. */
+/* Send a request that crashes the proxy, as the client of `sock`. */
 static void crash(int sock)
 {
 	struct mpib_ctl_header bad = { .type = 0xdead, .len = sizeof(bad) };
@@ -93,7 +93,7 @@ static void crash(int sock)
 
 	assert_int_equal(mpib_message_send(sock, &bad, NULL, 0), 0);
 	status = child_end(node.pid);
-	/* 1 is the status of a sanitizer. */
+	/* With a sanitizer, the exit status is 1. */
 	if (status != 128 + SIGSEGV && status != 1)
 		fail_msg("the proxy ended with %d", status);
 	node_again(&node);
@@ -152,7 +152,7 @@ TEST(clients_of_the_last_proxy_are_served_before_new_clients)
 	assert_int_equal(attach(&c, 0), 0);
 	node_until_usage(&node, "attached", 2);
 	mpib_detach(c);
-	/* The proxy waits neither for a dead client nor for one that has
+	/* The proxy does not wait for a dead client or for a client that has
 	 * left. */
 	child_kill(rank);
 	node_kill(&node);

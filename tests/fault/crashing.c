@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To be preloaded. This simulates a bug of the proxy, which crashes while it
- * serves a client that sends a request of type 0xdead.
+ * To be preloaded. This simulates a bug: the proxy crashes while it serves a
+ * request of type 0xdead.
  */
 #include <dlfcn.h>
 #include <mpib/control.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failures [POINTS]: the n-th allocation or system call of a proxy fails.
- * POINTS values of n are spread over all calls of attach, connect, transfer and
- * close; 0 means every n. The proxy either prints one line and does not start,
- * or it serves. It neither crashes nor hangs, it reports each failure with a
- * reason, and it serves the next client.
+ * failures [POINTS]: let the n-th allocation or system call of a proxy fail
+ * while clients attach, connect, transfer and close. Test POINTS values of n,
+ * spread over all calls; 0 means every n. Either the proxy prints one line and
+ * does not start, or it serves clients. It does not crash or hang. It reports
+ * each failure with a reason and serves the next client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #define HANG_MS 60000
 
-/* A proxy that may refuse to start. */
+/* The tested proxy, which may refuse to start. */
 struct trial {
 	char dir[80]; /* its run directory */
 	pid_t pid;
@@ -159,7 +159,7 @@ static unsigned try(unsigned long n)
 	trial_start(at);
 	if (trial.ready) {
 		rc = all_ways(n);
-		/* The failure is not repeated, so a second try must succeed. */
+		/* Only one call fails, so a second try must succeed. */
 		if (rc < 0 && all_ways(n) < 0)
 			fail_msg("point %lu: no client is served any more: %s",
 				 n, mpib_strerror());
@@ -194,12 +194,12 @@ TEST_OF(every_failure_of_a_call_is_reported_and_survived, scratch_make,
 	total = calls_of_a_run();
 	assert_true(total > 100);
 	step = points ? total / points + 1 : 1;
-	/* Start at another offset each time. */
+	/* Start at a different offset in each run. */
 	for (n = 1 + (unsigned long)getpid() % step; n <= total; n += step)
 		tally[try(n)]++;
 	node_stop(&good);
-	printf("%u of %lu points: %u refused to start, %u reported an error "
-	       "to a client, %u did no harm; 0 crashes, 0 hangs\n",
+	printf("%u of %lu points: the proxy refused to start at %u, reported an error "
+	       "to a client at %u, and no call failed at %u; 0 crashes, 0 hangs\n",
 	       tally[0] + tally[1] + tally[2], total, tally[0], tally[1],
 	       tally[2]);
 }

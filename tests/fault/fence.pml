@@ -3,10 +3,10 @@
  * Fence and replay between a sender (end 0) and a receiver (end 1). There are
  * two rails, two messages of two chunks each, and FAULTS faults at any moment.
  * The model of the fence follows runtime/failover/fence.c. The decision about
- * lost chunks follows stripes.h. Checked: no chunk is received twice or lost.
- * Nothing is written after a message completed at the receiver. Both ends count
- * the same epochs. No end waits for ever (there is no invalid end state).
- * tests/fault/model runs it.
+ * lost chunks follows stripes.h. The search checks four rules. No chunk is
+ * received twice or lost. Nothing is written into a message that has completed
+ * at the receiver. Both ends count the same epochs. No end waits forever (there
+ * is no invalid end state). tests/fault/model runs it.
  */
 #ifndef FAULTS
 #define FAULTS 2
@@ -60,9 +60,10 @@ inline tell(e, what, rl, num, has)
 }
 
 /*
- * Drop packets without an effect immediately. Otherwise they would add states.
- * With the receiver's QP in ERR, every outstanding write on the rail will be
- * refused. With the sender's QP in ERR, every acknowledgement will be ignored.
+ * Immediately drop packets that will have no effect, since they would add
+ * states. If the receiver's QP is in ERR, it will refuse every outstanding
+ * write on the rail. If the sender's QP is in ERR, every acknowledgement will
+ * be ignored.
  */
 inline forget(ch)
 {
@@ -89,8 +90,8 @@ inline stop(e, rl)
 	side_[e].r[rl].state = STOPPING
 }
 
-/* DOWN also stands for REPLAYING, since this end's part of the replay is one
- * step. */
+/* DOWN also stands for REPLAYING, since this end makes its part of the replay
+ * in one step. */
 inline complete(e, rl)
 {
 	side_[e].r[rl].state = DOWN;
@@ -102,8 +103,8 @@ inline complete(e, rl)
 	side_[e].r[rl].probed = false;
 	if
 	:: e == 0 ->
-		/* Chunks are lost if the rail carried them and the receiver
-		 * lacks them. */
+		/* Chunks are lost if this rail carried them and the receiver
+		 * does not have them. */
 		lost = lost | (pending & ~side_[0].r[rl].answer &
 			       (rl == 1 -> carrier : ~carrier) & ALL);
 		pending = pending & ~((rl == 1 -> carrier : ~carrier) & ALL &
@@ -277,8 +278,8 @@ end:
 	:: d_step { nempty(link1) -> link1?kind, rl, ep, have;
 		message(1, kind, rl, ep, have);
 		rl = 0; ep = 0; have = 0 }
-	/* Flushed means that no completion is pending. In ERR no further one
-	 * comes. */
+	/* The rail is flushed if no completion is pending: a QP in ERR gets no
+	 * further completion. */
 	:: atomic { steps(1, 0, (len(cq0) == 0), seen) }
 	:: atomic { steps(1, 1, (len(cq1) == 0), seen) }
 	:: d_step { nempty(cq0) -> see(cq0) }
@@ -330,7 +331,7 @@ end:
 	od
 }
 
-/* Each process may stop at its end labels, but only after all chunks are
+/* Processes may stop at their end labels, but only after all chunks were
  * received. */
 active proctype judge()
 {

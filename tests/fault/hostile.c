@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile [N]: one client breaks every rule beside a client that keeps all
- * rules. First the client sends N bad descriptors and index jumps. Each of
- * these ends its connection with one error and no other effect. Then two
- * threads change 50 N descriptors while the proxy reads them: descriptors,
- * sequence words, summary. A descriptor that the proxy accepts was valid when
- * the proxy copied it. Any other descriptor ends its connection. The
- * neighbour's bytes are correct, and memory that no descriptor names does not
- * change. Under AddressSanitizer (preset asan) no access is out of bounds.
+ * hostile [N]: one client breaks every rule, and another client of the same
+ * proxy keeps all rules. First the hostile client sends N bad descriptors and
+ * index jumps. Each of these ends its connection with one error and has no
+ * other effect. Then it sends 50 N descriptors. While the proxy reads them, two
+ * threads overwrite descriptors, sequence words and the summary. A descriptor
+ * that the proxy accepts was valid when the proxy copied it. Any other
+ * descriptor ends its connection. The neighbour's bytes are correct, and memory
+ * that no descriptor names does not change. Under AddressSanitizer (preset
+ * asan) no access is out of bounds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,10 +22,10 @@
 #include "spoil.h"
 #include "test.h"
 
-#define PAIRS 32u /* end 2 i receives from end 2 i + 1 */
-#define GOOD PAIRS /* a further pair, without bad descriptors */
+#define PAIRS 32u /* number of pairs; end 2 i receives from end 2 i + 1 */
+#define GOOD PAIRS /* number of a further pair, without bad descriptors */
 #define WRITERS 2u
-#define RACED 4u /* pairs whose rings the threads change */
+#define RACED 4u /* number of pairs whose rings the threads change */
 #define CANARY 0xc7
 #define HANG_MS 60000
 
@@ -91,7 +92,7 @@ static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
 	raw_push(&client, index, &d);
 }
 
-/* Move a message over the good pair. */
+/* Move a message over the pair without bad descriptors. */
 static void move_good(void)
 {
 	struct mpib_desc r = valid(2 * GOOD), s = valid(2 * GOOD + 1);
@@ -122,8 +123,9 @@ static void until_failed(uint32_t index, unsigned how)
 	while (raw_state(&client, index) == MPIB_CONN_READY ||
 	       !atomic_load(&client.reply->conn[index].broken)) {
 		if (node_ms() - since > HANG_MS)
-			fail_msg("bad descriptor %u at %u is not reported", how,
-				 index);
+			fail_msg(
+				"bad descriptor of kind %u on connection %u is not reported",
+				how, index);
 		step_neighbour();
 	}
 	assert_int_equal(raw_state(&client, index), MPIB_CONN_FAILED);
@@ -154,7 +156,7 @@ TEST(each_bad_descriptor_ends_its_connection)
 			index[i] = 2 * i + (unsigned)draw(&rng, 2);
 			kinds[how[i]]++;
 			open_pair(i);
-			/* This is bad only on sending ends. */
+			/* A no-op is bad only at sending ends. */
 			if (how[i] == BAD_NOP)
 				index[i] |= 1;
 			assert_int_equal(raw_state(&client, index[i]),
@@ -262,7 +264,7 @@ TEST(changes_while_the_proxy_reads_descriptors_do_no_harm)
 	for (unsigned i = 0; i < SPOIL_MEM; i++)
 		assert_int_equal(canary[i], CANARY);
 	printf("%llu descriptors under %llu changes by %u threads: %u "
-	       "connections ended, 0 bytes written that none may write\n",
+	       "connections ended, 0 bytes written outside the named memory\n",
 	       (unsigned long long)pushed, (unsigned long long)changes, WRITERS,
 	       broken);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphan [N]: clients with device memory (replaced by sealed memfds) are killed
- * while their peer is stopped. The peer reads and writes this memory. The proxy
- * releases the memory long before it removes the client, and other clients are
- * not affected.
+ * orphan [N]: clients are killed while their peer is stopped. They have device
+ * memory, for which the test uses sealed memfds. The peer reads and writes this
+ * memory. The proxy releases the memory long before it removes the client, and
+ * other clients are not affected.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,8 @@
 static unsigned kills = 4;
 static struct node node[2];
 
-/* Send and receive. Write a byte to the descriptor `tell` for each message. */
+/* Send and receive messages. After each message, write a byte to the descriptor
+ * `tell`. */
 static void rank_run(int tell)
 {
 	struct mover m[2];
@@ -81,8 +82,9 @@ TEST(a_dead_ranks_memory_is_released_without_waiting_for_its_peer)
 		child_kill(pid);
 		since = node_ms();
 		until_let_go();
-		printf("released %llu ms after the death\n", node_ms() - since);
-		/* Its connections wait for the peer. */
+		printf("memory released %llu ms after the client was killed\n",
+		       node_ms() - since);
+		/* The dead client's connections still wait for the peer. */
 		assert_int_equal(node_usage(&node[0], "leaving"), 2);
 		kill(node[1].pid, SIGCONT);
 		close(told[0]);

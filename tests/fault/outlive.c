@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlive [N]: one of two proxies, or both, are killed under traffic and
- * started again, N times. This also happens while their clients resume or
- * connect. No call of the clients fails, and each message arrives once and
- * whole. Then the same is done with proxies that their clients start. A soak:
- * outlive 5000.
+ * outlive [N]: N times, one of two proxies or both are killed under traffic and
+ * started again. Some kills come while the clients resume or connect. No call
+ * of the clients fails, and each message arrives once and complete. Then the
+ * same is done with proxies that their clients start. For a soak, run outlive
+ * 5000.
  */
 #include <errno.h>
 #include <signal.h>
@@ -29,14 +29,15 @@ static void move(struct mover *m, uint64_t messages)
 		mover_must(mover_move(&m[i], messages));
 }
 
-/* Half of the movers send from the first node, and half without a copy. */
+/* The mover's index decides two things independently: every second mover sends
+ * from the first node, and half of the movers send without a copy. */
 static void open_mover(struct mover *m, unsigned i)
 {
 	mover_must(mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
 			      200000, i & 2, i));
 }
 
-/* Step a random number of times. Some messages are then in flight. */
+/* Step a random number of times. Afterwards some messages are in flight. */
 static void step(struct mover *m, unsigned most)
 {
 	for (unsigned times = (unsigned)rand() % most; times > 0; times--) {
@@ -48,7 +49,8 @@ static void step(struct mover *m, unsigned most)
 	}
 }
 
-/* Kill one of the proxies or both, and start them again one after the other. */
+/* Kill one proxy or both, and start the killed proxies again one after the
+ * other. */
 static void kill_some(struct mover *m)
 {
 	unsigned which = (unsigned)rand() % 3 + 1; /* bit per proxy */
@@ -80,8 +82,8 @@ static void await_opening(struct mover *m)
 	opening = MOVERS;
 }
 
-/* Memory that needs no copy is device memory if there are two rails, and pool
- * memory if there is one. */
+/* Messages without a copy use device memory if there are two rails, and pool
+ * memory if there is only one. */
 static void outlives_with(const char *sup)
 {
 	const char *const args[] = { "--log-level",
@@ -101,7 +103,8 @@ static void outlives_with(const char *sup)
 	for (unsigned i = 0; i < MOVERS; i++)
 		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
-		/* otherwise the clients are still resuming */
+		/* In half of the rounds, do not wait: the clients are still
+		 * resuming at the next kill. */
 		if (rand() % 2)
 			move(m, (unsigned)rand() % (k % 8 ? 8 : 200));
 		step(m, 200);
@@ -176,7 +179,7 @@ TEST(a_close_while_the_proxy_is_down_reaches_the_peer)
 		node_stop(&node[i]);
 }
 
-/* The process lives on, but no client of it attaches to the next proxy. */
+/* The process continues to run, but attaches no client to the next proxy. */
 TEST(a_detach_without_a_proxy_reaches_the_peer)
 {
 	struct mover m;
@@ -212,8 +215,8 @@ static pid_t started(const char *dir)
 	return pid;
 }
 
-/* Write the program for MPIB_START. It runs mpib-proxy with the settings file
- * of its run directory. */
+/* Write a script that runs mpib-proxy with the settings file of its run
+ * directory. MPIB_START names the script. */
 static void write_start(const char *base)
 {
 	char path[64], rail[2][32];
@@ -244,7 +247,7 @@ static void write_start(const char *base)
 	}
 }
 
-/* The proxy has 8 clients of each kind. */
+/* All clients of both proxies are in this process. */
 TEST(a_rank_restarts_the_proxy_that_it_started)
 {
 	char base[] = "/tmp/mpib-start-XXXXXX", text[64];
@@ -279,7 +282,7 @@ TEST(a_rank_restarts_the_proxy_that_it_started)
 	}
 	snprintf(text, sizeof(text), "rm -r %s", base);
 	assert_int_equal(system(text), 0);
-	printf("a rank started its proxy again %u times: 0 errors\n", kills);
+	printf("ranks started their proxies again %u times: 0 errors\n", kills);
 }
 
 unsigned *test_times = &kills;

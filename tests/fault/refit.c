@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refit: a proxy returns with other settings. Compatible settings change
- * nothing for its clients. With other settings, the errors at both ends name
- * the setting and the reason.
+ * refit: restart a proxy with other settings. If the new settings are
+ * compatible, nothing changes for its clients. If not, the errors at both ends
+ * name the setting and the reason.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Restart node 0 with these arguments, up to a NULL. */
+/* Kill the proxy of node 0 and start it with these additional arguments. NULL
+ * ends the list. */
 static void restarts_with(const char *const *args)
 {
 	unsigned n = 0;
@@ -80,7 +81,8 @@ CASE(the_error_says_that_the_proxy_resumes_no_connection)
 
 CASE(the_error_names_the_rails_that_the_lane_needs)
 {
-	/* After the grace period, node 1 says that an end is gone. */
+	/* Wait for the end of the grace period, after which node 1 reports that
+	 * an end is gone. */
 	sleep(3);
 	snprintf(node[0].sup, sizeof(node[0].sup), "none");
 	restarts_with((const char *[]){ NULL });

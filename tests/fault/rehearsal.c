@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rehearsal: an operator injects each fault on a node's SUP under checked
- * messages. No call fails and no message is wrong. The fault does what its name
- * says and ends on time, and the rail is used again.
+ * messages. No call fails and no message is wrong. Each fault has the effect
+ * that its name says and ends on time. Then the rail is used again.
  */
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -36,8 +36,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Run mpibctl fault. Returns NULL after a success. Otherwise returns its
- * error. */
+/* Run mpibctl fault. Return NULL if it succeeds, otherwise its error. */
 static const char *fault(const char *verb, const char *a, const char *b,
 			 const char *c)
 {
@@ -145,8 +144,8 @@ TEST(jobs_survive_each_fault_and_each_fault_ends)
 		until_told(since, "fault");
 		if (row[i].kind)
 			until_told(since, row[i].kind);
-		/* The machine may have taken long to notice the fault, so end
-		 * it here. */
+		/* A slow machine may notice the fault late. So the fault is
+		 * long, and ends here. */
 		if (!strcmp(row[i].seconds, "600"))
 			assert_null(fault("end", "SUP", NULL, NULL));
 		until_told(since, "fault_end");
@@ -157,8 +156,8 @@ TEST(jobs_survive_each_fault_and_each_fault_ends)
 	}
 }
 
-/* All lanes lead to the other node, so this fault has the effect of a fault of
- * the rail. */
+/* A fault of the lanes to a peer acts like a fault of the rail here, since all
+ * lanes lead to that peer. */
 TEST(a_fault_of_a_peer_can_be_ended_by_the_peers_name)
 {
 	json_t *data = node_ask(&node[0], "peers");
@@ -176,7 +175,8 @@ TEST(a_fault_of_a_peer_can_be_ended_by_the_peers_name)
 			       "cannot be limited to the lanes to a peer"));
 	assert_null(fault("play", "delay=1", on, "600"));
 	assert_null(fault("end", "SUP", NULL, NULL));
-	/* The port may be omitted, and the report adds it. */
+	/* The command omits the port of the peer's name. The report of the
+	 * fault adds it. */
 	snprintf(name, sizeof(name), "%s", strchr(on, '@') + 1);
 	*strrchr(on, ':') = '\0';
 	error = fault("play", "black-hole", on, "600");
@@ -220,8 +220,8 @@ TEST(a_fault_that_would_end_jobs_is_refused)
 	until_used(MPIB_RAIL_SUP);
 }
 
-/* This must be the last test. It needs another proxy, and the first retry comes
- * after 30 s. */
+/* This must be the last test with these proxies: after the device is lost, the
+ * first retry comes only after 30 s. */
 TEST(a_lost_device_is_used_again)
 {
 	json_int_t since = newest();

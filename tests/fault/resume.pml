@@ -3,21 +3,21 @@
  * One connection whose proxies are killed. Rank S sends through proxy PS. Rank
  * R receives through proxy PR. Three sends match two receives. The first
  * receive is a group of two buffers. The second send waits for the second
- * receive while the third fills the group. KILLS is the number of kills, BREAKS
- * that of losses of the peer link, and CUTS that of losses of a lane at one
- * end. They come at any step, also while a rank resumes.
- * tests/fault/resume_model runs the model. It also runs each bug (BUG_*), which
- * the search must find.
+ * receive while the third fills the group. KILLS is the number of kills. BREAKS
+ * is the number of losses of the peer link. CUTS is the number of losses of a
+ * lane at one end. These faults may happen at any step, even while a rank
+ * resumes. tests/fault/resume_model runs the model. It also runs the model with
+ * each of its bugs (BUG_*), which the search must find.
  *
- * Checked: a receive completes once, with the bytes of its own send, and
- * nothing is written into it afterwards. A send completes after its receive,
- * with the same result. A connect gets exactly one end. The peer learns of a
- * close. No request fails. Everything completes, as judge() and the search for
- * cycles of states check.
+ * The search checks these rules. A receive completes once, with the bytes of
+ * its own send, and nothing is written into it afterwards. A send completes
+ * after its receive, with the same result. A connect is paired with exactly one
+ * end. The peer learns of a close. No request fails. Everything completes
+ * (judge(), and no endless cycle of states).
  *
- * The state that outlives a proxy belongs to the rank. It is the requests
- * (nsent, nrecv), the completion words (word_s, word_r), and the records (rec)
- * in reply segments that stay mapped.
+ * The state that outlives a proxy belongs to the rank: the requests (nsent,
+ * nrecv), the completion words (word_s, word_r), and the records (rec) in reply
+ * segments that stay mapped.
  */
 #ifndef KILLS
 #define KILLS 2
@@ -32,7 +32,7 @@
 #define RECVS 2
 #define ALL_S 7
 #define ALL_R 3
-#define MOST (KILLS + CUTS + 3) /* most incarnations of one end */
+#define MOST (KILLS + CUTS + 3) /* maximum number of incarnations of an end */
 
 #ifdef SINGLE_FIRST /* the receives are one buffer, then the group */
 #define BUFS(g) (1 + (g))
@@ -46,7 +46,7 @@
 #define TAG(send) ((send) / 2) /* tags 0, 0, 1 */
 /* The second buffer of the group has tag 1, the others have tag 0. */
 #define BUF_TAG(b) (b)
-#ifdef LARGE /* send 1 is larger than its buffer, so that receive is refused */
+#ifdef LARGE /* send 1 is larger than its buffer, so its receive is refused */
 #define REFUSED(send) ((send) == 1)
 #else
 #define REFUSED(send) false
@@ -57,22 +57,24 @@
 #endif
 
 mtype = { OPEN, ACCEPT, WAITS, AGAIN, CLOSE, CLOSED };
-/* An end of the connection in its proxy. NONE: the rank has not created the
- * end. LOST: the other end's proxy is gone, and this end has stopped for
- * good. */
+/* States of an end of the connection in its proxy. NONE: the rank has not
+ * created the end. LOST: the other end's proxy is gone, and this end will do
+ * nothing more. */
 mtype = { NONE, WAIT, LIVE, LOST };
 
 /* Rank S: the library's memory and its mappings. */
 byte nsent; /* number of sends posted */
 /* bit per send: it completed; it completed with -EMSGSIZE */
 byte word_s, refused_s;
-/* 1 + the receive that a send answers. It lies in the reply segment that the
- * connection's thread used last, which stays mapped until the thread swaps. */
+/* 1 + the receive that a send answers. The record is in the reply segment that
+ * the connection's thread used last. This segment stays mapped until the thread
+ * swaps to the new end. */
 byte rec[SENDS];
 byte a; /* incarnation of this end */
-/* the helper attached; the connection's thread uses this end */
+/* the helper has attached; the connection's thread uses the new end */
 bool att_s, swap_s;
-bool closing, forgot; /* the rank closed the connection; the peer knows of it */
+/* The rank has closed the connection; the peer knows that. */
+bool closing, forgot;
 
 /* Rank R. */
 byte nrecv;
@@ -80,7 +82,7 @@ byte word_r, refused_r; /* bit per receive: completed; refused */
 byte cell[3]; /* memory of each buffer: 1 + the send whose bytes it holds */
 byte b;
 bool att_r, told_r, swap_r;
-bool knows; /* the rank knows the connection itself, not only its wait */
+bool knows; /* the rank has the connection, not only a waiting accept */
 bool heard; /* the peer's close has arrived */
 #ifdef WINDOW
 byte took; /* bit per receive: bytes copied out of the window */
@@ -89,7 +91,7 @@ byte took; /* bit per receive: bytes copied out of the window */
 /* Proxy PS. All of its state dies with the process. */
 bool up_s = true;
 mtype st_s = NONE;
-byte b_of; /* this end, a, is paired with b_of */
+byte b_of; /* incarnation of the other end with which `a` is paired */
 byte base_s; /* number of the receive in slot 0 */
 byte queue; /* bit per send: taken from the ring but not posted */
 byte slot_s; /* slot that is being answered */
@@ -97,7 +99,7 @@ byte filled; /* bit per buffer of the slot: its send was posted */
 /* the table: number of slots announced; receive in slot 0 */
 byte cts, cts_base;
 byte ack; /* number of slots completed, as the other end wrote it */
-/* sent on this link: OPEN, CLOSE; this is a new process */
+/* OPEN was sent on this link; CLOSE was sent; this is a new process */
 bool sent_s, csent_s, fresh_s;
 #ifdef BUG_RECORD_LATE
 byte owes; /* 1 + the send whose record is still to be stored */
@@ -109,7 +111,7 @@ bool halfway;
 bool failed; /* a request failed */
 #endif
 #ifdef BUG_BOOT
-bool again_r; /* this process did not make the handle */
+bool again_r; /* the handle was made by an earlier process */
 #endif
 
 /* Proxy PR. */
@@ -134,8 +136,8 @@ bool strange;
  * so it still reads what was sent before. */
 chan to_r = [3] of { mtype, byte }; /* kind, a */
 chan to_s = [3] of { mtype, byte, byte, byte }; /* kind, a, b, base */
-/* Packets on the rail: the slot; the buffer, or 2 for the IMM; the send, or
- * whether the receive is refused. */
+/* Packets on the rail. Fields: the slot; the buffer, or 2 for the IMM; 1 + the
+ * send, or for an IMM whether the receive is refused. */
 chan net = [6] of { byte, byte, byte };
 
 byte i, j, k; /* local to one step */
@@ -170,7 +172,7 @@ inline drop_to_r()
 	od
 }
 
-/* The first receive without a completion word. The summary names it. */
+/* The first receive without a completion word. */
 #define FIRST (!(word_r & 1) -> 0 : (!(word_r & 2) -> 1 : 2))
 
 inline clear_s()
@@ -190,7 +192,7 @@ inline clear_s()
 #endif
 }
 
-/* Move the lane's QPs to ERR. From now on nothing is posted, no bytes arrive,
+/* Move the lane's QPs to ERR. After this, nothing is posted, no bytes arrive,
  * and no word or record is written. */
 inline stop_s()
 {
@@ -307,7 +309,7 @@ inline check_send()
 	:: k < 3 && WANTED(k) != i -> k++
 	:: else -> break
 	od;
-	/* Give the receive of a cell. */
+	/* Set `j` to the receive that has cell `k`. */
 #ifdef SINGLE_FIRST
 	j = (k > 0 -> 1 : 0);
 #else
@@ -323,7 +325,7 @@ active proctype rank_s()
 {
 end:
 	do
-	/* The helper attaches, since its proxy has ended and a new one runs. */
+	/* The helper attaches: its proxy has ended and a new proxy runs. */
 	:: d_step { up_s && !att_s && !forgot ->
 		att_s = true;
 		if
@@ -339,8 +341,8 @@ end:
 		:: else
 		fi;
 		i = 0 }
-	/* The helper resumes, since the proxy lives and reports that the peer's
-	 * proxy is gone. */
+	/* The helper resumes: its proxy runs and reports that the peer's proxy
+	 * is gone. */
 	:: d_step { up_s && att_s && st_s == LOST && !closing ->
 		a++;
 		assert(a <= MOST);
@@ -377,8 +379,8 @@ end:
 		:: else -> break
 		od;
 		i = 0 }
-	/* If a proxy has died and its rank has not noticed, it takes
-	 * nothing. */
+	/* The rank posts a send. If its proxy has died, the proxy does not take
+	 * the send. */
 #ifdef BUG_HELPER_SWAPS
 	:: d_step { halfway && nsent < SENDS -> nsent++ }
 #endif
@@ -400,13 +402,13 @@ active proctype rank_r()
 {
 end:
 	do
-	/* Resume first the connections, then the listeners. */
+	/* Resume the connections before the listeners. */
 #ifdef BUG_LISTEN_FIRST
 	:: d_step { up_r && !att_r -> att_r = true; listens = true }
 	:: d_step { up_r && att_r && !told_r ->
 		told_r = true;
 		if
-		/* another accept takes the connection */
+		/* another accept has taken the connection */
 		:: st_r != NONE -> assert(false)
 		:: else
 		fi;
@@ -578,8 +580,8 @@ active proctype proxy_s()
 {
 end:
 	do
-	/* Shard: answer a slot. A kill between the record and the WR is
-	 * equivalent to a kill after which the WR is lost. */
+	/* Shard: answer a slot. The record and the WR are one step, since a
+	 * kill between them has the same effect as a loss of the WR. */
 	:: d_step { STORED && ANSWERS(0) -> answer(0) }
 	:: d_step { STORED && ANSWERS(1) -> answer(1) }
 #ifdef BUG_RECORD_LATE
@@ -639,8 +641,8 @@ active proctype proxy_r()
 {
 end:
 	do
-	/* Shard: announce new receives and those that the rank posts again. The
-	 * table of the other end has existed since its OPEN. */
+	/* Shard: announce new receives, and receives that the rank posts again.
+	 * The other end made its table before its OPEN. */
 	:: d_step { up_r && st_r == LIVE && swap_r && base_r + cts_r < nrecv ->
 		cts_r++;
 		if
@@ -693,7 +695,7 @@ end:
 		:: kind == CLOSE -> pclose = true
 		fi;
 		i = 0 }
-	/* The rank learns of the connection before the peer does. */
+	/* The rank must learn of the connection before the peer does. */
 #ifdef BUG_BOOT
 #define LISTENS (listens && !again_r)
 #else
@@ -716,7 +718,8 @@ end:
 	:: d_step { up_r && offer && st_r == WAIT && nfull(to_s) ->
 		if
 #ifndef BUG_PAIRED_TWICE
-		/* The opener's table has entries of the previous end. */
+		/* Ask the opener to open again: its table has entries of this
+		 * end's previous incarnation. */
 		:: offer <= paired ->
 			if
 			:: linked -> to_s!AGAIN, offer, 0, 0
@@ -728,8 +731,8 @@ end:
 		fi;
 		i = 0 }
 #ifndef BUG_WAITS_SILENTLY
-	/* The opener may still be LIVE with the previous incarnation of this
-	 * end. */
+	/* Report that this end waits: the opener may still be LIVE with this
+	 * end's previous incarnation. */
 	:: d_step { up_r && linked && st_r == WAIT && !offer && !sent_r &&
 		    nfull(to_s) ->
 		sent_r = true;
@@ -771,13 +774,14 @@ end:
 #endif
 		}
 	:: d_step { linked && breaks < BREAKS -> breaks++; linked = false }
-	/* One end finds its lane lost. */
+	/* One end loses its lane. */
 	:: d_step { cuts < CUTS && st_s == LIVE -> cuts++; stop_s() }
 	:: d_step { cuts < CUTS && st_r == LIVE -> cuts++; stop_r(); i = 0 }
-	/* The link is connected. Each end learns whether the other end is still
-	 * the same process. An end still reads the messages of an old link. But
-	 * an ACCEPT names the id of its OPEN. Another process has a new lane,
-	 * table and id. */
+	/* The link is connected again. Each end learns whether the other end is
+	 * still the same process. An end also reads late messages of the old
+	 * link. That does no harm if the other end is a new process: an ACCEPT
+	 * names the id of its OPEN, and a new process has a new lane, table and
+	 * id. */
 	:: d_step { up_s && up_r && !linked ->
 		linked = true;
 		sent_s = false;
@@ -801,7 +805,7 @@ end:
 		fi;
 		fresh_s = false;
 		fresh_r = false }
-#ifdef STRANGER /* another node knows the nonce */
+#ifdef STRANGER /* another node that knows the nonce */
 	:: d_step { !strange && up_r && nfull(to_r) ->
 		strange = true;
 #ifdef BUG_STRANGER
@@ -812,7 +816,7 @@ end:
 	od
 }
 
-/* All processes may stop at their end labels, but not before this holds. */
+/* Processes may stop at their end labels, but only after this is true. */
 active proctype judge()
 {
 	(word_s == ALL_S && word_r == ALL_R && heard && forgot);

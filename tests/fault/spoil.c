@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* Set a field to one of range values from base on. */
+/* Set a field to a value from `base` to `base` + `range` - 1. */
 struct change {
 	size_t at, bytes;
 	uint64_t base;

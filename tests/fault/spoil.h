@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways in which a descriptor can be bad. */
+/* The kinds of bad descriptors. */
 #ifndef MPIB_TESTS_FAULT_SPOIL_H
 #define MPIB_TESTS_FAULT_SPOIL_H
 
 #include <mpib/ring.h>
 
-/* Bytes of the memory that descriptors name, and of a valid message. */
+/* Sizes in bytes of the memory that descriptors name, and of a valid
+ * message. */
 #define SPOIL_MEM 65536u
 #define SPOIL_LEN 64u
 
@@ -37,7 +38,8 @@ enum spoil {
 	BADS,
 };
 
-/* Make a valid descriptor bad. `more` varies the new value. */
+/* Make a valid descriptor bad. `more` is a random number that selects the bad
+ * value. */
 void spoil(struct mpib_desc *d, enum spoil how, uint32_t more);
 
 #endif

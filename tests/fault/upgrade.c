@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upgrade [N]: one of two proxies is upgraded N times under checked traffic. No
- * call of the clients fails, and each message arrives once and whole. An
+ * call of the clients fails, and each message arrives once and complete. An
  * upgrade to a program that cannot take over changes nothing, and mpibctl
  * prints the reason.
  */
@@ -19,7 +19,7 @@ static struct moving moving;
 static struct run run;
 static unsigned times = 4;
 
-/* Request an upgrade while messages are in flight. */
+/* Run mpibctl upgrade while messages are in flight. */
 static void upgrade(const struct node *of, const char *path)
 {
 	const char *argv[] = {
@@ -107,7 +107,8 @@ TEST(a_program_that_cannot_take_over_is_refused)
 	write_conf(&node[0], "[proxy]\nthreads = 2\n");
 	is_refused(&node[0], NULL,
 		   "proxy.threads would be 2, the running proxy has 1");
-	/* Registrations of the ranks would fail, so the upgrade is refused. */
+	/* With this limit, registrations of the ranks would fail, so the
+	 * upgrade is refused. */
 	write_conf(&node[0], "[limit]\nmemory = 8k\n");
 	is_refused(&node[0], NULL, "would exceed limit.memory = 8192");
 	write_conf(&node[0], "");

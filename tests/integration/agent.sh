@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# agent.sh BUILD: two proxies in advanced mode with mpib-agent. The agent is
-# killed, returns with other rules, and keeps running while the proxies restart.
-# The rails of the sending node move bytes exactly in the agent's ratio.
+# agent.sh BUILD: run two proxies in advanced mode with mpib-agent. The agent is
+# killed, starts again with other rules, and keeps running while the proxies
+# restart. The rails of the sending node move bytes exactly in the ratio that
+# the agent sets.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"

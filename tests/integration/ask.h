@@ -15,9 +15,9 @@ extern struct node ask_a, ask_b;
 int ask_start(void **state);
 int ask_stop(void **state);
 
-/* Connect a reader to node n. The reader's greeting is still unread. */
+/* Connect a reader to node `n`. The caller has to read the greeting. */
 FILE *ask_reader(const struct node *n);
-/* Do the same at the admin socket, where commands may change state. */
+/* Connect a reader to the admin socket, where commands may change state. */
 FILE *ask_admin(const struct node *n);
 /* Read the next line as JSON, or skip a line. NULL means the end. */
 json_t *ask_next(FILE *f);
@@ -25,10 +25,11 @@ void ask_pass(FILE *f);
 /* Send a command that must succeed. Return the data of its answer. */
 json_t *ask_data(FILE *f, const char *command);
 
-/* Return a member. If it is missing, return "" or 0. */
+/* Return the value of a member. If the member is missing, return "" or 0. */
 const char *ask_text(const json_t *o, const char *key);
 json_int_t ask_num(const json_t *o, const char *key);
-/* Return a rail's value of a member {"key": {"name": number}}. */
+/* Return the number that the member `key`, an object with one number for each
+ * rail, has for the rail `name`. */
 json_int_t ask_rail(const json_t *o, const char *key, const char *name);
 
 #endif

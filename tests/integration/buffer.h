@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed memfds replace dma-bufs. Count the descriptors of them that a proxy
- * holds. */
+/* Sealed memfds that stand for dma-bufs. The functions count how many
+ * descriptors of them a proxy holds. */
 #ifndef TESTS_BUFFER_H
 #define TESTS_BUFFER_H
 
@@ -10,12 +10,13 @@
 
 #define BUFFER_SIZE 65536u
 
-/* Make a descriptor of BUFFER_SIZE bytes of zeros. The caller closes it. */
+/* Return the descriptor of a buffer with BUFFER_SIZE zero bytes. The caller
+ * closes it. */
 int buffer_make(const char *name);
-/* Count the proxy's descriptors of memory with this name. */
+/* Count the proxy's descriptors of buffers with this name. */
 unsigned buffer_held(const struct node *node, const char *name);
-/* Wait until the proxy holds n. A thread closes descriptors that the proxy
- * refused. */
+/* Wait until the proxy holds `n` such descriptors. This takes a moment, since
+ * another thread closes the descriptors that the proxy refused. */
 void buffer_until_held(const struct node *node, const char *name, unsigned n);
 bool buffer_mapped(const struct node *node, const char *name);
 

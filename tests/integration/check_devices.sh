@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_devices.sh BUILD: run mpib-perf check on two nodes with four devices of
-# two rails each and on a node with two devices. Each device is tested and
-# rated. A drained rail of one device does not appear at the other devices. A
+# two rails each and on a node with two devices. Each device is tested and gets
+# a verdict. A drained rail of one device is not reported for other devices. A
 # server that sends wrong data about itself neither crashes the check nor writes
 # to the terminal.
 set -uo pipefail
@@ -20,8 +20,8 @@ devices() {
 		--peer-addr "$net.$((1 + 60 * $1))" >"$dir/out$1" 2>"$dir/log$1" &
 	pids[$1]=$!
 }
-# serve NODE: start a server on the node, which prints the address of its peer
-# link.
+# serve NODE: start a server on the node. It must print that it listens at the
+# address of the node's peer link.
 serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --port 0 --timeout 100 \
 		--plugin "$build/plugin/libnccl-net-mpib.so" >"$dir/server$1" 2>&1 &
@@ -55,8 +55,8 @@ for i in 0 1 2 3; do
 done
 has '^# check : PASS, 1 of 1 pairs' <"$dir/four" || fail "$(<"$dir/four")"
 [ "$(grep -c '"device": [0-3],' "$dir/json")" -eq 4 ] || fail "JSON: $(<"$dir/json")"
-# This test measures each rate itself. A rate is not a difference of device
-# counters.
+# Each rate must be possible: a wrong difference of device counters would be
+# huge.
 awk '/ ok / { for (i = 9; i <= NF; i++) if ($i + 0 > 100000) exit 1 }' "$dir/four" ||
 	fail "rates: $(<"$dir/four")"
 

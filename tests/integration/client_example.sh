@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # client_example.sh BUILD SOURCE: docs/client.md must show the example
-# unchanged. The example sends a message between two proxies. It is built by the
-# tree, and with pkg-config against the installed files, as a user does.
+# unchanged. The example sends a message between two proxies. The example is
+# built in the tree, and again with pkg-config against the installed files, as a
+# user does.
 set -uo pipefail
 build=$1 source=$2
 # shellcheck source=../support/nodes.sh
@@ -48,7 +49,8 @@ ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
 readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
 	fail "the example does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
-# Build it as docs/client.md describes for a program that contains the library.
+# Build it as docs/client.md describes for a program that is linked statically
+# with the library.
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
 	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"

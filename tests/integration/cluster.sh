@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# cluster.sh BUILD: run bench-crowd with 50 nodes. All lanes connect, carry
-# messages, survive both kinds of rail failure, and use the rail again. Only
-# then does the program end. The figures must be printed, but their values are
-# not checked.
+# cluster.sh BUILD: run bench-crowd with 50 nodes. The program ends only after
+# all lanes have connected, carried messages, survived both kinds of rail
+# failure, and used the rail again. The figures must be printed, but their
+# values are not checked.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -26,7 +26,7 @@ for m in setup_s ask_s again_s peer_kib lane_kib sender_kib receiver_kib lanes_c
 	echo "no $m"
 	failed=1
 done
-# The proxy's events count 50 lanes that failed over and came back twice.
+# The proxy must count two fail-overs and two failbacks for each of 50 lanes.
 for event in failovers failbacks; do
 	n=$("$build/proxy/mpibctl" -s "$dir/n0" -j rails |
 		grep -o "\"$event\": *[0-9]*" |
@@ -34,7 +34,8 @@ for event in failovers failbacks; do
 	echo "$event $n"
 	[ "$n" -ge 100 ] || failed=1
 done
-# If the nodes need too many descriptors, they are refused before any starts.
+# If the nodes need more descriptors than the limit allows, the program must
+# refuse before it starts a node.
 (
 	ulimit -n 300
 	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cluster_view.sh BUILD: a node with three peers requests their state. One peer
-# has another setting, and one is stopped. Both are named, and the other peers
-# are reported as well.
+# has another setting, and one is stopped. The answer must name both of these
+# peers and also contain the others.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -46,7 +46,7 @@ await answer || fail "not all answer"
 # Only the node that differs is named, with the setting.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
-# Under load a peer's answers may be late for a moment.
+# On a busy machine, a peer's answers may be late for a moment.
 others_are_well() {
 	[ "$(ctl cluster --quiet -o peer | wc -l)" -eq 1 ] &&
 		has '^3 well, 1 not' < <(ctl cluster)
@@ -55,12 +55,13 @@ await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
 has 'settings differ (failover.hold_down)' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
-# Rates were checked above. The rest needs only links.
+# The rates were checked above. The rest of the test needs only links, so end
+# the traffic.
 for node in 1 2 3; do
 	kill "${pids[perf$node]}"
 	wait "${pids[perf$node]}" 2>/dev/null
 done
-# The other node shows the same link from its side.
+# Node 1 shows its link with node 0 from its own side.
 seen_by_1() { # it has a link with node 0 alone
 	has '^1 well, 1 not' < <(ctl_of 1 cluster)
 }
@@ -84,7 +85,7 @@ silent() {
 	[ "$(of 3 state)" = silent ]
 }
 await silent || fail "state of the stopped node: $(of 3 state)"
-# Ask again after a while. No request waits for the stopped node any more.
+# Ask again after a while. By then no request may wait for the stopped node.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
 kill -CONT "${pids[3]}"
@@ -99,8 +100,7 @@ done
 wait "${readers[@]}"
 [ "$(cat "$dir"/reader.* | grep -c answered)" -eq 240 ] || fail "60 readers"
 
-# A node that has left is no longer a peer once no request waits for it. A node
-# that no reader asked about is not a fault.
+# Without a proxy, the command must exit with 3.
 status 3 -s "$dir/none" cluster
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/log?
 exit "$failed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ctl.sh BUILD: check mpibctl in scripts: fields as CSV, errors as JSON,
+# ctl.sh BUILD: check how scripts use mpibctl: fields as CSV, errors as JSON,
 # repeated tables, whole lines in a pipe, help for one noun, completion.
 set -uo pipefail
 build=$1
@@ -8,7 +8,7 @@ long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
 
-# A sentence reports a change or an empty result.
+# mpibctl reports a change or an empty result in words.
 is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
@@ -44,7 +44,7 @@ json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
 ctl nonsense 2>/dev/null | has . && fail "JSON without -j"
 
-# The command ends when its reader or the proxy has ended.
+# A command with --watch ends when the reader of its output or the proxy ends.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 [ "$(grep -c '^RAIL ' "$dir/twice")" -eq 2 ] || fail "watch: $(<"$dir/twice")"
 [ "$(grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$dir/twice")" -ge 2 ] ||
@@ -66,7 +66,8 @@ for n in 0 -1 x 3601 ''; do
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
-# --rates reports by how many bytes the counters grew in its second.
+# --rates reports by how many bytes the counters grew during the second that the
+# command takes.
 moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
@@ -75,13 +76,14 @@ for _ in $(seq 100); do
 	rate=$(ctl -r rails -o tx_gbps |
 		awk '{ n += $1 } END { printf "%.6f\n", n }')
 	now=$(moved)
-	# The rate is at most that of all bytes that moved during the command.
+	# The rate cannot be higher than all bytes that moved during the
+	# command, divided by one second.
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
-# Without arguments mpibctl prints a summary. A report writes everything into
-# one file and never overwrites a file.
+# Without arguments mpibctl prints a summary. mpibctl report writes everything
+# to one new file and never overwrites a file.
 [ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
 	fail "the summary is: $(ctl)"
 ctl -j | has '"rails": \[' || fail "no JSON of the summary"
@@ -113,7 +115,7 @@ ctl rails --strict 2>/dev/null
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 
-# When a rule is removed while the proxy runs, its effect is undone.
+# A rule can be removed while the proxy runs.
 rules() {
 	ctl config -o section,key,value | sed -n 's/^share\trules\t//p'
 }
@@ -133,16 +135,16 @@ for command in metrics 'events follow'; do
 done
 [ "$(ctl doctor --strict --quiet -o status | sort -u | xargs)" = WARN ] ||
 	fail "quiet: $(ctl doctor --strict --quiet -o status)"
-ctl -j doctor --strict --quiet | has '"OK"' && fail "quiet is not JSON's"
-# A follower with JSON reads one line at a time. This holds for the failure at
-# the end, too.
+ctl -j doctor --strict --quiet | has '"OK"' && fail "doctor --json --quiet prints checks that passed"
+# With --json, "events follow" prints each event as one line. The failure at the
+# end is one line, too.
 ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
 follower=$!
 await test -s "$dir/followed"
 kill "${pids[1]}"
 wait "$follower"
 tail -n 1 "$dir/followed" | has '^{"ok": false' || fail "no failure"
-grep -vE '^{.*}$' "$dir/followed" && fail "not a line each"
+grep -vE '^{.*}$' "$dir/followed" && fail "an event is not one line"
 
 # completes WORDS...: print what bash offers for the last word.
 completes() (
@@ -167,8 +169,8 @@ is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 
-# mpibctl reports a stopped proxy once, with the reason. The doctor checks
-# everything else, too.
+# mpibctl reports a stopped proxy once, with the reason. The doctor still makes
+# all other checks.
 kill -STOP "${pids[0]}"
 ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
 [ $? -eq 3 ] || fail "doctor of a stopped proxy"

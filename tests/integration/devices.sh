@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # devices.sh BUILD: run two proxies with three devices each, configured by a
 # file. Ranks use all devices. While messages move, a rail of one device is
-# drained. The other rails are used, and no byte is lost. A fault is injected on
-# a rail of only one device.
+# drained. The other rails carry the messages, and no byte is lost. Later a
+# fault is injected into a rail of one device, and must not affect other
+# devices.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# exports.sh PLUGIN: the plugin exports exactly the five tables, and it cannot
-# be unloaded while a thread of NCCL uses it.
+# exports.sh PLUGIN: the plugin exports exactly the five tables, and dlclose()
+# does not unload it, since a thread of NCCL may still use it.
 . "$(dirname "$0")/../support/lines.sh"
 want=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
 got=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)
 if [ "$want" != "$got" ]; then
-	echo "exported is"
+	echo "the plugin exports:"
 	echo "$got"
 	exit 1
 fi

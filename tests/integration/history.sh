@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# history.sh BUILD: check what an operator can see afterwards: the last hour,
-# counters, the bytes of a job, event numbers that continue after a kill, and a
-# follower that gets each event once.
+# history.sh BUILD: check what an operator can see later: the last hour,
+# counters, and the bytes of a job. After the proxy is killed, event numbers
+# continue, and a follower gets each event once.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 pair_start --log-events "$dir/events"
-# Ranks name their job, as Slurm does.
+# Set the variables of a Slurm job. Ranks report this job to the proxy.
 export SLURM_JOB_ID=77 SLURM_STEP_ID=0
 pair_traffic 1
 last() {
@@ -16,7 +16,8 @@ moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# A sample covers five seconds, and a row covers two samples.
+# The proxy takes a sample every five seconds, and a row of the table covers two
+# samples.
 rows() {
 	ctl history -o time 2>/dev/null | wc -l
 }
@@ -65,7 +66,8 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# The follower ends if it gets no answer for three seconds. It then prints why.
+# If the follower gets no answer for three seconds, it prints the reason and
+# ends.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# islands.sh BUILD: four proxies in two islands, in vanilla mode:
+# islands.sh BUILD: run four proxies in two islands, in vanilla mode:
 #
 #   within an island (4 ranks): payload and CTS use SUP, with 1 + 1 QPs
 #   between islands (4 ranks): all bytes use SOUT, with one QP and none on SUP
@@ -32,8 +32,8 @@ proxy b1 2 2 --island-networks "$net.1.0/24,$net.2.0/24"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
 }
-# For each peer, print its name, its port, QPs on SOUT and SUP, and payload on
-# SOUT and SUP.
+# For each peer, print its name, its port, the numbers of QPs on SOUT and SUP,
+# and the payload on SOUT and SUP.
 lanes() {
 	ctl "$1" lanes -o peer,qps.sout,qps.sup,tx_bytes.sout,rx_bytes.sout,tx_bytes.sup,rx_bytes.sup |
 		awk -F '[\t:]' '{ print $1, $2, $3, $4, $5 + $6, $7 + $8 }'
@@ -53,7 +53,7 @@ perf() {
 	fail "$nodes: traffic failed"
 }
 
-# So far SOUT carried neither payload nor CTS.
+# Within an island, SOUT must carry neither payload nor CTS.
 perf "$dir/a0,$dir/a1" --ranks-per-node 2 --pattern alltoall
 for node in a0 a1; do
 	read -r _ sout sout_cts _ sup sup_cts <<<"$(rails $node)"
@@ -97,7 +97,8 @@ why() {
 	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
 		sort -u
 }
-# The lanes exist already when the ring connects.
+# The connections of the ring appear only later than the lanes, so wait for
+# them.
 both_why() {
 	why >"$dir/why"
 	[ "$(wc -l <"$dir/why")" -ge 2 ]
@@ -107,7 +108,7 @@ printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || fail "why says something else"
 kill -9 "$ring"
 
-# Start a node that sees all nodes in one island.
+# Start a node that counts all nodes as one island.
 proxy odd 1 3 --island-prefix 8
 timeout 60 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # liar.sh BUILD: check that mpib-perf finds each message that support/liar.c
 # corrupts: in warm-up, timed and last iterations, in every pattern, and with
-# every version of the table. mpib-perf prints their number and exits with 1.
-# Without corruption it exits with 0.
+# every version of the plugin's table. mpib-perf must print the number of
+# corrupted messages and exit with 1. Without corruption it must exit with 0.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 export LIAR_PLUGIN=$build/plugin/libnccl-net-mpib.so LIAR_LOG=$dir/lies
 pair_start
 
-# perf OPTION...: run mpib-perf; the defaults are 32 warm-up and 64 timed
-# messages.
+# perf OPTION...: run mpib-perf. By default, it moves 32 warm-up messages and 64
+# timed ones.
 perf() {
 	rm -f "$LIAR_LOG"
 	timeout 120 "$build/bench/mpib-perf" --timeout 100 \
@@ -23,8 +23,8 @@ perf() {
 		awk -F: '$1 == "wrong_messages" { n = $2 } END { print n }')
 }
 
-# lies_at BASE KIND...: list one corruption of each kind, on every other message
-# from BASE on.
+# lies_at BASE KIND...: list one corruption of each kind, for the messages BASE,
+# BASE + 2, BASE + 4 and so on.
 lies_at() {
 	local at=$1 list='' kind
 	shift
@@ -42,8 +42,8 @@ all_lies() {
 	LIAR_DOES=${list#,}
 }
 
-# found NAME LEAST OPTION...: check that mpib-perf finds every corruption, and
-# at least LEAST.
+# found NAME LEAST OPTION...: check that mpib-perf finds every corrupted
+# message, and that there were at least LEAST of them.
 found() {
 	local name=$1 least=$2
 	shift 2
@@ -92,11 +92,12 @@ found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
 found nccl 30 --pattern nccl --channels 1
 found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
 found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
-# With this hint the plugin reports no size.
+# With early completion the plugin reports no size, so corrupt only bytes.
 all_lies "${bytes[@]}"
 found "early completion" 40 --early-completion
 
-# A wrong sum is passed to other ranks, so more errors may be counted.
+# A rank that has a wrong sum passes it to other ranks, so mpib-perf may count
+# more errors than corruptions.
 i=0
 for kind in "${bytes[@]}" short long; do
 	for base in 1 30 94; do

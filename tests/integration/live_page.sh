@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # live_page.sh BUILD: test the live page in headless Chromium while messages
-# move. Both rails move, and the numbers are the proxy's. The first line names
-# problems, and rows keep their places. Text is readable in both themes at three
-# widths. Keys do what the pointer does. A node of 8 rails and 64 clients fits.
-# The page shows when the proxy has ended. The script leaves page-*.png in
-# BUILD.
+# move. The page must show both rails, with the numbers of the proxy. The first
+# line names problems, and rows keep their places. Text is readable in both
+# themes at three widths. Keys do what the pointer does. A node with 8 rails and
+# 64 clients fits. The page shows when the proxy has ended. The script leaves
+# page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -40,15 +40,15 @@ if command -v promtool >/dev/null; then
 	out=$(promtool check metrics <"$dir/metrics" 2>&1) && [ -z "$out" ] ||
 		fail "promtool: $out"
 fi
-# As many simultaneous visitors as the proxy allows, and more.
+# Open more simultaneous connections than the proxy allows.
 for _ in $(seq 40); do
 	curl -s -o /dev/null --max-time 20 "http://$http/stats.json" &
 	curls+=($!)
 done
 wait "${curls[@]}"
 
-# For all visitors together, the proxy sends each peer one request per second.
-# The times of two requests differ.
+# However many visitors there are, the proxy sends each peer only one request
+# per second. Two requests differ in their times.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS
@@ -95,12 +95,12 @@ js() {
 is_true() {
 	[ "$(js "$1")" = true ]
 }
-# until_true EXPRESSION: wait for at most a minute.
+# until_true EXPRESSION: wait until the expression is true, at most a minute.
 until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
-# has_both CANVAS: wait until it shows the colours of both rails, within 40 of
-# 255 per channel.
+# has_both CANVAS: wait until the canvas shows the colours of both rails. Each
+# channel may differ by 40 of 255.
 has_both() {
 	until_true "['--r0', '--r1'].every((name) => {
 	const c = document.getElementById('$1');
@@ -173,7 +173,8 @@ problems="document.getElementById('problems').innerText"
 until_true "$verdict === 'ok'"
 until_true "$problems === 'software rails, for trials only'"
 until_true "document.title === '$(uname -n): ok \u2013 mpib'"
-# Seconds later each row must still have its number.
+# Some samples later, the same element must still be row 1, and the rows must
+# still be sorted by connection number.
 js "(window.row = document.querySelector('#conns tbody').rows[1],
 	window.then = +document.documentElement.dataset.samples, true)" >"$dir/url"
 until_true "document.documentElement.dataset.samples > window.then + 4"
@@ -195,7 +196,7 @@ open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
 until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
 until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
-# Arrow keys choose a sample, as the pointer does.
+# Arrow keys select a sample, as the pointer does.
 until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
 	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),
 	document.getElementById('tip').innerText.includes('SOUT') && !document.getElementById('tip').hidden)"
@@ -241,7 +242,7 @@ done
 until_true "(model.clusterAsked = 0, !$problems.includes('a peer has faults'))"
 width 1600
 
-# Show a larger, invented node with 8 rails and 64 clients.
+# Show invented data of a larger node, with 8 rails and 64 clients.
 open_page '?hold&theme=light'
 js "(() => {
 	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
@@ -281,8 +282,8 @@ until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
-# Two users have their maximum of connections, and the first line checks all of
-# them.
+# Invent the maximum number of connections of two users. The first line must
+# consider all of them.
 until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
 open_page '?period=300'

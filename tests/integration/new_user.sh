@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # new_user.sh BUILD SOURCE: try every command as a user who has not read the
 # manual. An error is one line, "tool: what: why (remedy)". The exit status is 1
-# for a failure, 2 for wrong usage, and 3 without a proxy. Tables fit 80
+# for a failure, 2 for wrong usage, and 3 without a proxy. Tables fit into 80
 # columns.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 at_end() {
-	# The command `upgrade` replaces the process of the proxy.
+	# Read the pid from the file: `mpibctl upgrade` has replaced the
+	# process.
 	[ -n "${proxy:-}" ] && kill "$(<"$run/proxy.pid")" && wait "$proxy"
 }
 
-# Copy the build to a place where every user may run it. The build folder may
-# not allow that.
+# Copy the programs to a folder where every user may run them. The build folder
+# may be closed to other users.
 chmod 755 "$dir"
 cp "$build/proxy/mpibctl" "$dir/"
 export PATH=$dir:$PATH
@@ -31,7 +32,8 @@ refused() {
 		fail "$*: not one line with what, why and remedy: $err"
 }
 
-# shown COMMAND...: check that it succeeds and that its output fits a terminal.
+# shown COMMAND...: check that the command succeeds and that its output fits a
+# terminal.
 shown() {
 	local rc wide
 	"$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -70,7 +72,8 @@ while read -r noun verb args; do
 	need=$(words "$args")
 	[[ $args == *'...]' ]] || refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
-	# A report says why each command failed.
+	# Skip doctor and report: without a proxy, these commands report what
+	# they find.
 	[[ $noun = doctor || $noun = report ]] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
 done <"$dir/commands"
 MPIB_RUN_DIR=$(printf 'x%.0s' {1..200}) refused 3 mpibctl rails
@@ -85,7 +88,7 @@ MPIB_SUPBW=1 MPIB_AGENT_DIR=$dir/agent \
 proxy=$!
 await_ready "$dir/proxy.out" "$proxy" || { cat "$dir/proxy.out"; exit 1; }
 
-# Proxy and rank report an unknown variable, with the right name.
+# The proxy and a rank report an unknown variable and suggest the right name.
 grep -q 'nothing reads MPIB_SUPBW (did you mean MPIB_SUP_BW?)' \
 	"$dir/proxy.out" || fail "proxy: $(<"$dir/proxy.out")"
 MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
@@ -95,7 +98,8 @@ MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
 	"$dir/perf" || fail "plugin: $(<"$dir/perf")"
 
-# If a child is killed before exec, it would run this script's trap.
+# Wait until the child runs mpibctl: if it were killed before exec, it would run
+# this script's trap.
 begun() {
 	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
 		{ [ "$noun" = events ] || [ -s "$dir/out" ]; }
@@ -163,7 +167,7 @@ if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
 	refused 1 "${member[@]}" mpibctl rails drain SUP
 fi
 
-# Try the same as a user without permission.
+# Try the same commands as a user without permission.
 if [ "$(id -u)" -eq 0 ]; then
 	other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# one_lane.sh BUILD: 16 ranks on each of two proxies have 64 connections per
-# proxy, which share one lane with 1 + 1 QPs. If mpib-perf is interrupted, all
+# one_lane.sh BUILD: each of two proxies has 16 ranks and 64 connections. All
+# connections share one lane with 1 + 1 QPs. If mpib-perf is interrupted, all
 # ranks end at the same message, and it prints its report.
 set -uo pipefail
 build=$1

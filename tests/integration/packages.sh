@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # packages.sh BUILD: test the packages that cpack makes of this build. Every
-# program has a manual page. They are installed in a scratch copy of this
-# machine's root. There the proxy runs as its own user, and the tools find it.
-# After a purge no file remains. The machine itself is not changed. The packages
-# are made under the most restrictive umask.
+# program has a manual page. The packages are installed in a scratch copy of
+# this machine's root. In this copy the proxy runs as its own user, and the
+# tools find it. After a purge no file remains. The machine itself is not
+# changed. The packages are made under the most restrictive umask.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 umask 022
@@ -64,7 +64,7 @@ for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
-# A document may contain such a path in an example.
+# Skip documents: an example in a document may contain such a path.
 if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
 	fail "these files contain a path of this build"
 fi
@@ -79,7 +79,7 @@ if [ "$(id -u)" -ne 0 ] ||
 	exit 1
 fi
 
-# The rest runs in the scratch root.
+# The rest of this script runs in the scratch root.
 cat "$here/../support/lines.sh" - >"$dir/inside" <<'EOF'
 set -u
 failed=0
@@ -98,7 +98,7 @@ id mpib >/dev/null || fail "there is no user mpib"
 [ "$(stat -c '%a %U %G' /run/mpib)" = "750 mpib mpib" ] ||
 	fail "/run/mpib: $(stat -c '%a %U %G' /run/mpib)"
 
-# Start it as the unit does, but on software rails.
+# Start the proxy as the unit does, but on software rails.
 [ "$(stat -c '%a %U' /etc/mpib /etc/mpib/mpib.conf | tr '\n' ' ')" = \
 	"755 root 644 root " ] || fail "/etc/mpib: $(ls -ld /etc/mpib /etc/mpib/*)"
 dpkg-query -W -f='${Conffiles}\n' mpib-proxy | has /etc/mpib/mpib.conf ||
@@ -148,7 +148,8 @@ cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
-	# Use the agent's file that the unit and the manual name.
+	# Write a drop-in file for the agent, as the unit and the manual
+	# describe.
 	agent=/etc/systemd/system/mpib-agent.service.d
 	mkdir -p "$agent"
 	for text in /usr/lib/systemd/system/mpib-agent.service \
@@ -178,7 +179,8 @@ if command -v systemd-analyze >/dev/null; then
 		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
 	proxy=$!
 	await test -S /run/mpib/proxy.sock
-	# Do not test this with ping, which attaches.
+	# Do not test with ping whether the proxy runs: ping attaches and would
+	# start it.
 	[ -S /run/mpib/stats.sock ] && fail "it runs before a client attaches"
 	/attach || fail "no client can attach to the socket"
 	mpibctl ping || fail "it was not started"
@@ -192,11 +194,11 @@ else
 	echo "SKIPPED: the units: systemd-analyze is not installed"
 fi
 
-# Use the setting of the proxy's unit.
+# Make the file of events that the unit configures. The purge must remove it.
 mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
-rm /etc/mpib/key && rmdir /etc/mpib || fail "a key was taken away by the purge"
+rm /etc/mpib/key && rmdir /etc/mpib || fail "the purge removed the key"
 mpib_files >/after
 diff /before /after || fail "these files are left"
 exit "$failed"

@@ -16,8 +16,8 @@ fail() {
 	failed=1
 }
 
-# says PATTERN PROGRAM ARGUMENT...: check that it succeeds and prints the
-# pattern, but no error.
+# says PATTERN PROGRAM ARGUMENT...: check that the program succeeds, prints the
+# pattern and prints no error.
 says() {
 	local pattern=$1 rc
 	shift
@@ -67,8 +67,8 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
-	# An error about one letter of combined options names the whole word. It
-	# does not name the argument before it.
+	# If a letter of combined options is wrong, the error names that letter
+	# or the whole word, not another argument.
 	for word in -zq -hz=1; do
 		[ "$word" = -zq ] || [[ $name =~ ^mpib-proxy|^mpib-agent ]] || continue
 		refuses "$bad" "$program" "$word"
@@ -133,8 +133,8 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# Each line for the journal starts with its level. A line for another file does
-# not.
+# A line that goes to the journal starts with its level. A line that goes to a
+# file does not.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
 	fail "a level for a file: $(<"$dir/err")"
@@ -145,7 +145,7 @@ JOURNAL_STREAM=$(stat -c %d:%i "$dir/err") "$proxy" --config "$dir/conf" \
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" --sout soft:192.0.2.77
-# --check-config refuses what a start refuses.
+# --check-config refuses the same settings as a start.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
 	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
 	for check in "" --check-config; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # removed.sh BUILD: a user removes the control socket, all sockets, or the whole
 # run directory of a running proxy. mpibctl ping and doctor report that no
-# process can attach. Soon processes can attach again, and a job continues
-# meanwhile.
+# process can attach. Soon afterwards processes can attach again. A running job
+# is not affected.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"
@@ -13,14 +13,15 @@ pair_traffic 1
 attaches() {
 	ctl ping >"$dir/ping" 2>&1
 }
-# not_attached: check that a rank cannot attach and that both commands say so.
+# not_attached: check that no process can attach and that both commands report
+# it.
 not_attached() {
 	! attaches && has 'proxy.sock' <"$dir/ping" &&
 		! ctl doctor --quiet >"$dir/doctor" 2>&1 &&
 		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
 }
-# removed WHAT PATH...: remove the paths; the proxy checks every 10 s. If it
-# checks just after the removal, the removal is repeated.
+# removed WHAT PATH...: remove the paths. The proxy checks every 10 s whether
+# they exist. If it makes them again too early for this test, remove them again.
 removed() {
 	local what=$1 tries
 	shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rpm.sh BUILD SOURCE: rpmbuild makes the spec's six packages from this build.
 # They contain the files of the Debian packages. Any user can run the unpacked
-# programs. The plugin requires no more of a system than necessary.
+# programs. The plugin has no unnecessary dependencies.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")
@@ -14,7 +14,7 @@ version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
 spec=$source/proxy/packaging/rpm/mpib.spec
 grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
 	fail "the spec does not have version $version"
-# Its build requirements use the package names of RPM systems.
+# Use --nodeps: the build requirements have the package names of RPM systems.
 rpmbuild -bb --nodeps --define "_topdir $dir" --define "prebuilt $build" \
 	--dbpath "$dir/db" "$spec" >"$dir/log" 2>&1 ||
 	fail "rpmbuild: $(tail -n 20 "$dir/log")"
@@ -42,7 +42,7 @@ grep -v '^rpmlib(\|^libc\.so\.6\|^ld-linux\|^rtld(' \
 grep -q '^libmpib(' "$dir/mpib-devel" ||
 	fail "mpib-devel does not require libmpib"
 rpm -qp --configfiles --dbpath "$dir/db" "$dir"/RPMS/*/mpib-proxy-*.rpm |
-	has -x /etc/mpib/mpib.conf || fail "mpib.conf is no file of configuration"
+	has -x /etc/mpib/mpib.conf || fail "mpib.conf is not marked as a configuration file"
 grep -q '^libibverbs\.so' "$dir/mpib-proxy" ||
 	fail "the proxy does not require libibverbs"
 exit "$failed"

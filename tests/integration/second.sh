@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # second.sh BUILD: two nodes in network namespaces have a wire for each rail.
 # The peer link uses SOUT's address. When SOUT's wire is cut, the link moves to
-# SUP's address. When SUP's wire is cut, it moves back. A job continues
-# meanwhile. The kernel shows which address the link uses.
+# SUP's address. When SUP's wire is cut, it moves back. A job runs all the time.
+# The kernel shows which address the link uses.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then
@@ -21,7 +21,8 @@ links() {
 has_link() {
 	links | has -F "$1:"
 }
-# goes_by ADDRESS: check that the only link uses this address of node 1.
+# goes_by ADDRESS: check that there is only one link, and that it uses this
+# address of node 1.
 goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
 		has_link "$1"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# spread.sh BUILD: proxies with the same or different lane spreading:
+# spread.sh BUILD: run proxies that spread lanes in the same way or in different
+# ways:
 #
-#   two with the same: traffic, and mpibctl shows the mode of lanes and connections
-#   two with different ones: no lane; the message has the views of both ends
+#   two with the same mode: traffic, and mpibctl shows the mode of lanes and connections
+#   two with different modes: no lane; the message names the modes of both ends
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -23,7 +24,8 @@ ask() {
 		>"$dir/says" 2>/dev/null
 	[ -s "$dir/says" ]
 }
-# After some messages, the VIEW of the first node shows the mode.
+# says NODE VIEW MODE: check that, after some messages, this view of the node
+# shows the mode.
 says() {
 	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||

@@ -6,7 +6,7 @@ set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"
 
-# This script holds a full pipe open, so a write to the pipe blocks.
+# Fill the pipe and keep it open, so that a write to it blocks.
 mkfifo "$dir/log0"
 exec 3<>"$dir/log0"
 dd if=/dev/zero of="$dir/log0" bs=4096 count=1000 oflag=nonblock 2>/dev/null

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# standby.sh BUILD: two proxies with two HCAs each and device.layout = each. A
-# device's standby rail moves no byte while the device's own HCA works. It
-# replaces that HCA when it fails. It is idle again once the HCA is back.
+# standby.sh BUILD: two proxies with two HCAs each and device.layout = each.
+# While a device's own HCA works, its standby rail moves no byte. When the HCA
+# fails, the standby rail replaces it. After the HCA is back, the standby rail
+# is idle again.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 
-# rests RAIL: check that the rail moves no byte while its device sends.
+# rests RAIL: check that the standby rail moves no byte while its device sends.
 rests() {
 	local was
 	was=$(sent "$1")
@@ -42,7 +43,7 @@ moves 0.SUP
 rests 1.SUP
 ctl fault end 0.sout >/dev/null || fail "the fault is not ended"
 moves 0.SOUT
-# A drain waits for the bytes in flight on the rail.
+# Bytes may still be in flight on the standby rail, so wait until it is idle.
 for _ in $(seq 1200); do
 	was=$(sent 0.SUP)
 	moves 0.SOUT

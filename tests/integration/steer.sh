@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer.sh BUILD: two proxies in adaptive mode without failover, with an agent.
 # The agent has rules, some of them for a limited time, and limits for the
-# proxy's counters. Without the agent, a job fails with a QP. With the agent,
-# which saw that the rail degraded, the job continues.
+# proxy's counters. Without the agent, a job fails when a QP fails. With the
+# agent, the job continues, because the agent has seen that the rail degraded.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
@@ -37,7 +37,7 @@ rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
 	fail "the valid file was refused"
 
-# First without the agent: a QP of SUP fails, and so does the job.
+# First run without the agent. When a QP of SUP fails, the job must fail.
 proxy 0
 proxy 1
 traffic
@@ -51,8 +51,8 @@ expect "an agent without a reason" '$1 > 0 && $2 > 0'
 told "the agent" '^SUP *well' ctl agent
 told "why" 'adaptive.*no rule' ctl why
 
-# While SUP is congested it gets a quarter, and afterwards its measured share
-# again.
+# While SUP is congested, it gets a quarter of the bytes. Afterwards it gets its
+# measured share again.
 rules "congested sup tx_bytes 1"
 expect "congested" '$1 == 3 * $2'
 told "the agent" '^SUP *eased .*SUP: tx_bytes' ctl agent
@@ -79,7 +79,7 @@ told "a field" 'rule of line 4' ctl why -o agent.why
 rules
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
-# First SOUT is under maintenance for that peer, then for another peer.
+# First put SOUT under maintenance for node 1, then for another peer.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
 told "why" 'SOUT avoided: maintenance, line 3' ctl why

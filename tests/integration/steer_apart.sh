@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# steer_apart.sh BUILD: rails have limited rates. The short messages of a job to
-# one node wait behind the bulk data of a job to another node. They wait on both
-# rails, no matter how each job is split. An agent that knows the jobs keeps
+# steer_apart.sh BUILD: limit the rates of the rails. The short messages of one
+# job wait behind the bulk data of a job to another node. No matter how each job
+# is split, its messages wait on both rails. An agent that knows the jobs keeps
 # them on different rails.
 set -uo pipefail
 build=$1
@@ -22,8 +22,9 @@ passed() { # BYTES over both rails, short MESSAGES
 	read -r -a n < <(now)
 	[ "${n[2]}" -ge "$1" ] && [ "${n[3]}" -ge "$2" ]
 }
-# Print what is sent while both rails move 16 MiB: bytes over SOUT, SUP and
-# both, and the number of short messages, which must be at least 16.
+# Wait until both rails together have moved 16 MiB and there were at least 16
+# short messages. Print how many bytes went over SOUT, SUP and both meanwhile,
+# and how many short messages.
 while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
@@ -63,8 +64,8 @@ while_bulk_moves >/dev/null # what was on its way before ends meanwhile
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
-# How much faster they are depends on the machine. Which rail carries them does
-# not.
+# Check only which rail carries the short messages. How much faster they are
+# depends on the machine.
 [ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||
 	fail "SUP carries bulk, beside short messages: ${kept[*]}"

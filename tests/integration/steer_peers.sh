@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
 # agent drains a rail, node 0's agent does not use it for connections to node 1.
-# It uses the rail again when the rule is removed. So no byte is in flight on
-# the rail when it goes down.
+# It uses the rail again when the rule is removed. So when the rail goes down,
+# it has no bytes in flight.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -10,7 +10,7 @@ told() { # FIELD of node 1, as node 0 is told it
 	ctl cluster -o "peer,$1" |
 		awk -F '\t' -v p="$net.2:" 'index($1, p) == 1 { print $2 }'
 }
-# Print SUP's share of the bytes that node 0 sends, and the source of the share.
+# Print the source of SUP's share at node 0, and the share.
 split() {
 	ctl why -o source,sup_bw | sort -u
 }
@@ -33,7 +33,7 @@ ready a0
 ready a1
 job perf "0 1" --pattern sendrecv --min 1M --max 1M --steady 250s --timeout 290
 
-# Before any fault each node knows the other's island.
+# Before any maintenance, node 0 knows the island of node 1.
 named() {
 	has '"island":"island1"' < <(told agent)
 }
@@ -41,7 +41,8 @@ await named || fail "island: $(told agent)"
 await is '[]' told agent.maintenance || fail "$(told agent)"
 has '^adaptive' < <(split) || fail "before: $(split)"
 
-# The agent of node 1 drains the rail for every peer.
+# rule PEERS: give the agent of node 1 a rule that drains SUP for these peers,
+# by default for all.
 rule() {
 	echo "island island1" >"$dir/conf1"
 	echo "rule $1 from 2020-01-01T00:00:00Z to 2099-01-01T00:00:00Z drain sup" \
@@ -72,9 +73,9 @@ before=$(sout)
 grows() {
 	[ "$(sout)" -gt "$((before + 1000000))" ]
 }
-await grows || fail "SOUT does not carry"
+await grows || fail "SOUT sends no new bytes"
 
-# A rule for other peers does not affect node 0. The rule for node 0 ends.
+# Replace the rule by a rule for other peers, which does not affect node 0.
 rule "network 10.1.2.0/24"
 await is '[]' told agent.maintenance || fail "for others: $(told agent)"
 adaptive() {
@@ -82,7 +83,7 @@ adaptive() {
 }
 await adaptive || fail "after: $(split)"
 
-# The hints of an agent are removed when it ends.
+# When the agent of node 1 ends, node 0 no longer shows its values.
 kill "${pids[a1]}"
 await is - told agent || fail "the agent is gone: $(told agent)"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/log? "$dir"/*.log "$dir/perf"

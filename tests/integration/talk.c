@@ -59,7 +59,8 @@ size_t talk_hear(int sock, struct mpib_message *m)
 	char byte;
 	int rc;
 
-	/* This blocks until data arrives. */
+	/* mpib_message_recv() does not block, so wait here until data
+	 * arrives. */
 	if (recv(sock, &byte, 1, MSG_PEEK) <= 0)
 		return 0;
 	rc = mpib_message_recv(sock, m);

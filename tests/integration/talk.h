@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tests of clients share a proxy, and functions for messages to its control
- * socket. With these a test plays a client that breaks every rule.
+ * socket. With these functions a test acts as a client that breaks every rule.
  */
 #ifndef TALK_H
 #define TALK_H
@@ -11,16 +11,16 @@
 
 extern struct node talk_node;
 
-/* Set-up and teardown of the group. talk_nothing_is_left() is each test's
- * teardown: it checks that the usage is zero and that a well-behaved client is
- * served. */
+/* talk_start() and talk_stop() are the set-up and the teardown of the group.
+ * talk_nothing_is_left() is the teardown of each test: it checks that the usage
+ * is zero and that a well-behaved client is served. */
 int talk_start(void **state);
 int talk_stop(void **state);
 int talk_nothing_is_left(void **state);
 #define TALK_TEST(f) TEST_OF(f, NULL, talk_nothing_is_left)
 
-/* Open a control socket. One function sends no HELLO, the other has an accepted
- * HELLO. */
+/* Open a control socket. talk_dial() sends no HELLO. talk_attach() sends a
+ * HELLO, which must be accepted. */
 int talk_dial(void);
 int talk_attach(void);
 
@@ -28,7 +28,7 @@ int talk_attach(void);
 void talk_tell(int sock, const void *msg, size_t len);
 void talk_tell_fd(int sock, const void *msg, int fd);
 void talk_hello(int sock, uint32_t version);
-/* Read the next answer. Return its length, or 0 for a hang-up. */
+/* Read the next answer. Return its length, or 0 if the proxy hung up. */
 size_t talk_hear(int sock, struct mpib_message *m);
 /* Read the answer to this request. Return its status. */
 int talk_hear_status(int sock, uint32_t type, uint32_t id);

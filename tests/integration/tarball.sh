@@ -14,7 +14,7 @@ fail() {
 tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
 cd "$dir/mpib-x" || fail "it unpacks to another folder"
 [ ! -e .git ] || fail "the archive has .git"
-# The last file is a link to another file.
+# The last file is a symbolic link in the repository.
 for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md \
 	proxy/packaging/helm/mpib-proxy/files/mpib-alerts.yml; do
 	[ -s "$file" ] || fail "$file is not in it"
@@ -25,7 +25,7 @@ cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
 cmake --build build --target mpib mpib-send >"$dir/log" 2>&1 ||
 	fail "$(tail -n 20 "$dir/log")"
 [ -x build/docs/example/mpib-send ] || fail "it built nothing"
-# Use a tree that git refuses to read, for example one of another user.
+# Make a tree that git refuses to read, like a tree of another user.
 mkdir .git && : >.git/config
 cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for networks with adaptive routing: payload by WRITE, then an IMM
- * without payload. The receiver still learns the exact size.
+ * In networks with adaptive routing, a message is a WRITE with the payload,
+ * then an IMM without payload. The receiver must still learn the exact size.
  */
 #include "engine_pair.h"
 #include "test.h"
@@ -12,7 +12,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Count the bytes that IMMs carried to the receiver. */
+/* Record the largest payload that an IMM carried to the receiver. */
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static uint32_t largest;
 
@@ -100,8 +100,8 @@ pair_test(a_receive_in_parts_completes_at_the_messages_end)
 	uint32_t gen;
 
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
-	/* The message ends either at the end of a part that is not the last, or
-	 * within a part. */
+	/* The first message ends at the end of a part that is not the last
+	 * part. The second message ends within a part. */
 	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
 		d.gen = ++rx.gen;
 		d.mr = pair.node[1].mr;

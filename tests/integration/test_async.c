@@ -13,7 +13,7 @@
 
 static struct pair pair;
 
-/* The test plays these events instead of the device. */
+/* The test delivers these events instead of the device. */
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
@@ -124,7 +124,7 @@ fixture_test(a_full_cq_takes_its_rail_down_for_good)
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
 
-/* The device behaves as if it was removed, so no event follows its last one. */
+/* Fail like a removed device, which delivers no more events. */
 static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
 	return -EIO;
@@ -182,7 +182,8 @@ fixture_test(a_changed_address_does_not_bring_a_port_up)
 	assert_int_equal(rail->downs, 1);
 }
 
-/* The longest time that one pass over the lanes took. */
+/* Take so long for one lane that the pass over the lanes must pause after
+ * it. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
@@ -223,8 +224,7 @@ fixture_test(a_new_address_stops_lanes_over_several_turns)
 	}
 }
 
-/* Check the state of the rail that readers of statistics and new clients
- * see. */
+/* Check the state of the rail that statistics and new clients see. */
 static void told_of_port(bool up, uint64_t mbps)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&pair, 0);
@@ -255,8 +255,8 @@ fixture_test(a_new_port_speed_is_reported)
 	say(IBV_EVENT_PORT_ACTIVE);
 	pair_turns(&pair, 4);
 	told_of_port(true, full / 2);
-	/* The link was lost for a short time, and the event of the loss was
-	 * missed. */
+	/* Act as if the link had been lost for a short time and the event of
+	 * the loss had been missed. */
 	mbps_now = full;
 	gid_now.raw[15]++;
 	say(IBV_EVENT_PORT_ACTIVE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy.bdp_by = path: messages to another island count as small up to the
- * bandwidth-delay product of SOUT. The test uses invented and real
- * measurements.
+ * With policy.bdp_by = path, a message to another island counts as small if it
+ * is not longer than the bandwidth-delay product of SOUT. The test uses
+ * invented and real measurements.
  */
 #include <mpib/agent.h>
 
@@ -42,7 +42,7 @@ static uint32_t told_small(void)
 	return small;
 }
 
-/* Return the bytes of a message that SUP carries. */
+/* Send a message of `len` bytes. Return how many of its bytes SUP carried. */
 static uint64_t sup_of(uint32_t len)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
@@ -57,7 +57,7 @@ static uint64_t sup_of(uint32_t len)
 	return sup;
 }
 
-/* Report a rate for SOUT in bytes per second of work, and a latency. */
+/* Set the measured rate of SOUT, in bytes per busy second, and its latency. */
 static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 {
 	struct mpib_tracker *t = &pair.node[0].lane->track[MPIB_RAIL_SOUT];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations in a rail's CQ (rail/budget.h): how many entries each object
- * reserves, that all are released, that no request waits for one forever, and
- * how many one user may reserve.
+ * Reservations of entries in a rail's CQ (rail/budget.h). The tests check how
+ * many entries each object reserves, that all entries are released, that no
+ * request waits for an entry forever, and how many entries one user may
+ * reserve.
  */
 #include <errno.h>
 
@@ -45,8 +46,8 @@ static unsigned tenants(unsigned node)
 	return n;
 }
 
-/* A user's receive queue used to keep its reservation after the user had
- * left. */
+/* A user's receive queue kept its reservation after the user had left. This was
+ * a bug. */
 pair_test(users_that_have_left_hold_no_reservation)
 {
 	uint32_t promised;
@@ -58,7 +59,8 @@ pair_test(users_that_have_left_hold_no_reservation)
 
 		assert_int_equal(
 			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
-		/* A user may leave before the shard saw the user. */
+		/* A user may leave before the shard has seen that the user
+		 * exists. */
 		pair_turns(&pair, uid % 3);
 		mpib_tenant_put(t);
 		pair_turns(&pair, uid % 2);
@@ -95,11 +97,11 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 	assert_non_null(strstr(why, "65536 completions"));
 	assert_non_null(strstr(why, "srq.high"));
 	assert_in_range(n, 90, 96);
-	/* Users with a reservation are not affected. */
+	/* Users that already have a reservation are not affected. */
 	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
-	/* One user leaves, and another one comes. */
+	/* When one user leaves, another user can take the room. */
 	mpib_tenant_put(t[--n]);
 	pair_turns(&pair, 4);
 	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
@@ -107,8 +109,9 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 		mpib_tenant_put(t[--n]);
 }
 
-/* Most CTS are unsignalled. If the interval was longer than the SQ, the
- * reservation of a whole SQ used to be never released. */
+/* Most CTS are unsignalled. If the interval between signalled CTS was longer
+ * than the SQ, the entries for a whole SQ stayed reserved forever. This was a
+ * bug. */
 pair_test(any_sq_depth_works_with_any_cts_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
@@ -123,7 +126,7 @@ pair_test(any_sq_depth_works_with_any_cts_interval)
 		open_with(&cfg);
 		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
-		/* A grouped answer and a replay have room, too. */
+		/* There must also be room for a grouped answer and a replay. */
 		pair_turns(&pair, 100);
 		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
@@ -137,7 +140,8 @@ static uint32_t sends(unsigned node)
 	return budget(node, SOUT)->sends;
 }
 
-/* Lanes without another rail used to be never probed. */
+/* A lane with only one rail was never probed, so its entries stayed reserved.
+ * This was a bug. */
 pair_test(an_idle_lane_reserves_no_cqes)
 {
 	open_pair();
@@ -149,8 +153,8 @@ pair_test(an_idle_lane_reserves_no_cqes)
 	assert_int_equal(sends(1), 0);
 }
 
-/* When few entries are left, no connection may wait until idle connections are
- * checked. */
+/* If few entries are left, a connection must not wait for the next check of
+ * idle connections, which releases entries. */
 pair_test(with_few_cqes_left_each_cts_is_signalled)
 {
 	struct mpib_lane_qp *q;
@@ -177,14 +181,14 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	for (unsigned m = 0; m < 1000 && q->posted == q->asked; m++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
 	assert_int_not_equal(q->posted, q->asked);
-	/* The counters wrap because of the probe. */
+	/* Set the counters so that the probe makes them wrap. */
 	assert_int_equal(q->asked, q->retired);
 	q->posted += UINT32_MAX - q->asked;
 	q->asked = q->retired = UINT32_MAX;
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
 	assert_int_equal(mpib_qp_room(q), 0);
 	assert_true(mpib_qp_probe(q));
-	/* the first probe is reserved already */
+	/* false: the first probe has taken the reserved entry */
 	assert_false(mpib_qp_probe(q));
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
@@ -196,7 +200,7 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* Probes and last WRs belong to a QP, not to a connection. */
+/* A probe and the last WR of a QP do not belong to a connection. */
 pair_test(a_probe_is_counted_for_no_connection)
 {
 	struct mpib_lane_qp *q;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All connection ids of a shard are in use. Another connection is refused with
- * a reason, existing ones continue, and a released id is used again. A released
- * id is reused as late as possible, since a peer's message after a fence may be
- * about the previous connection.
+ * If all connection ids of a shard are in use, another connection is refused
+ * with a reason, and existing connections continue. A released id is used
+ * again, but as late as possible: after a fence, a message of the peer may
+ * still be about the previous connection with this id.
  */
 #include <errno.h>
 
@@ -26,7 +26,8 @@ TEST(a_connection_beyond_the_shards_ids_is_refused)
 	pair_connect(&pair, 0, 0, &tx, &rx);
 	n = &pair.node[0];
 	s = n->engine_client->shard;
-	/* Take all ids as 256 clients with 1024 connections each would. */
+	/* Mark all ids as used, as 256 clients with 1024 connections each
+	 * would. */
 	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,
@@ -45,8 +46,8 @@ TEST(a_connection_beyond_the_shards_ids_is_refused)
 	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
 					    MPIB_TABLE_SLOTS, n->lane, &more),
 			 -ENOSPC);
-	/* The id has 18 bits. Messages carry the id, and the peer answers to
-	 * it. */
+	/* The id has 18 bits. Messages of this connection must carry all of
+	 * them. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }
@@ -108,7 +109,7 @@ TEST(the_last_connections_are_reserved_for_root)
 	pair_join(&root, &user, 1000);
 	s = root.node[0].engine_client->shard;
 	had = s->conns_made;
-	/* Set the state as if other users had these ids. */
+	/* Set the counter as if other users had most connections. */
 	s->conns_made = ENGINE_CONNS_MAX - ENGINE_CONNS_MAX / 32 - 1;
 	assert_int_equal(try_one(&user), 0);
 	s->conns_made++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cq.c: what happens after a completion with an error. WRs fail on a QP in ERR,
- * and the test chooses their status.
+ * Test how cq.c handles a completion with an error. The WRs fail on a QP in
+ * ERR, and the test sets their status.
  */
 #include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
@@ -49,8 +49,7 @@ static void fail_part_with(enum ibv_wc_status status)
 	assert_false(lane->open & 1u << SUP);
 }
 
-/* Return the result of the connection's requests. All requests of the sender
- * must have the same result. */
+/* Return the error of the sending connection, which all its requests get. */
 static int broken_by(void)
 {
 	return atomic_load(&tx.reply->conn[tx.index].broken);
@@ -61,7 +60,7 @@ static void fail_with(enum ibv_wc_status status)
 	failover = true;
 	resume = false;
 	fail_part_with(status);
-	/* In each case the rail is connected again. */
+	/* With failover, the rail is connected again in each case. */
 	assert_false(pair.node[0].lane->broken);
 }
 
@@ -88,7 +87,8 @@ TEST(a_wrong_request_fails_its_connection)
 	}
 }
 
-/* soft-RoCE reports LOC_QP_OP_ERR while its port has no route. */
+/* LOC_QP_OP_ERR is such an error: soft-RoCE reports it while its port has no
+ * route. */
 TEST(any_other_error_fails_only_the_rail)
 {
 	static const enum ibv_wc_status rails[] = {
@@ -102,7 +102,8 @@ TEST(any_other_error_fails_only_the_rail)
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		fail_with(rails[i]);
 		assert_int_equal(pair.node[0].broken, 0);
-		/* A flushed WR is the consequence of another error. */
+		/* A flushed WR is not counted: it is the consequence of another
+		 * error. */
 		assert_int_equal(
 			pair.node[0].engine->shard[0].rail[SUP].n.cqe_errors >
 				0,
@@ -131,7 +132,7 @@ TEST(a_connection_with_a_wrong_request_is_not_resumed)
 	}
 }
 
-/* The peer refuses access when its proxy ends, too. */
+/* A resume is right, since a peer also refuses access while its proxy ends. */
 TEST(a_refused_access_resumes_the_lane)
 {
 	resume = true;
@@ -153,7 +154,7 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* The wr_id of the completion may name a newer connection and send op. */
+/* The wr_id of such a completion may match a newer connection and send op. */
 TEST(a_completion_of_a_destroyed_qp_fails_no_connection)
 {
 	struct ibv_context *ctx;

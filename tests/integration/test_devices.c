@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine with several devices. Each device has its own rails and shards, a
- * lane may connect any two devices, and the state of a rail affects only its
- * device.
+ * Tests of an engine with several devices. Each device has its own rails and
+ * shards. A lane may connect any two devices. The state of a rail affects only
+ * its device.
  */
 #include <errno.h>
 
@@ -46,7 +46,7 @@ static void send_one(struct pair *p, unsigned seed)
 	pair_transfer(p, &tx, &rx, 0, LEN, LEN, seed);
 }
 
-/* Return the bytes that the node sent over this rail. */
+/* Return the bytes that the node has sent over this rail. */
 static uint64_t sent(unsigned node, unsigned rail)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&home, node);
@@ -115,7 +115,7 @@ TEST(sixteen_devices_work)
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
 		assert_true(snap->rail[r].up);
 	mpib_snapshot_free(snap);
-	/* This is the last bit of the masks by rail number. */
+	/* Rail 31 is the last bit of the masks of rails. */
 	assert_int_equal(mpib_engine_drain(home.node[0].engine, 31, true), 0);
 	assert_int_equal(mpib_engine_drained(home.node[0].engine), 1u << 31);
 	close_all();
@@ -134,7 +134,8 @@ TEST(a_drain_affects_one_device)
 	assert_int_equal(mpib_engine_drain(e, 0, true), 0);
 	assert_int_equal(mpib_engine_drain(e, 1, true), -EBUSY);
 	assert_int_equal(mpib_engine_drained(e), 1u << 3 | 1u << 0);
-	mpib_lane_established(away.node[0].lane); /* the lane finds the drain */
+	/* The lane learns that the rail is drained. */
+	mpib_lane_established(away.node[0].lane);
 	pair_turns(&home, 8);
 	assert_int_equal(home.node[0].lane->drain, 1u << MPIB_RAIL_SOUT);
 	assert_int_equal(away.node[0].lane->drain, 1u << MPIB_RAIL_SUP);

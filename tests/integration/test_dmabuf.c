@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dma-buf's descriptor on its way from a client to the rails. A sealed memfd
- * replaces the dma-buf. A GPU's dma-buf and an HCA use the same path, but are
- * not tested here.
+ * The descriptor of a dma-buf on its way from a client to the rails. A sealed
+ * memfd stands for the dma-buf. The dma-buf of a GPU takes the same path to an
+ * HCA, but is not tested here.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -101,8 +101,8 @@ static int detach(void **state)
 
 #define CASE(name) TEST_OF(name, attach, detach)
 
-/* All requests are sent before the first answer. So each descriptor must be
- * received with its own message. */
+/* All requests are sent before the first answer is read. So the proxy must
+ * match each descriptor with its own message. */
 CASE(each_registration_takes_its_own_descriptor)
 {
 	static const char *const name[] = { "d-first", "d-second", "d-third" };
@@ -117,8 +117,7 @@ CASE(each_registration_takes_its_own_descriptor)
 		mr[i] = hear_region(10 + i);
 		close(fd[i]);
 	}
-	/* A handle must belong to the descriptor that came with the same
-	 * message. */
+	/* Check that each handle belongs to the descriptor of its message. */
 	dereg(mr[1]);
 	assert_int_equal(buffer_held(&node, "d-first"), 1);
 	assert_int_equal(buffer_held(&node, "d-second"), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/qps.c between two nodes on software rails. All WRs of a turn for
- * a QP are posted with one doorbell, in order, for all connections. Another
- * test is about a QP that refuses WRs. */
+/* Test engine/lane/qps.c between two nodes on software rails. All WRs that a
+ * turn has for a QP are posted in order with one doorbell, whichever
+ * connections they belong to. Other tests are about a QP that refuses WRs. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"
@@ -65,7 +65,7 @@ CASE(sends_of_many_connections_are_posted_by_one_doorbell)
 			    FLOWS * LEN);
 }
 
-/* After a receive was announced, put the lane's first QP into RESET, so that it
+/* Announce a receive. Then put the lane's first QP into RESET, so that it
  * accepts no more WRs. */
 static void refuse_next(struct mpib_lane *lane, bool failover)
 {
@@ -79,7 +79,7 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 			 0);
 }
 
-/* Without another rail the lane ends, and so do its connections. */
+/* If the lane has no other rail, the lane and its connections end. */
 CASE(a_qp_that_refuses_wrs_breaks_a_lane_of_one_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -94,7 +94,7 @@ CASE(a_qp_that_refuses_wrs_breaks_a_lane_of_one_rail)
 	assert_non_null(strstr(pair.node[0].why, "ibv_post_send"));
 }
 
-/* With another rail only this rail fails. */
+/* If the lane has another rail, only this rail fails. */
 CASE(a_qp_that_refuses_wrs_stops_only_its_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A proxy that drops root's rights when it starts. */
+/* Tests of a proxy that drops root's rights when it starts. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -40,8 +40,9 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Write the capability that prevents holes in shared memory as a hexadecimal
- * mask. Write zeros if this process lacks it. */
+/* Write a hexadecimal mask with the one capability that the proxy keeps: it
+ * needs this capability to prevent holes in shared memory. Write zeros if this
+ * process lacks it. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;
@@ -76,8 +77,8 @@ TEST(the_proxy_drops_all_rights_and_serves)
 	assert_non_null(mpib_mem_alloc(c, 1 << 20));
 	mpib_detach(c);
 
-	/* Kill the proxy and start it again in a directory that it no longer
-	 * owns. The directory itself remains. */
+	/* Kill the proxy and start it again in its old directory, which belongs
+	 * to the other user. */
 	node_kill(&node);
 	node_again(&node);
 	mpib_detach(ends_attach(&node, "client"));
@@ -110,7 +111,7 @@ TEST(the_sockets_may_belong_to_another_group)
 	node_wipe(&node);
 }
 
-/* Count the lines of the file that warn of holes. */
+/* Count the lines of the file that warn about holes. */
 static unsigned warnings(FILE *f)
 {
 	char line[512];
@@ -123,8 +124,9 @@ static unsigned warnings(FILE *f)
 	return n;
 }
 
-/* Start a node whose errors go to f. Stop it when f has the expected warnings,
- * which a thread writes after the node is ready. */
+/* Start a node whose stderr goes to `f`. A thread writes the warnings after the
+ * node is ready, so stop the node only when `f` has the expected number of
+ * warnings. */
 static void start_and_end(FILE *f, unsigned expected)
 {
 	struct node node;
@@ -139,15 +141,16 @@ static void start_and_end(FILE *f, unsigned expected)
 	close(err);
 }
 
-/* A program that the proxy starts gets no more rights than this process can
- * pass on. */
+/* Without the capability in its bounding set, this process cannot pass it to
+ * the proxy. */
 TEST(a_start_without_the_right_prints_a_warning)
 {
 	FILE *f = tmpfile();
 
 	need_root();
 	assert_non_null(f);
-	/* Append, because the test reads the file while the node writes. */
+	/* Append: the test changes the file's position when it reads while the
+	 * node writes. */
 	assert_return_code(fcntl(fileno(f), F_SETFL, O_APPEND), 0);
 	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1 &&
 	    mpib_memseg_holes() == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send completes only after its receive, also with -EMSGSIZE, and also if its
- * send ops are released before. In each test the peer's HCAs receive all bytes
- * at once, but the peer's shard handles them later.
+ * A send completes only after its receive. This also holds for -EMSGSIZE, and
+ * if the send's ops are released earlier. In each test, the peer's HCAs receive
+ * all bytes before the peer's shard handles any of them.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static void open_with(uint32_t rails, uint32_t failover)
 	pair_fill(pair.node[0].mem, 2 * LEN, 3);
 }
 
-/* Turn until the sender has read the CTS of the first n slots. */
+/* Make turns until the sender has read the CTS of the first `n` slots. */
 static void until_announced(uint64_t n)
 {
 	for (unsigned i = 0; rx.conn->rx.cts_posted < n; i++) {
@@ -38,8 +38,8 @@ static void until_announced(uint64_t n)
 	pair_turns(&pair, 100);
 }
 
-/* Turn until all posted WRs are acknowledged and all slots before cts are
- * answered. */
+/* Make turns until all posted WRs are acknowledged and the sender has answered
+ * all slots before `cts`. */
 static void until_acknowledged(uint64_t cts)
 {
 	const struct mpib_sender *s = &tx.conn->tx;
@@ -125,7 +125,8 @@ pair_test(answers_of_sends_are_stored_before_completion)
 	}
 }
 
-/* The client does not know that the send is too large, and posts the rest. */
+/* The client does not know yet that the send is too large, so it still posts
+ * the rest. */
 pair_test(a_too_large_send_completes_after_its_receive)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -163,8 +164,8 @@ pair_test(a_too_large_send_completes_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* The bytes of a staged send were copied, so its window has room for other
- * sends, but it has not completed. */
+/* When the bytes of a staged send have been sent, its part of the window is
+ * free for other sends, although the send has not completed. */
 pair_test(a_send_to_a_group_completes_after_the_group)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -201,7 +202,7 @@ pair_test(a_send_to_a_group_completes_after_the_group)
 			    LEN);
 }
 
-/* The client may need the room for the other sends of the group. */
+/* The client may need the window's room for the other sends of the group. */
 pair_test(a_refused_send_of_a_group_releases_its_room)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine between two nodes on software rails, turn by turn: which bytes
- * arrive where and over which rail. No other memory may be written.
+ * Test the engine between two nodes on software rails, turn by turn. The tests
+ * check which bytes arrive, where, and over which rail. No other memory may be
+ * written.
  */
 #include <errno.h>
 
@@ -44,8 +45,8 @@ pair_test(shares_are_exact_and_an_unused_rail_gets_no_wr)
 		{ 512, 524288, 524288 }, { 768, 786432, 262144 },
 		{ 1024, MIB, 0 },
 	};
-	/* test_spread.c and test_limits.c test messages that need more than
-	 * one WR. */
+	/* With these settings a message may need more than one WR.
+	 * test_spread.c and test_limits.c check that. */
 	if (getenv("MPIB_TEST_SPREAD") || getenv("MPIB_SOFT_LIMITS"))
 		skip();
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -102,8 +103,8 @@ pair_test(a_too_large_send_fails_at_both_ends)
 	}
 }
 
-/* Let each rail delay messages by a random number of turns. Then the halves of
- * a message, and messages on different QPs, overtake each other. */
+/* Let each rail delay messages by a random number of turns, so that the halves
+ * of a message, and messages on different QPs, overtake each other. */
 static void hold_back(unsigned turns)
 {
 	for (unsigned n = 0; n < 2; n++) {
@@ -114,7 +115,8 @@ static void hold_back(unsigned turns)
 			};
 			struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
-			/* On a real rail the network determines the order. */
+			/* Skip real rails, where the network determines the
+			 * order. */
 			if (s->rail[r].verbs != &mpib_verbs_soft)
 				continue;
 			assert_int_equal(
@@ -126,8 +128,8 @@ static void hold_back(unsigned turns)
 pair_test(slots_wrap_many_times_with_sends_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
-	/* Rails that are named by MPIB_TEST_RAILS delay no message, so all
-	 * rounds are equal. */
+	/* The rails that MPIB_TEST_RAILS names do not delay messages, so fewer
+	 * rounds are enough. */
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
@@ -191,7 +193,8 @@ pair_test(deregistering_waits_for_users_of_the_region)
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
 	pair_turns(&pair, 20);
-	assert_false(gone); /* the peer may still write to the region */
+	/* The region stays: the peer may still write to it. */
+	assert_false(gone);
 	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
 	engine_conn_destroy(rx.conn, pair_set_flag, &destroyed);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/client.h: which client waits while pages of regions are allocated. The
- * tests also check regions without pages and regions whose client has gone. The
- * test is the proxy's control thread and counts its steps.
+ * Test which clients wait while the proxy allocates the pages of regions
+ * (client/client.h). The tests also check regions without pages and regions
+ * whose client has left. The test makes the turns of the proxy's control thread
+ * and counts its steps.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -36,8 +37,8 @@ static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
 
-/* Threads of the filler read these while a test changes them. */
-static atomic_bool huge_pages; /* the kernel reports them for all memory */
+/* Threads of the filler read these variables while a test changes them. */
+static atomic_bool huge_pages; /* fstat() reports huge pages for all memory */
 static atomic_bool stalled; /* the filler waits */
 static atomic_int error;
 static atomic_uint pass;
@@ -198,7 +199,8 @@ static struct proxy_client *newest(void)
 	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
 }
 
-/* Allocate the pages of a memfd, as a client must. */
+/* Allocate the pages of a memfd. A client must do that before it registers the
+ * memfd. */
 static void fill_memfd(int fd, uint64_t size)
 {
 	static const char some[65536];
@@ -258,8 +260,8 @@ static void ask_why(int sock)
 	tell(sock, &ask.h);
 }
 
-/* Let the kernel allocate pages for this many further calls, and fail all later
- * calls. 0 means that no call fails. */
+/* Let the kernel allocate pages for the next `calls` calls, and let all later
+ * calls fail with the error `with`. If `with` is 0, no call fails. */
 static void fail_after(unsigned calls, int with)
 {
 	pass = calls;
@@ -348,8 +350,9 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* The region waits for the current step, which has a piece of each, and
-	 * for one with a piece of its own and at most two of client a. */
+	/* Client b's region first waits for the current step, which has a piece
+	 * of each region of client a. The next step has a piece of b's region
+	 * and at most two pieces of a's regions. */
 	had = filled_of(s);
 	while (filling(other))
 		turn();
@@ -392,7 +395,7 @@ FILL_TEST(the_regions_of_a_client_are_removed_with_it)
 		turn();
 	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
 	leave(a);
-	/* The one in the current step is freed after the step. */
+	/* The region in the current step is freed only after the step. */
 	while (filled.clients.usage.regions > 1)
 		turn();
 	assert_int_equal(filled.clients.pieces, 1);
@@ -474,7 +477,7 @@ FILL_TEST(a_lack_of_huge_pages_is_reported)
 	a = attach();
 	ask_reg(a, MFD_HUGETLB, HUGE);
 	hear(a, &m);
-	/* Another process may have freed some pages. */
+	/* If another process has freed huge pages, there is nothing to test. */
 	if (m.h.status == 0)
 		skip();
 	assert_int_equal(m.h.status, -ENOMEM);

@@ -14,7 +14,7 @@
 
 #define CONNS 8 /* connections of the flood */
 #define MESSAGE 4096u
-#define WINDOW (64u << 10) /* most bytes in flight on a rail */
+#define WINDOW (64u << 10) /* maximum bytes in flight on a rail */
 #define TIMES 200
 
 struct stream {
@@ -80,8 +80,8 @@ static void top_up(void)
 	}
 }
 
-/* Return the number of messages that the flood's connections have posted. It is
- * modulo 2^32, like the counters of connections. */
+/* Return the number of messages that the flood's connections have posted,
+ * modulo 2^32 like the counters of connections. */
 static uint32_t posted(void)
 {
 	uint32_t n = 0;
@@ -99,7 +99,8 @@ static void go_on(unsigned turns)
 	}
 }
 
-/* Turn until the sender has the CTS of the other tenant's next message. */
+/* Make turns until the sender has the CTS of the other tenant's next
+ * message. */
 static void announce(uint8_t req, uint32_t *gen)
 {
 	struct mpib_cts cts;
@@ -124,8 +125,9 @@ static void assert_bounded_in_front(void)
 			    WINDOW + MESSAGE);
 }
 
-/* While the rail is full, the flood posts no message. In the first turn with
- * room, the other tenant's message is sent first. */
+/* While the rail is full, the flood posts no message. In the first turn in
+ * which the rail has room, the other tenant's message is sent before the
+ * flood's messages. */
 fixture_test(a_message_overtakes_a_flood_of_another_tenant)
 {
 	uint64_t flooded = posted();
@@ -147,8 +149,8 @@ fixture_test(a_message_overtakes_a_flood_of_another_tenant)
 		while (!over(&tx, req, tx_gen))
 			go_on(1);
 	}
-	/* This was one turn. In it all four devices of this thread moved a
-	 * part. */
+	/* The flood did move: it posted more than two messages for each message
+	 * of the other tenant. */
 	assert_true(posted() - flooded > (uint64_t)TIMES * 2);
 }
 
@@ -160,8 +162,8 @@ static bool rails_are_full(void)
 	return true;
 }
 
-/* Turn until the flood fills its window on both rails. Its receiver makes no
- * turns. */
+/* Make turns until the flood fills its window on both rails. In the end only
+ * the sender makes turns, so that no message completes. */
 static void fill_rails(void)
 {
 	for (unsigned i = 0; i < 1000 && !rails_are_full(); i++) {
@@ -171,8 +173,8 @@ static void fill_rails(void)
 		do {
 			before = posted();
 			top_up();
-			/* This is how many turns to wait for the receiver's
-			 * devices. */
+			/* After 40 turns, the receiver's devices have handled
+			 * all that was posted. */
 			for (unsigned k = 0; k < 40; k++)
 				mpib_shard_turn(shard(0));
 		} while (posted() != before);
@@ -194,7 +196,8 @@ fixture_test(a_small_message_overtakes_a_full_window)
 		tx_gen[i] = pair_post(&tx, MPIB_OP_SEND, i, other.node[0].mr, 0,
 				      8, 0);
 		mpib_shard_turn(shard(0));
-		/* The second message finds the first in flight. */
+		/* The first message is sent immediately. The second waits while
+		 * the first is in flight. */
 		assert_int_equal(tx.conn->tx.msg, msg + 1);
 	}
 	assert_bounded_in_front();
@@ -235,12 +238,14 @@ static uint64_t cpu_ns(void)
 
 struct took {
 	struct mpib_hist ns; /* CPU time as if each shard had a core */
-	uint64_t turns, flooded, n; /* flooded, n: messages of each tenant */
+	/* Numbers of turns, of the flood's messages and of the other
+	 * tenant's. */
+	uint64_t turns, flooded, n;
 };
 
-/* Measure the time of a message from its posts to both completions. The machine
- * may have too few cores to use a clock. So count turns, and for each turn add
- * the longer of both shards' CPU times. */
+/* Measure how long a message takes from its posts until both ends have
+ * completed. With few cores, a clock would tell nothing. So count turns, and
+ * for each turn add the CPU time of the slower of the two shards. */
 static void move_one(struct took *took, uint8_t req, bool flooded)
 {
 	uint32_t rx_gen, tx_gen;
@@ -268,8 +273,8 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
 	took->n++;
 }
 
-/* Turn until the flood makes no more progress. Some of its sends and receives
- * may have no matching request. */
+/* Make turns until the flood makes no more progress. Sends or receives without
+ * a partner may remain. */
 static void ebb(void)
 {
 	uint32_t before;
@@ -312,11 +317,12 @@ fixture_test(a_flood_of_another_tenant_adds_little_latency)
 			      (double)took[i].flooded / (double)took[i].n,
 			      quantile_us(&took[i], 0.5),
 			      quantile_us(&took[i], 0.99));
-	/* Under load the kernel may deliver some bytes late. */
+	/* Without a flood there should be no flood messages, but on a busy
+	 * machine the kernel may deliver some bytes late. */
 	assert_true(took[0].flooded * 100 < took[0].n);
 	assert_true(took[1].flooded > took[1].n);
-	/* The message waits only for the current turn. A rail reads the
-	 * flood's socket in at most every second turn. */
+	/* A message of the other tenant waits only for the current turn of the
+	 * flood, so it needs hardly more turns. */
 	assert_true(took[1].turns * 10 <= 11 * took[0].turns);
 	assert_true(took[1].flooded <= 15 * took[1].n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. A memfd is registered as a dma-buf, and the devices
- * make acknowledged bytes visible only after a read.
+ * Flushes of device memory. A memfd is registered as a dma-buf. The software
+ * HCAs behave like a GPU: acknowledged bytes become visible only after a read.
  */
 #include <sys/mman.h>
 
@@ -16,7 +16,8 @@
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* the bytes of region mr of node 1 that a GPU would see */
+/* Memory of region `mr` of node 1, as a GPU would see it. */
+static char *device;
 static uint32_t mr, asked;
 
 static void open_with(uint8_t timeout, uint8_t retry_cnt)
@@ -69,7 +70,7 @@ static void place_late(void)
 	placement_set(rail_ctx(1), LATE);
 }
 
-/* Check that the received bytes equal those in the sender's memory. */
+/* Send a message of `len` bytes and receive it in region `mr`. */
 static void receive(uint32_t len, unsigned seed)
 {
 	uint32_t got, sent;
@@ -79,7 +80,7 @@ static void receive(uint32_t len, unsigned seed)
 	sent = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 7);
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
-	pair_turns(&pair, 1000); /* until the lane has nothing in flight, too */
+	pair_turns(&pair, 1000); /* until the lane has nothing in flight */
 }
 
 static void flush(void)
@@ -101,8 +102,8 @@ static void until_flushed(uint32_t upto)
 	assert_flushed(upto);
 }
 
-/* Treat the received bytes as if they had just arrived, no matter how slow the
- * machine is. */
+/* Make turns until a read has completed the flush. On a slow machine the read
+ * could be skipped as too late, so in each turn set the time of arrival to now. */
 static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
@@ -130,8 +131,8 @@ fixture_test(received_bytes_are_visible_after_a_flush)
 {
 	place_late();
 	receive(BYTES, 3);
-	/* The receive is complete, but its data is not visible yet on either
-	 * rail, as on a GPU. */
+	/* The receive is complete, but the data of neither rail is visible
+	 * yet. */
 	assert_true(placement_waits(rail_ctx(0)));
 	assert_true(placement_waits(rail_ctx(1)));
 	assert_memory_not_equal(device, pair.node[0].mem, BYTES);
@@ -193,8 +194,8 @@ fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-/* The first rail's device loses all bytes that it sends to itself, but the lane
- * works. */
+/* The first rail's device delays the bytes that it sends to itself by an hour,
+ * but the lane works. */
 fixture_test(a_flush_that_cannot_read_back_times_out)
 {
 	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
@@ -208,7 +209,7 @@ fixture_test(a_flush_that_cannot_read_back_times_out)
 	assert_false(loopback(0)->usable);
 	flush();
 	until_flushed(2);
-	/* Any later arrival on the rail makes the shard repeat the read. */
+	/* If more data arrives on the rail, the shard tries the read again. */
 	fault_on(0, (struct mpib_soft_fault){ 0 });
 	placement_set(rail_ctx(0), LATE);
 	receive(BYTES, 10);
@@ -226,7 +227,7 @@ fixture_test(a_flush_does_not_wait_for_a_lost_device)
 	flush();
 	pair_turns(&pair, 1000);
 	fault_both((struct mpib_soft_fault){ .gone = 1 });
-	until_broken(); /* without a peer link, the lane breaks as well */
+	until_broken(); /* the lane breaks, too, since there is no peer link */
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
 				     pair_set_flag, &gone),
 			 0);

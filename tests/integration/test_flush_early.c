@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flush may be queued behind receives that have no slot. It must not wait for
- * them, since they may wait for something that the client does only after the
- * flush.
+ * these receives: they may wait for something that the client does only after
+ * the flush.
  */
 #include <sys/mman.h>
 
@@ -12,16 +12,16 @@
 #include "test.h"
 
 #define BYTES 4096
-/* Receives with eight buffers each. They are more than the slots, but leave
- * room in the ring for flushes behind them. */
+/* Number of receives with eight buffers each. They do not all fit into the
+ * slots, but in the ring they leave room for flushes. */
 #define GROUPS 15u
-/* The number of flushes before the first one. The counter wraps at the
- * second. */
+/* Start value of the counter of flushes. It wraps at the second flush. */
 #define FIRST (UINT32_MAX - 1)
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* the bytes of region mr of node 1 that a GPU would see */
+/* Memory of region `mr` of node 1, as a GPU would see it. */
+static char *device;
 static uint32_t mr, asked;
 
 static void place_late(void)

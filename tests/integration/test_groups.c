@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Receives of several buffers between two engines, turn by turn. The n-th send
- * of a tag is for the n-th buffer with this tag. Sends of different tags may
- * come in any order, and long before their receives.
+ * with a tag goes to the n-th buffer with this tag. Sends with different tags
+ * may be posted in any order, and long before their receives.
  */
 #include "play.h"
 #include "test.h"
@@ -21,8 +21,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Make the next order of the sends. The sends of a tag keep the order of the
- * tag's buffers. */
+/* Make the next permutation of the sends' tags. Return false after the last
+ * one. Sends with the same tag stay in order. */
 static bool next_order(int32_t *tag, unsigned n)
 {
 	unsigned i = n - 1, k = n - 1;
@@ -50,7 +50,7 @@ static int by_tag(const void *a, const void *b)
 	return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* Read a play. Its tx and rx belong to the first connection. */
+/* Parse a play (play.h) from the text `words`, for the first connection. */
 static void read_play(struct play *p, const char *words)
 {
 	play_read(p, words);
@@ -208,7 +208,7 @@ fixture_test(a_first_part_without_room_is_sent_later)
 	}
 }
 
-/* Post thirty unmatched sends. Even many of them do not block other sends. */
+/* Post thirty unmatched sends. They must not block other sends. */
 fixture_test(unmatched_sends_do_not_block_others)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };

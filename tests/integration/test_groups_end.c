@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups with failing, late or very large sends. The tests also check which
- * tags the shard reports as missing.
+ * Tests of groups with failing, late or very large sends, and of the list of
+ * tags that the shard reports as missing.
  */
 #include <errno.h>
 
@@ -13,8 +13,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Eight buffers of 2 GiB exceed a 32-bit counter. The test adds their bytes to
- * the counters instead of sending them. */
+/* The sum of eight buffers of 2 GiB exceeds a 32-bit counter. The test does not
+ * send so many bytes, but adds them to the counters. */
 pair_test(bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;
@@ -109,7 +109,8 @@ pair_test(the_sender_learns_which_tags_are_missing)
 	assert_int_equal(wanted(tag), 0);
 }
 
-/* Both ends of the send that is too large fail, but no other send does. */
+/* The send that is too large and the receive fail. The other sends of the group
+ * succeed. */
 pair_test(only_the_send_that_is_too_large_for_its_group_fails)
 {
 	struct mpib_desc d[2];
@@ -146,7 +147,7 @@ pair_test(only_the_send_that_is_too_large_for_its_group_fails)
 	}
 }
 
-/* Both rails are held down. */
+/* At first, both rails are held down. */
 pair_test(a_group_waits_until_a_rail_is_usable)
 {
 	struct mpib_lane *lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hints in a file that another user's process owns. */
+/* Hints in a file that a process of another user owns. */
 #include <mpib/agent.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ TEST(an_agent_that_truncates_its_hints_does_not_stop_a_proxy)
 
 static struct mpib_hint_shm steering;
 
-/* Send one message, and store the bytes that SOUT and SUP carried. */
+/* Send one message, and store how many bytes SOUT and SUP carried. */
 static void carry(uint32_t bytes, uint64_t *by)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
@@ -74,7 +74,7 @@ TEST(an_agent_steers_connections_with_a_hint)
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	mpib_engine_set_hints(pair.node[0].engine, &steering);
 	pair_connect(&pair, 5, 0, &tx, &rx);
-	/* Without a slot a hint of zeros means nothing, so both rails are
+	/* A connection without a hint slot has no hint, so both rails are
 	 * used. */
 	by[MPIB_RAIL_SUP] = 0;
 	for (unsigned i = 0; i < 100 && !by[MPIB_RAIL_SUP]; i++)
@@ -82,7 +82,8 @@ TEST(an_agent_steers_connections_with_a_hint)
 	assert_int_not_equal(by[MPIB_RAIL_SUP], 0);
 	expect_why(MPIB_SPLIT_ADAPTIVE, UINT32_MAX);
 	engine_conn_set_hint(tx.conn, 7);
-	/* Now a rail is no longer used, not even by small messages. */
+	/* With a hint of all or nothing, even small messages use only one
+	 * rail. */
 	for (unsigned i = 0; i < 200; i++) {
 		bool all = i & 1;
 		uint32_t bytes = i & 2 ? 1 << 20 : 64;
@@ -93,7 +94,7 @@ TEST(an_agent_steers_connections_with_a_hint)
 		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
 	}
 	expect_why(MPIB_SPLIT_HINT, 7);
-	/* A share splits large messages, but not small ones. */
+	/* A hint in between splits large messages, but not small ones. */
 	mpib_hint_write(&steering.entries[7], 256);
 	carry(1 << 20, by);
 	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The largest message, 2 GiB - 1, over two real proxies. An HCA takes at most 1
- * GiB as one message, and so does the software HCA.
+ * The largest message, 2 GiB - 1, over two real proxies. An HCA, like the
+ * software HCA, accepts at most 1 GiB as one message.
  */
 #include <mpib/abi.h>
 #include <sys/mman.h>
@@ -21,8 +21,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* On a busy machine allocating the pages of such a buffer takes many
- * seconds. */
+/* Use a long client.answer: on a busy machine the proxy needs many seconds to
+ * allocate the pages of such a buffer. */
 static void start_node(struct node *node, unsigned n, const char *sup)
 {
 	node_start(node, n, "--log-level", "error", "--client-answer", "120",
@@ -52,7 +52,7 @@ static char *ordinary_memory(struct mpib_client *client,
 	return mem;
 }
 
-/* Fill the memory with numbers that follow from this seed. */
+/* Fill the memory with numbers that depend on `seed`. */
 static void fill(char *mem, uint64_t seed)
 {
 	for (size_t i = 0; i < ROOM; i += sizeof(seed), seed += 0x9e3779b9)
@@ -69,7 +69,8 @@ static void move(const struct ends *e, int tag)
 	e->dst[MPIB_SIZE_MAX] = 0x55;
 	recv = ends_receive(e, tag);
 	send = ends_send(e, MPIB_SIZE_MAX, tag);
-	/* Both ends copy only within mpib_test(). */
+	/* Test both requests in turn: each end copies only within
+	 * mpib_test(). */
 	while (!sent || !received) {
 		if (!sent)
 			assert_int_equal(mpib_test(send, &sent, NULL), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request that exceeds client.request_timeout fails its connection at both
- * ends. The message at both ends names the request. Other connections continue.
+ * ends. The error message at both ends names the request. Other connections
+ * continue.
  */
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 static struct node a, b;
 static struct ends first;
 
-/* Make another connection of the same clients. */
+/* Make another connection between the same clients. */
 static struct ends one_more(void)
 {
 	struct ends e = first;
@@ -78,7 +79,8 @@ TEST(an_unmatched_send_times_out_at_both_ends)
 	assert_non_null(strstr(mpib_strerror(), "from rank 11"));
 	assert_non_null(strstr(mpib_strerror(), ":24790"));
 	assert_non_null(strstr(mpib_strerror(), "posted no receive"));
-	/* An end without requests gets the error from its next call. */
+	/* The receiving end has no requests, so it gets the error from its next
+	 * call. */
 	do {
 		struct mpib_request *r = NULL;
 		size_t size = BUF;

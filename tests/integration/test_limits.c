@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices with low limits: two engines on software HCAs with MPIB_SOFT_LIMITS,
- * turn by turn.
+ * Test devices with low limits: two engines run on software HCAs with
+ * MPIB_SOFT_LIMITS, turn by turn.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* The limits belong to the engines that the test opens. */
+/* Remove the limits, which were only for the engines of this test. */
 static int teardown(void **state)
 {
 	unsetenv("MPIB_SOFT_LIMITS");
@@ -61,7 +61,7 @@ teardown_test(a_message_is_split_at_max_msg_sz)
 	}
 }
 
-/* Within the limit each message is one WR. */
+/* A message that is not longer than the limit is one WR. */
 teardown_test(a_message_is_split_into_as_few_wrs_as_possible)
 {
 	struct mpib_snapshot *snap;
@@ -131,7 +131,7 @@ teardown_test(buffers_of_a_group_are_split_too)
 	}
 }
 
-/* The refused object does not affect the other object. */
+/* After a region was refused, the other region still works. */
 teardown_test(only_a_region_beyond_max_mr_size_is_refused)
 {
 	const size_t len = 2 * PAIR_MEM;
@@ -163,7 +163,7 @@ teardown_test(only_a_region_beyond_max_mr_is_refused)
 	bool added[2] = { false };
 	uint32_t mr;
 
-	/* These are the client's memory, its tables, and one more region. */
+	/* Three regions: the client's memory, its tables, and one more. */
 	open_limited("max_mr=3", 2, 512);
 	assert_int_equal(mpib_mr_add(pair.node[0].engine_client, &attr, &mr,
 				     pair_set_flag, &added[0]),
@@ -213,7 +213,7 @@ teardown_test(only_a_user_beyond_a_device_limit_is_refused)
 	}
 }
 
-/* Return 0 if the proxy starts. */
+/* Open an engine with these limits. Return 0 if it opens. */
 static int start(const char *limits, char *why, size_t why_len)
 {
 	struct mpib_engine_config cfg;
@@ -258,7 +258,7 @@ teardown_test(an_unusable_device_is_refused_at_start)
 		if (!strstr(why, few[i].says))
 			fail_msg("%s: \"%s\"", few[i].limits, why);
 	}
-	/* The limit is below the device's own, but high enough. */
+	/* These limits are low, but high enough. */
 	assert_int_equal(start("max_msg_sz=4096,max_inline_data=0,max_qp=9,"
 			       "max_mr_size=1048576,max_cqe=4096,max_cq=1",
 			       why, sizeof(why)),

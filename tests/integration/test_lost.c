@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device is gone, or a rail has failed. The tests check objects that were
- * made before the event arrives, and writes that were still outstanding.
+ * Tests of a device that is gone and of a rail that has failed. They check
+ * objects that are made before the event arrives, and writes that are still
+ * outstanding.
  */
 
 #include <errno.h>
@@ -56,7 +57,8 @@ static void first_device_memory_without_a_device(unsigned rail)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-/* For the tenant's first such region the QPs for flush reads are made. */
+/* This registration also makes the QPs for flush reads, since it is the
+ * tenant's first region of device memory. */
 CASE(device_memory_is_registered_after_a_device_is_gone)
 {
 	first_device_memory_without_a_device(0);
@@ -65,7 +67,7 @@ CASE(device_memory_is_registered_after_a_device_is_gone)
 	first_device_memory_without_a_device(1);
 }
 
-/* Fail over node 1's end. The test plays its peer. */
+/* Enable failover at node 1's end of the lane. The test acts as its peer. */
 static struct mpib_lane *settled_lane(void)
 {
 	struct mpib_lane *lane = pair.node[1].lane;
@@ -83,7 +85,7 @@ static void peer_fenced(struct mpib_lane *lane, unsigned rail)
 	assert_true(mpib_lane_receive(lane, &m));
 }
 
-/* The list names connections that never existed. */
+/* The peer's list names more connections than exist. */
 CASE(a_peer_reports_only_existing_connections)
 {
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
@@ -98,8 +100,8 @@ CASE(a_peer_reports_only_existing_connections)
 	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
 }
 
-/* A write whose completion was lost may still be on its way to a GPU. It could
- * arrive in a reused buffer. */
+/* A write whose completion was lost may still be on its way to a GPU, so a
+ * flush must not skip the failed rail. */
 CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 {
 	struct mpib_lane *lane = settled_lane();
@@ -114,7 +116,7 @@ CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 	lane->failover = false;
 }
 
-/* There are several send ops, and their numbers wrap. */
+/* There are several send ops, and the send op numbers wrap. */
 CASE(lost_bytes_are_sent_over_the_other_rail)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
@@ -171,7 +173,7 @@ CASE(a_rail_is_lost_if_its_qps_do_not_enter_err)
 	lane->failover = false;
 }
 
-/* Make ticks of the rail's stop. */
+/* Run the timer of the rail's stop `n` times. */
 static void ticks(struct mpib_lane *lane, unsigned rail, unsigned n)
 {
 	struct mpib_engine *e = pair.node[1].engine;
@@ -228,7 +230,8 @@ CASE(a_lane_whose_peer_never_stops_the_rail_breaks)
 	lane->failover = false;
 }
 
-/* The bitmap has slots that the sender cannot have sent yet. */
+/* The receive bitmap names slots for which the sender cannot have sent anything
+ * yet. */
 CASE(a_bitmap_of_unsent_slots_breaks_the_lane)
 {
 	struct mpib_lane *lane = settled_lane();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real proxy's metrics on the stats socket. */
+/* Test the metrics of a real proxy on the stats socket. */
 #include <mpib/control.h>
 #include <stdio.h>
 #include <sys/socket.h>

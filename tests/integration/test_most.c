@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client uses all that a real proxy allows: connections, requests, regions,
- * listeners. One more is refused with a helpful message and without other
- * effects. Another client's checked messages continue. A released object is
- * available again. test_quota.c and test_runout.c test configured quotas and
- * limits. unit/test_broker_full tests the tables of the broker.
+ * A client uses as many connections, requests, regions and listeners as a real
+ * proxy allows. One more is refused with a helpful message and without other
+ * effects. Another client's checked messages continue. After an object is
+ * released, a new one can be made. test_quota.c and test_runout.c test
+ * configured quotas and limits. unit/test_broker_full tests the tables of the
+ * broker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +65,8 @@ TEST(a_connection_beyond_a_clients_maximum_is_refused)
 	}
 	others_go_on();
 	mpib_close(conn[500]);
-	/* The place is free when the proxy has seen the close. */
+	/* After the proxy has seen the close, another connection is
+	 * possible. */
 	while (mpib_accept(l, &conn[500]) == -EMFILE)
 		others_go_on();
 	assert_int_equal(mpib_accept(l, &more), -EMFILE);
@@ -74,7 +76,7 @@ TEST(a_connection_beyond_a_clients_maximum_is_refused)
 	others_go_on();
 }
 
-static int *words; /* lies in the region of the client */
+static int *words; /* memory in a region of the client */
 static struct mpib_region *of_words;
 
 static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
@@ -88,7 +90,7 @@ static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
 	return r;
 }
 
-/* The word of each tag has the tag's number. */
+/* Send the word of this tag, which contains the tag's number. */
 static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 {
 	struct mpib_request *r = NULL;
@@ -100,7 +102,7 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 	return r;
 }
 
-/* A further call returns no request and no error. */
+/* A call beyond the maximum returns no request and no error. */
 TEST(a_request_beyond_a_connections_maximum_is_refused)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[SENDS + 1];
@@ -121,8 +123,8 @@ TEST(a_request_beyond_a_connections_maximum_is_refused)
 		assert_non_null(in[i]);
 	}
 	assert_null(receive(rx, &to[0], 99));
-	/* No receive matches these sends, but there is still room for
-	 * others. */
+	/* Post as many sends as possible that match no receive. Sends that
+	 * match one must still be possible. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);
@@ -159,7 +161,7 @@ TEST(a_listener_beyond_a_proxys_maximum_is_refused)
 	struct mpib_handle h;
 	struct mover late;
 	const unsigned of_root = geteuid() ? LISTENERS / 32 : 0;
-	unsigned n = 1; /* one belongs to the other client */
+	unsigned n = 1; /* the other client has one listener */
 
 	while (n < LISTENERS - of_root) {
 		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
@@ -175,7 +177,7 @@ TEST(a_listener_beyond_a_proxys_maximum_is_refused)
 	assert_int_equal(mover_open(&late, node.dir, node.dir, 65536, false, 4),
 			 0);
 	mover_close(&late);
-	/* Detaching releases the others immediately. */
+	/* Do not close the other listeners: detaching releases them. */
 }
 
 struct test_group test_group = { start, stop };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that uses its keys with any address can reach no connection of another
- * peer. Each lane of one tenant plays a peer. The connections of one lane move
- * checked messages from node 0 to node 1. On each other lane one node is
- * hostile. As a receiver, node 1 writes CTS around the addresses that it may
- * write to. As a sender, node 0 writes bytes around them. The engine does not
- * know the cluster's key, so the result is the same with and without a key.
+ * A peer that uses its keys with wrong addresses cannot reach a connection of
+ * another peer. Each lane of one tenant stands for a peer. The connections of
+ * one lane move checked messages from node 0 to node 1. On each other lane one
+ * node is hostile. As a receiver, node 1 writes CTS to addresses around those
+ * that it may write to. As a sender, node 0 writes bytes to such addresses. The
+ * engine does not know the cluster's key, so the result is the same with and
+ * without a key.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -28,7 +29,7 @@ static struct pair_end tx[HONEST], rx[HONEST];
 static uint32_t hostiles;
 static char before[2 * HONEST][TABLES], after[2 * HONEST][TABLES];
 
-/* A write of 32 CTS has 2 KiB. */
+/* As the receiver, write CTS at the offset `off` from the right address. */
 static void write_cts_at(struct pair *peer, uint32_t index, int off)
 {
 	struct pair_node *n = &peer->node[1];
@@ -52,9 +53,9 @@ struct key {
 	uint32_t rkey[MPIB_RAILS];
 };
 
-/* Write STEP bytes with one key to the address of the other peer plus off. Key
- * 0 is for the receiver's tables. Key 1 is for a region of which the receive
- * names a part. */
+/* As the sender, write STEP bytes to the address of key `at` plus `off`, with
+ * the rkeys of key `by`. Key 0 belongs to the receiver's tables. Key 1 belongs
+ * to the region that the receive names. */
 static void write_at(struct pair *peer, uint32_t index, uint32_t region,
 		     unsigned at, unsigned by, int off)
 {
@@ -105,8 +106,9 @@ static void copy_tables(char (*copy)[TABLES], const struct pair_end *end)
 	}
 }
 
-/* Make the next hostile connection, with its own lane, since an access that the
- * key does not allow ends the lane. */
+/* Make a lane for the next hostile connection, and return the connection's
+ * index. Each connection has its own lane, since an access that the key does
+ * not allow ends the lane. */
 static uint32_t hostile_lane(struct pair *peer)
 {
 	pair_more_lane(&honest, peer);
@@ -162,7 +164,7 @@ pair_test(a_sender_cannot_write_to_another_peers_connection)
 	munmap(mem, 3 * FAR);
 }
 
-/* The ack covers slots whose CTS the receiver cannot have written. */
+/* The ack is for slots that the receiver cannot have announced. */
 pair_test(an_ack_of_unsent_slots_breaks_the_connection)
 {
 	struct mpib_cts *entry, cts;
@@ -195,7 +197,7 @@ static void keys_differ(const struct engine_conn *one,
 		assert_int_not_equal(first.rkey[r], second.rkey[r]);
 }
 
-/* This holds for the tables of both ends. */
+/* The keys of different lanes differ, for the tables of both ends. */
 pair_test(a_key_gives_access_to_the_tables_of_one_lane)
 {
 	struct pair peer, user;

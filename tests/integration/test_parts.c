@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine between two nodes, turn by turn: messages in parts, and grouped
- * receives.
+ * Test the engine between two nodes, turn by turn, with messages in parts and
+ * with grouped receives.
  */
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
@@ -15,7 +15,7 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-/* Push bytes `from` to `to` of request d, in parts of `cut` bytes. */
+/* Push bytes `from` to `to` of request `d`, in parts of `cut` bytes. */
 static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
 {
@@ -28,7 +28,7 @@ static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 	}
 }
 
-/* Post request 9 of `total` bytes at `off`. */
+/* Return the descriptor of request 9, with `total` bytes at `off`. */
 static struct mpib_desc request_of(enum mpib_op op, uint32_t gen, uint32_t mr,
 				   uint64_t off, uint32_t total)
 {
@@ -83,9 +83,8 @@ pair_test(parts_of_send_and_receive_may_differ)
 	}
 }
 
-/* The slot's send ops wait for one end-to-end ack. It comes only after all of
- * them were posted. The sender has the whole message, so its client does not
- * wait. */
+/* All send ops of the slot wait for the same end-to-end ack, which arrives only
+ * after all of them were posted. */
 pair_test(a_slot_may_have_more_parts_than_send_ops)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
@@ -114,7 +113,7 @@ pair_test(a_slot_may_have_more_parts_than_send_ops)
 	}
 }
 
-/* The sender posts the message in parts, and some parts have no IMM. */
+/* The sender posts the message in parts, some of which have no IMM. */
 pair_test(a_receive_reports_the_bytes_of_each_rail)
 {
 	const uint32_t total = 65536;

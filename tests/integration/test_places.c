@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The share of a rail's CQ that a user may reserve (rail/budget.h). Some users
- * take all that they can, and others still work.
+ * Test how much of a rail's CQ a user may reserve (rail/budget.h). Some users
+ * take as much as they can, and the others must still work.
  */
 #include <errno.h>
 
@@ -39,9 +39,9 @@ static struct greedy {
 	unsigned lanes;
 } greedy[USERS];
 
-/* Create lanes until one is refused. They are the user's own or, if want is
- * set, lanes that peers open for the user. Reserve receives before that, as a
- * user's connecting processes do. Return the error. */
+/* Reserve receives, as the connections of a user's processes do. Then create
+ * lanes until one is refused, and return the error. If `want` is set, peers
+ * open the lanes; otherwise the user does. */
 static int take_all_for(struct greedy *g, uid_t uid,
 			const struct mpib_lane_info *want)
 {
@@ -93,8 +93,8 @@ static void assert_served(uid_t uid)
 	pair_turns(&pair, 4);
 }
 
-/* ThreadSanitizer makes mappings for each of 49,152 queues and aborts when
- * vm.max_map_count is reached. It would find nothing here, since there is only
+/* Skip under ThreadSanitizer. It makes mappings for each of 49,152 queues and
+ * aborts at vm.max_map_count. It would find nothing, since the test has only
  * one thread. */
 static void skip_under_tsan(void)
 {
@@ -103,7 +103,8 @@ static void skip_under_tsan(void)
 #endif
 }
 
-/* With four QPs per lane on SUP, two users used to fill its CQ. */
+/* A lane has four QPs on SUP. Two users could fill SUP's CQ, which was a
+ * bug. */
 pair_test(two_users_leave_half_of_the_cqes)
 {
 	const uint32_t most = 65536 / 4 * 3;
@@ -116,13 +117,13 @@ pair_test(two_users_leave_half_of_the_cqes)
 		assert_int_equal(take_all(&greedy[u], 1001 + u), -EDQUOT);
 	assert_in(mpib_engine_last_error(e, -EDQUOT), "uid 1002 has 122");
 	assert_in_range(budget()->promised, 1, most / 2 + 1024);
-	/* A user's part is mostly used for lanes. */
+	/* Most of a user's part goes to lanes. */
 	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
 	assert_served(1003);
 	assert_served(0);
 	for (unsigned u = 2; u < USERS; u++)
 		assert_true(take_all(&greedy[u], 1001 + u) < 0);
-	/* Root has its own part. */
+	/* Root has a part of its own. */
 	assert_served(0);
 	give_all_back(&greedy[0]);
 	pair_turns(&pair, 4);
@@ -146,7 +147,8 @@ pair_test(lanes_opened_by_peers_leave_room_for_the_users_own)
 	pair_turns(&pair, 4);
 }
 
-/* quota.lanes, if set, also determines how many QPs a user may have. */
+/* If quota.lanes is set, a user may reserve the entries of all QPs of that many
+ * lanes. */
 pair_test(quota_lanes_reserves_the_cqes_of_its_lanes)
 {
 	struct mpib_engine_config cfg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/mode.h between two nodes on software rails: exactly which bytes
- * each mode puts on each rail.
+ * Test engine/split/mode.h between two nodes on software rails: check exactly
+ * which bytes each mode sends over each rail.
  */
 #include <errno.h>
 #include <mpib/agent.h>
@@ -47,7 +47,7 @@ static void transfer(uint32_t len)
 	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), len);
 }
 
-/* Check the bytes moved by each rail since the last call. */
+/* Check how many bytes each rail has moved since the last call. */
 static void expect_moved(uint64_t sout, uint64_t sup)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
@@ -63,7 +63,8 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 	mpib_snapshot_free(b);
 }
 
-/* These are the table of the agent's contract, and its rules in words. */
+/* The rows are those of the table in the agent's contract, and examples of its
+ * rules in words. */
 pair_test(a_hint_is_followed_exactly)
 {
 	static const struct {
@@ -92,7 +93,7 @@ pair_test(a_hint_is_followed_exactly)
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
 				 row[i].len > row[i].sup);
-		/* There is one WR and one completion per active rail. */
+		/* Each rail that is used has one WR and one completion. */
 		assert_int_equal(b->rail[1].cqes - a->rail[1].cqes,
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].cqes - a->rail[0].cqes,
@@ -117,7 +118,7 @@ pair_test(without_a_hint_slot_all_bytes_use_sout)
 		transfer(MIB);
 		expect_moved(there ? 0 : MIB, there ? MIB : 0);
 	}
-	/* The agent is gone now. */
+	/* After the agent has gone, its hint no longer applies. */
 	engine_conn_set_hint(tx.conn, UINT32_MAX);
 	transfer(MIB);
 	expect_moved(MIB, 0);
@@ -134,7 +135,7 @@ pair_test(after_a_writer_died_the_last_complete_hint_applies)
 	hints.first.entries[SLOT].sup_bw = 1024;
 	transfer(MIB);
 	expect_moved(786432, 262144);
-	/* The hint of the next writer is read again. */
+	/* The hint of the next writer applies again. */
 	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	transfer(MIB);
 	expect_moved(524288, 524288);
@@ -254,7 +255,7 @@ pair_test(ends_with_different_modes_or_paths_make_no_lane)
 		"adaptive, intra-island");
 	pair_close(&pair);
 
-	/* If SUP is used in any case, each end splits as it likes. */
+	/* If both ends use SUP anyway, each end may split in its own way. */
 	open_mode(MPIB_MODE_STATIC, MPIB_PATH_INTRA);
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test plays NCCL's profiler callback. Each QP that a request used causes
- * one event with start and stop, its bytes and times. Without a profiler there
- * is no event.
+ * The test acts as NCCL's profiler callback. Each QP that a request uses causes
+ * one event with a start, a stop, the bytes and the times. Without a profiler
+ * there is no event.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static char *from, *to;
 static struct seen {
 	bool taken; /* whether a profiler is loaded */
 	unsigned starts, stops, wrong, undone;
-	uint64_t bytes; /* bytes of the events of the requested phandle */
+	uint64_t bytes; /* bytes in the events of sends */
 	unsigned of_send, of_recv, of_each[3];
 	uint64_t of_each_send[3]; /* bytes of each send */
 	int qp[16];
@@ -36,7 +36,7 @@ static struct seen {
 	struct mpib_profiled last[2];
 } seen;
 
-/* Only the addresses of these matter. */
+/* Only the addresses of these variables matter. */
 static int send_ph, recv_ph, each_ph[3], each_send_ph[3];
 
 static bool is_send(const int *ph)
@@ -186,8 +186,8 @@ static void finish(void *req)
 		assert_int_equal(net->test(req, &done, NULL), NCCL_SUCCESS);
 }
 
-/* Post a receive of n buffers with tags from 0. Each buffer has its own part of
- * the memory. */
+/* Post a receive of `n` buffers with the tags 0, 1 and so on. Each buffer has
+ * its own part of the memory. */
 static void *begin_recv(int n, void **phandles)
 {
 	void *req = NULL, *addr[8], *mh[8];
@@ -274,7 +274,8 @@ CASE(without_a_profiler_the_plugin_rarely_calls_back)
 	unsigned asked;
 
 	move(64);
-	/* This is one rail of the first request, at either end. */
+	/* The plugin tried only with one rail of the first request at each
+	 * end. */
 	asked = seen.starts;
 	assert_true(asked >= 1 && asked <= 2);
 	assert_int_equal(seen.stops, 0);
@@ -296,8 +297,9 @@ static bool in_order(uint64_t first, uint64_t then)
 	return first && then && first < then + 64;
 }
 
-/* Requests of a connection complete in order. So when the second completes, the
- * first has completed, although the plugin has not tested it yet. */
+/* Requests of a connection complete in order. So when the second request is
+ * done, the first has completed, too, although the plugin tests it only
+ * later. */
 CASE(event_times_come_from_the_proxy)
 {
 	const struct mpib_profiled *recv = &seen.last[0];
@@ -326,7 +328,8 @@ CASE(event_times_come_from_the_proxy)
 	assert_true(in_order(recv->posted_ns, recv->done_ns));
 	assert_true(in_order(send->posted_ns, recv->done_ns));
 	assert_true(in_order(recv->done_ns, recv->over_ns));
-	/* A profiler that takes its own times gets later ones. */
+	/* The plugin saw the first requests only after `then`. A profiler that
+	 * took the time itself would record these later times. */
 	assert_true(in_order(send->over_ns, then));
 	assert_true(in_order(recv->over_ns, then));
 	assert_true(in_order(then, recv->seen_ns));

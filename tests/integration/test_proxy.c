@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-proxy as a process: how it starts, refuses to start, and ends. */
+/* Test mpib-proxy as a process: how it starts, refuses to start, and ends. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ TEST(a_proxy_stops_while_clients_are_connected)
 	close(b);
 }
 
-/* Otherwise the kernel enlarges the table within accept() or recvmsg(). In a
- * process with threads, this blocks for an RCU grace period. */
+/* With a smaller table, the kernel would enlarge it within accept() or
+ * recvmsg(). In a process with threads, that blocks for an RCU grace period. */
 TEST(the_descriptor_table_has_its_full_size_from_the_start)
 {
 	char path[64], line[256];
@@ -148,7 +148,7 @@ TEST(the_daemon_command_returns_when_the_proxy_is_ready)
 	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
 	run_wait(&r, (const char *[]){ "mpibctl", "-s", dir, "info", NULL });
 	assert_int_equal(r.status, 0);
-	/* The child's error is printed, too. */
+	/* An error of the daemon is printed, too. */
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--run-dir", dir, "--sout", sout,
 				       "--daemon", NULL });

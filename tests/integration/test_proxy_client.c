@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a real proxy: versions, and malformed messages. After
- * each the usage is zero and a well-behaved client is served.
+ * Test the control socket of a real proxy with different versions and with
+ * malformed messages. After each test, the usage is zero and a well-behaved
+ * client is served.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +80,7 @@ TALK_TEST(the_welcome_has_sealed_segments_and_a_pidfd)
 		assert_true(seals & F_SEAL_SHRINK);
 		assert_true(seals & F_SEAL_SEAL);
 	}
-	/* A client can write only its submissions. */
+	/* A client can write only to its segment of submissions. */
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[0], 0),
 			 MAP_FAILED);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
@@ -105,8 +106,8 @@ static int doorbell_of(int sock)
 	return bell;
 }
 
-/* A client can neither change the mode of another client's doorbell nor empty
- * it, which would suppress the other client's wake-up. */
+/* A client must not be able to change the mode of another client's doorbell or
+ * to empty it: that would suppress the other client's wake-up. */
 TALK_TEST(each_client_has_its_own_doorbell)
 {
 	int a = talk_dial(), b = talk_dial();
@@ -208,7 +209,7 @@ TALK_TEST(unknown_and_malformed_requests_are_refused)
 		{ 0, -ENOSYS },
 		{ MPIB_CTL_LOST, -ENOSYS },
 		{ UINT32_MAX, -ENOSYS },
-		/* a message of this length, with size 0 */
+		/* the length is valid, but the size is 0 */
 		{ MPIB_CTL_POOL, -EINVAL },
 		{ MPIB_CTL_REG_FD, -EBADMSG },
 		{ MPIB_CTL_DEREG, -ENOENT },

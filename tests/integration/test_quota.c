@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas of a real proxy. A request beyond one is refused with the quota's
- * name, released objects are available again, and another user is not affected.
+ * Test the quotas of a real proxy. A request beyond a quota is refused with the
+ * quota's name. After a release, the user can request as much again. Another
+ * user is not affected.
  */
 #include <errno.h>
 #include <grp.h>
@@ -45,7 +46,7 @@ static struct mpib_client *attached(void)
 	return c;
 }
 
-/* Run fn as another user in a child process. */
+/* Run `fn` as another user in a child process. */
 static void as_nobody(int (*fn)(void))
 {
 	int status;
@@ -62,7 +63,8 @@ static void as_nobody(int (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Attach, listen and allocate. The other user was refused each of these. */
+/* Attach, allocate, listen and accept: all that was refused to the other
+ * user. */
 static int use_a_little_of_all(void)
 {
 	struct mpib_listener *l;
@@ -133,7 +135,7 @@ CASE(the_staging_memory_of_a_user_is_limited)
 	b = attached();
 	p = mpib_mem_alloc(a, 2 << 20);
 	assert_non_null(p);
-	/* This is another process of the same user. */
+	/* Client b stands for another process of the same user. */
 	assert_null(mpib_mem_alloc(b, 2 << 20));
 	assert_int_equal(errno, EDQUOT);
 	assert_in(mpib_strerror(), "quota.pool = 3145728");
@@ -185,7 +187,7 @@ CASE(the_control_messages_of_a_user_are_limited)
 	node_until_usage(&node, "attached", 0);
 }
 
-/* Send a request. Return the status of the answer, which is then in m. */
+/* Send a request and read the answer into `m`. Return its status. */
 static int32_t asked(int sock, const struct mpib_ctl_header *h,
 		     struct mpib_message *m)
 {
@@ -198,7 +200,8 @@ static int32_t asked(int sock, const struct mpib_ctl_header *h,
 	return m->h.status;
 }
 
-/* Otherwise the connection would stay open, and its peer would wait. */
+/* If a close were refused, the connection would stay open, and its peer would
+ * wait. */
 CASE(closing_is_not_limited_by_the_message_quota)
 {
 	struct mpib_ctl_hello hello = {

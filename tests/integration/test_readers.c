@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 1,000 readers of the stats socket never read. Messages move as before, the
- * proxy's memory is bounded, and one more reader is refused with a reason.
+ * 1,000 readers of the stats socket never read. Messages move as fast as
+ * before, the proxy's memory stays bounded, and one more reader is refused with
+ * a reason.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -17,8 +18,8 @@
 
 #define SIZE 4096
 #define MESSAGES 500
-/* reader.c lets answers of 16 MiB wait. The rest is reserved for the
- * allocator. */
+/* reader.c buffers at most 16 MiB of answers. The rest of GROWTH_MAX_KIB is for
+ * the allocator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define READERS 250u /* a sanitizer takes ten times as long */
 /* most of this memory belongs to the sanitizer */
@@ -107,7 +108,7 @@ static long rss_kib(void)
 	return kib;
 }
 
-/* Read a line without its newline. */
+/* Read one message and end it with a zero byte. */
 static void first_line(int fd, char *buf, size_t len)
 {
 	ssize_t n = recv(fd, buf, len - 1, 0);
@@ -177,8 +178,8 @@ TEST(readers_that_never_read_are_dropped)
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* The proxy may have no room before its timeout of 5 s, or later on a
-	 * busy machine. */
+	/* Wait until the proxy drops readers and has room again. That takes its
+	 * timeout of 5 s, or longer on a busy machine. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib_reg_fd() of the client library: memory behind a descriptor. A sealed
- * memfd replaces a dma-buf.
+ * Test mpib_reg_fd() of the client library, which registers memory behind a
+ * descriptor. A sealed memfd stands for a dma-buf.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -14,7 +14,7 @@
 
 static struct node node;
 
-/* A client, with the test's own mapping of the memory that it registered. */
+/* A client, and the test's mapping of the memory that the client registered. */
 struct end {
 	struct mpib_client *client;
 	struct mpib_region *region;
@@ -64,8 +64,7 @@ TEST(memory_at_an_odd_offset_is_transferred)
 	char *into;
 	int fd;
 
-	/* This is not the memory of a's region, so a new region is made for
-	 * it. */
+	/* This memory is not part of a region yet, so it gets a new region. */
 	fd = buffer_make("d-odd");
 	into = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);
@@ -104,7 +103,7 @@ TEST(the_same_memory_is_registered_once_and_counted)
 	assert_ptr_equal(part, a.region);
 	assert_int_equal(buffer_held(&node, "d-once"), 1);
 	assert_int_equal(buffer_held(&node, "d-twice"), 0);
-	/* Memory that reaches beyond the region needs a new one. */
+	/* Memory that extends beyond the region needs a new region. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, BUFFER_SIZE, 0, fd,
 				     MPIB_REG_DMABUF, &other),
 			 0);
@@ -127,7 +126,8 @@ TEST(an_empty_region_is_refused)
 	int fd = buffer_make("d-none");
 
 	give_buffer(&a, "d-some");
-	/* It is also refused if the memory around it is registered. */
+	/* An empty region is refused even if the memory around it is
+	 * registered. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, 0, 0, fd,
 				     MPIB_REG_DMABUF, &none),
 			 -EINVAL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of two send ops loses its rail. The rail returns between the two
- * replays. The second replay has the IMM for both, and would use that rail. But
- * the first replay has not arrived yet, and messages on different rails have no
- * order.
+ * A message has two send ops, and its rail fails. The rail returns between the
+ * replays of the two send ops. The second replay has the IMM for both and must
+ * not use the returned rail: the first replay may still be in flight on the
+ * other rail, and WRs on different rails have no order.
  */
 #include <errno.h>
 
@@ -66,7 +66,7 @@ static void open_pair(enum mpib_completion_at completion)
 	pair_turns(&pair, 1000);
 }
 
-/* Post both halves to SOUT, which carries no data. */
+/* Post both halves to SOUT, which is a black hole. */
 static void post_to_a_black_hole(void)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
@@ -85,8 +85,8 @@ static bool is_open(unsigned rail)
 	       pair.node[1].lane->open >> rail & 1;
 }
 
-/* Let SOUT fail, and let it return after the first half was posted to SUP. The
- * connection has a rate limit, which delays the second half. */
+/* Let SOUT fail. After the first half was posted to SUP, let SOUT return. A
+ * rate limit of the connection delays the second half. */
 static void replay_the_first_half(void)
 {
 	const struct mpib_lane_rail *sout =
@@ -141,8 +141,9 @@ pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
 	arrives_whole();
 }
 
-/* The client reuses the memory of the first half for the second. The device
- * that acknowledged the first half fails before it has written it. */
+/* Send the first half until it is released, so that the client may reuse its
+ * memory. If `forgets` is set, the device has acknowledged the first half
+ * without writing it. */
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {
@@ -195,7 +196,8 @@ pair_test(released_bytes_before_an_imm_in_flight_break_the_lane)
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
-/* The rank can resume, so it posts the whole message again. */
+/* The rank can resume: after the lane breaks, it would post the whole message
+ * again. */
 pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -209,7 +211,7 @@ pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 	assert_non_null(strstr(pair.node[0].why, "died with data"));
 }
 
-/* If only the port failed, no acknowledged bytes are lost. */
+/* If only the port has failed, acknowledged bytes are not lost. */
 pair_test(released_bytes_survive_a_port_that_is_down)
 {
 	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resources run out at either end of the control socket. For any value of a
- * limit, a client that uses everything either works or is refused with a
- * reason. An older connection continues. After the limit is raised, the same
- * processes work again.
+ * Let resources run out in a client or in the proxy. For any value of a limit,
+ * a client that uses everything either works or is refused with a reason. A
+ * connection that is older than the limit continues. After the limit is raised,
+ * the same processes work again.
  *
- * MPIB_TEST_SWEEP=1 tries each value with a new proxy. Otherwise some values
- * are tried with one proxy. MPIB_TEST_TALK=1 prints the errors.
+ * With MPIB_TEST_SWEEP=1 the test tries each value with a new proxy. Otherwise
+ * it tries some values with the same proxy. MPIB_TEST_TALK=1 prints the errors.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,8 @@
 #define PART "16K"
 
 static struct node node;
-/* shared with children: two outcomes at a limit, two afterwards */
+/* shared with children: two outcomes at the limit, two after it was raised, one
+ * of the old connection */
 static struct outcome *seen;
 static struct user before; /* a user who attached before the limit was set */
 static bool sweep;
@@ -73,8 +74,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* The old client uses more, a new client attaches, and an old connection
- * continues. */
+/* Use everything, first with the old client, then with a new client. Then move
+ * a message over the old connection. */
 static void use_all(struct user *old, struct outcome *o)
 {
 	user_once(old->c, &o[0]);
@@ -108,7 +109,8 @@ static void judge_old(const char *limit, long value, const struct outcome *o)
 			 value, o->step, o->rc, o->text);
 }
 
-/* Return the descriptor limit with which pid may open `room` more. */
+/* Return the limit of descriptors with which process `pid` may open `room`
+ * more. */
 static rlim_t limit_with_room(pid_t pid, unsigned room)
 {
 	bool used[1024] = { false };
@@ -172,8 +174,8 @@ static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 	return was.rlim_cur;
 }
 
-/* Run a process that attaches and then gets the limit, which is removed again
- * later. */
+/* Attach, set the limit of this process, use everything, remove the limit, and
+ * use everything again. */
 static void limited_child(int resource, unsigned room)
 {
 	struct mpib_client *c;
@@ -181,7 +183,7 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
-	/* a file operation of the user's memfd may cause this signal */
+	/* an operation on the user's memfd may cause this signal */
 	signal(SIGXFSZ, SIG_IGN);
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)
@@ -244,7 +246,8 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	for (unsigned room = 0; room < step * steps; room += step) {
 		rlim_t was;
 
-		if (sweep) { /* the proxy makes its lanes again */
+		/* A new proxy must make its lanes again, also at the limit. */
+		if (sweep) {
 			stop_node();
 			start_node(WINDOW, PART);
 		}
@@ -273,14 +276,14 @@ TEST(a_proxy_works_again_after_memory_ran_out)
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
 }
 
-/* An example is the file behind shared memory. */
+/* The size of files also limits shared memory. */
 TEST(a_proxy_works_again_after_the_file_size_limit_was_reached)
 {
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
 }
 
-/* Begin with the lowest valid value. */
+/* Each row begins with the lowest valid value. */
 static const struct own_limit {
 	const char *name, *unlimited;
 	long first, step, last;
@@ -328,7 +331,8 @@ TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 					strstr(seen[seen[0].rc ? 0 : 1].text,
 					       l->name));
 		}
-		/* Otherwise the values would test nothing. */
+		/* Check that some value was refused. Otherwise the values would
+		 * test nothing. */
 		if (!refused && strcmp(l->name, "quota.messages") != 0)
 			fail_msg("%s never refused anything", l->name);
 		set_own(l->name, l->unlimited);
@@ -337,7 +341,7 @@ TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 	}
 }
 
-/* Begin with one part in the smallest window. */
+/* The first row is the smallest window, with only one part. */
 TEST(windows_and_parts_of_any_size_work)
 {
 	static const char *const sizes[][2] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random settings, each valid by itself. A combination is either refused with a
- * reason, or messages arrive. "test_settings N" draws N times, "test_settings N
- * SEED" begins with that seed.
+ * Draw random settings, each of which is valid by itself. Either the proxy
+ * refuses the combination with a reason, or messages arrive. "test_settings N"
+ * draws N combinations. "test_settings N SEED" begins with that seed.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
-/* One user, and another user on other shards. */
+/* The pair of one user, and the pair of another user on other shards. */
 static struct pair pair, more;
 static struct mpib_config cfg;
 static char drawn[2048];
@@ -145,8 +145,8 @@ static bool draw_settings(void)
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.0.0.1");
 	snprintf(cfg.sup, sizeof(cfg.sup), "%s",
 		 draw(3) ? "soft:127.0.0.2" : "none");
-	/* Without islands, mode auto stands for another mode, and vanilla is
-	 * refused. */
+	/* Set islands in half of the draws. Without islands, mode auto means
+	 * another mode, and vanilla is refused. */
 	if (draw(2))
 		snprintf(cfg.island_networks, sizeof(cfg.island_networks),
 			 "127.0.0.0/8");
@@ -210,7 +210,7 @@ static void run_traffic(void)
 	uint32_t most = draw(4) ? 1024 : 64u << 10;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		/* The test must fail here, since the requests would never
+		/* If a lane is broken, fail here: its requests would never
 		 * complete. */
 		assert_int_equal(pair.node[0].lanes_broken, 0);
 		assert_int_equal(pair.node[1].lanes_broken, 0);
@@ -225,7 +225,8 @@ static void run_traffic(void)
 	}
 }
 
-/* A node that only receives has only CTS in its send queues. */
+/* If `both_ways` is false, all connections have the same direction. Then the
+ * send queues of the receiving node have only CTS. */
 static void connect_all(bool both_ways, bool two_users)
 {
 	for (unsigned c = 0; c < ends; c++) {
@@ -242,14 +243,13 @@ static void one_draw(unsigned seed)
 	dice = 0x9e3779b97f4a7c15ull * (seed + 1);
 	if (!draw_settings())
 		return;
-	/* Print the seed now, since the message of a failure does not contain
-	 * it. */
+	/* Print the seed here: a failure's message would not contain it. */
 	print_message("seed %u:%s\n", seed, drawn);
 	private = cfg.lanes == MPIB_LANES_PRIVATE;
 	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,
 		     draw(2) ? MPIB_PATH_INTRA : MPIB_PATH_INTER);
 	ends = private ? 1 : ENDS;
-	/* With longer receive queues a shard has room for only one user. */
+	/* If receive queues are longer, a shard has room for only one user. */
 	two_users = !private && cfg.engine.srq_high <= 16384 && draw(2);
 	if (two_users)
 		pair_join_on(&pair, &more, 1, (unsigned)draw(cfg.engine.shards),
@@ -261,7 +261,8 @@ static void one_draw(unsigned seed)
 		pair_leave(&more);
 }
 
-/* A new setting of the engine is drawn. Any other new setting needs a row. */
+/* A new setting of the engine is drawn automatically. Any other new setting
+ * needs a row above. */
 static void each_setting_is_drawn_or_listed_with_a_reason(void **state)
 {
 	unsigned keys = 0, names = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/client/quota.c: the rates that share.limit and rules give to the
- * engine's limiters. test_shares tests the limiter itself.
+ * Test which rates share.limit and rules set in the engine's limiters
+ * (proxy/client/quota.c). test_shares tests the limiters themselves.
  */
 #include "client/client.h"
 #include "engine/conn/conn.h"
@@ -15,7 +15,8 @@ static struct mpib_config cfg;
 static struct proxy_clients all;
 static struct proxy_client client[2];
 
-/* Add a client of the user to the proxy's list. It is on a shard of node 0. */
+/* Add a client of the user to the proxy's list. The client is on shard `shard`
+ * of node 0. */
 static void add(struct proxy_client *s, const struct pair *p, unsigned shard)
 {
 	*s = (struct proxy_client){

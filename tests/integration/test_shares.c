@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares of rails with a limited rate. Three tenants have a lane each to the
+ * Shares of rails with a limited rate. Each of three tenants has a lane to the
  * same node, so only their weights decide. The test keeps all senders busy and
- * compares delivered bytes. So a slow machine changes no result.
+ * compares delivered bytes, so a slow machine does not change the result.
  */
 #include "base/clock.h"
 #include "engine/conn/conn.h"
@@ -182,7 +182,7 @@ fixture_test(bytes_in_flight_are_bounded_while_tenants_compete)
 	}
 }
 
-/* A stuck lane fills the window only for a moment. */
+/* The bytes of a stuck lane fill the window only for a moment. */
 fixture_test(a_stuck_lane_does_not_stop_the_others)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -208,10 +208,11 @@ fixture_test(a_limited_tenant_stays_within_its_limit)
 	began = mpib_now_ns();
 	move(64u << 20);
 	ns = mpib_now_ns() - began;
-	/* Allow the bytes of 10 ms more, and a message per rail. */
+	/* Tolerate the bytes of another 10 ms, and one message per rail. */
 	assert_true((double)sender[0].bytes <=
 		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
-	/* On a slow machine even the sum may stay below the limit. */
+	/* On a slow machine, even a sender without a limit may be slower than
+	 * the limit. */
 	if ((double)rate * (double)ns / 1e9 < (double)sender[1].bytes / 2)
 		assert_true(sender[0].bytes < sender[1].bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of a shard sleeps, and clients wake it by their doorbells. A
- * client that empties its own doorbell must not suppress the wake-up of another
+ * A shard's thread sleeps, and clients wake it by their doorbells. A client
+ * that empties its own doorbell must not suppress the wake-up of another
  * client.
  */
 #include <fcntl.h>
@@ -34,14 +34,15 @@ static struct guest guest[CLIENTS];
 static unsigned guests;
 static _Atomic bool thieving;
 static _Atomic int endless = -1; /* the epoll descriptor of the shard */
-/* How many sleeps of the shard have begun, and how many of them an event
- * ended. */
+/* Number of sleeps of the shard that have begun, and number of sleeps that an
+ * event has ended. */
 static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 
-/* The shard sleeps without a timeout. If it gets no wake-up, the test hangs. */
+/* Let the shard sleep without a timeout, so that the test hangs if a wake-up is
+ * lost. */
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 {
 	int rc;

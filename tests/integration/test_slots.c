@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a connection's end, and the number of receives that it holds.
- * With tables of either size, receives that do not fit wait in the ring, and
- * each message arrives.
+ * Test the memory of a connection's end, and the number of receives that it
+ * holds. There are two sizes of tables. With both, receives that do not fit
+ * wait in the ring, and each message arrives.
  */
 #include <mpib/segment.h>
 
@@ -43,8 +43,8 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* Of the 24 KiB that docs/performance.md lists under "Memory", the broker and
- * the allocator need this many bytes. */
+/* docs/performance.md lists 24 KiB under "Memory". BESIDE of these bytes are for
+ * the broker and the allocator. */
 #define BESIDE 768u
 
 teardown_test(the_memory_of_a_connections_end_is_bounded)
@@ -95,7 +95,8 @@ static void turns(unsigned n)
 		pair_turn(&pair);
 }
 
-/* Answer the receives of req, one buffer after the other. */
+/* Send a message for each buffer of the receive `req`, one buffer after the
+ * other. */
 static void answer(uint8_t req, unsigned buffers)
 {
 	for (unsigned i = 0; i < buffers; i++) {
@@ -112,8 +113,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* Post all receives before the first send. Each receive has this many buffers.
- * `held` is the number of slots that the tables have then. */
+/* Post `receives` receives of `buffers` buffers each before the first send.
+ * After that, the tables must hold `held` slots. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;
@@ -144,8 +145,8 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
-		/* This is enough for the 8 bits of an IMM and for the tables to
-		 * wrap. */
+		/* In so many laps, the 8-bit slot numbers of the IMMs and the
+		 * tables wrap. */
 		for (unsigned lap = 0; lap < 12; lap++) {
 			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
 			far_ahead(8, 8, 64);
@@ -157,7 +158,7 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 	pair.node[0].engine = NULL;
 }
 
-/* This uses tables of MPIB_SLOTS entries. */
+/* Full tables have MPIB_SLOTS entries. */
 teardown_test(full_tables_hold_all_receives)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that spread parts over several QPs of a rail. The tests check which QP
- * carries which fragment, and how both ends handle fragments. test_engine runs
- * once per mode and tests that all messages arrive.
+ * Tests of lanes that spread stripes over several QPs of a rail. They check
+ * which QP carries which fragment, and how both ends handle fragments.
+ * test_engine, which runs once per mode, tests that all messages arrive.
  */
 #include <errno.h>
 
@@ -112,13 +112,14 @@ pair_test(auto_spread_tries_both_ways)
 	mpib_snapshot_free(s);
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++)
 		transfer(64 * KIB);
-	/* The two ways alternate. If one was much faster, it is used alone. */
+	/* At first the two ways alternate. If one way is found much faster,
+	 * only that way is used. */
 	first = wrs();
 	assert_int_equal((first - MPIB_CHOICE_FIRST) % 16, 0);
 	assert_in_range(first, MPIB_CHOICE_FIRST / 2 * (1 + 17),
 			1 + (MPIB_CHOICE_FIRST - 1) * 17);
-	/* One message in 1,024 tries the other way, no matter how slow it
-	 * was. */
+	/* Even if the other way was very slow, one message in 1,024 tries
+	 * it. */
 	for (unsigned i = 0; i < 1200; i++)
 		transfer(64 * KIB);
 	n = wrs() - first;
@@ -188,7 +189,8 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 	pair_turn(&pair);
 }
 
-/* Without this IMM the receiver would wait for its message forever. */
+/* The receiver breaks the lane, because otherwise it would wait for the missing
+ * numbers forever. */
 pair_test(a_number_too_far_ahead_breaks_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);

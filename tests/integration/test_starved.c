@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail makes no progress while a shard or a control thread gets no core.
- * Another test fences a rail while the peer link breaks. The test makes the
- * turns of each thread, delivers the messages of the peer link, and sets the
- * time.
+ * Tests of a rail that makes no progress because a shard or a control thread
+ * gets no core. Other tests fence a rail while the peer link breaks. The tests
+ * make the turns of each thread, deliver the messages of the peer link, and set
+ * the time.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -111,7 +111,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Suspect the rail, as the watchdog would do after a while. */
+/* Suspect the rail, as the watchdog does after a while without progress. */
 static void suspect(void)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -125,7 +125,7 @@ static void suspect(void)
 	turn_control(0);
 }
 
-/* Turn node 0's rail into a black hole, or end that. */
+/* Begin or end a black hole of node 0's rail. */
 static void hole(bool on)
 {
 	struct mpib_soft_fault fault = { .black_hole = on };
@@ -141,11 +141,11 @@ CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
 	hole(true);
 	suspect();
 	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
-	/* At first the proxy has no core. */
+	/* At first the peer's proxy gets no core. */
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* then only its control thread gets a core */
+	/* Then only its control thread gets a core. */
 	carry();
 	turn_control(1);
 	turn_shard(0, MANY);
@@ -158,7 +158,7 @@ CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
-	/* This shard is the last to check. */
+	/* Node 0's shard checks after the peer's shard. */
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
 	turn_node(0, MANY);
@@ -180,7 +180,7 @@ CASE(a_rail_with_new_progress_is_not_fenced)
 	assert_false(lane->watch[RAIL].asked);
 }
 
-/* The message is longer than either end can move in this time. */
+/* A long message may have no completion in this time, but its bytes arrive. */
 CASE(arriving_bytes_count_as_progress)
 {
 	suspect();
@@ -203,7 +203,7 @@ CASE(a_shard_checks_once_even_if_a_peer_asks_repeatedly)
 		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, 10 * MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
-	/* An answer to no request is ignored. */
+	/* An answer without a request is ignored. */
 	look.type = MPIB_RAIL_LOOKED;
 	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, MANY);
@@ -227,7 +227,8 @@ CASE(a_killed_lane_ends_its_checks)
 	assert_true(killed);
 }
 
-/* The peer answers a request about probes that were answered meanwhile. */
+/* The peer's answer about probes arrives after the probes themselves were
+ * answered. */
 CASE(requests_about_probes_of_a_live_rail_end)
 {
 	struct mpib_rail_control *ctl = &pair.node[0].lane->ctl.rail[RAIL];
@@ -252,9 +253,9 @@ CASE(requests_about_probes_of_a_live_rail_end)
 	assert_int_equal(ctl->due, 0);
 }
 
-/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. The FENCE arrives,
- * and so do the next n messages. Node 1 sends FENCED. Return the first message
- * of node 1. */
+/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. Of its messages,
+ * the FENCE and the next `n` arrive. Node 1 sends FENCED. Return the index of
+ * node 1's first message. */
 static unsigned stop_at_both(unsigned n)
 {
 	unsigned theirs;
@@ -274,8 +275,8 @@ static unsigned stop_at_both(unsigned n)
 	return theirs;
 }
 
-/* Break the peer link, so that undelivered messages are lost. Both ends then
- * use the next link. */
+/* Break the peer link, so that undelivered messages are lost. Afterwards both
+ * ends use the next link. */
 static void relink(void)
 {
 	taken = sents;

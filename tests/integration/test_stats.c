@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stats socket of two real proxies: its line protocol, its readers, and
- * their permissions.
+ * Test the stats sockets of two real proxies: the line protocol, the readers,
+ * and their permissions.
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
@@ -27,8 +27,8 @@ TEST(the_greeting_has_version_and_pid)
 	fclose(f);
 }
 
-/* Return the most digits of a number in the line. Leading zeros and the point
- * do not count. */
+/* Return the number of digits of the longest number in the line. Leading zeros
+ * and the point do not count. */
 static unsigned longest_number(const char *line)
 {
 	unsigned longest = 0, digits = 0;
@@ -44,8 +44,8 @@ static unsigned longest_number(const char *line)
 	return longest;
 }
 
-/* It must be 8.3, not 8.3000000000000007, since a double has at most 15
- * significant digits. */
+/* For example 8.3, not 8.3000000000000007: a double has at most 15 significant
+ * digits. */
 TEST(numbers_have_only_significant_digits)
 {
 	FILE *f = ask_reader(&ask_a);
@@ -112,8 +112,8 @@ TEST(an_endless_line_closes_the_connection)
 	fclose(f);
 }
 
-/* The proxy may notice a closed connection a little later. Until then it counts
- * the next reader in addition. */
+/* Connect again until a reader is accepted: the proxy may notice a little later
+ * that an earlier reader has left, and counts it until then. */
 static void wait_for_place(FILE *(*dial)(const struct node *node),
 			   const struct node *node)
 {
@@ -148,7 +148,7 @@ TEST(the_number_of_readers_is_limited)
 	wait_for_place(ask_reader, &ask_a);
 }
 
-/* limit.readers does not apply, since it is for other users. */
+/* limit.readers does not apply to administrators. */
 TEST(the_number_of_administrators_is_limited)
 {
 	FILE *f[65];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stats sockets of two real proxies after messages between them. At both
- * nodes, the bytes of connections and rails add up, for open and closed
- * connections.
+ * nodes, the bytes of all open and closed connections add up to the bytes of
+ * the rails.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "ends.h"
 #include "test.h"
 
-/* Return the bytes of one rail and direction. Check that rail and connections
- * count the same. */
+/* Return the bytes that one rail counted in one direction. Check that the
+ * connections counted the same. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
 			      const char *field, json_int_t *closed)
 {
@@ -93,7 +93,8 @@ TEST(bytes_add_up_at_both_nodes_and_after_a_close)
 	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sup"), 4);
 	json_decref(v);
 
-	/* A client's counters include those of its closed connections. */
+	/* The counters of a client still include those of its closed
+	 * connections. */
 	mpib_close(l.tx);
 	mpib_close(l.rx);
 	while (open_conns(&ask_a) > 0)
@@ -146,9 +147,8 @@ TEST(settings_and_drains_apply_to_the_next_message)
 	fclose(f);
 }
 
-/* Return the bytes that the rail sent for no client, from the metrics of one
- * snapshot. No client has left since `before` was taken, which has the bytes of
- * earlier clients. */
+/* Read the metrics once. Return how many bytes the rail sent in addition to the
+ * bytes of all attached clients. These are bytes of clients that have left. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	json_t *metrics = ask_data(f, "metrics");
@@ -252,7 +252,7 @@ TEST(latencies_are_counted_for_each_message)
 	assert_int_equal(ask_num(one, "count"), 20);
 	json_decref(v);
 	link_down(&l);
-	/* A closed connection's values are still counted. */
+	/* The values of a closed connection still count. */
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);
 	json_decref(v);

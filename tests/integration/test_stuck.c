@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command finds a hang: a receiver that never posts, a sender that never
- * sends, or a peer that stops answering.
+ * mpibctl stuck must find each kind of hang: a receiver that never posts, a
+ * sender that never sends, and a peer that stops answering.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	json_t *r;
 
 	ends_move(&ends, BUF,
-		  11); /* known at both ends after the first message */
+		  11); /* after this message, both ends know the rank */
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
 	assert_string_equal(ask_text(r, "last"), "no_cts");
@@ -67,7 +67,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	assert_string_equal(ask_text(r, "client_name"), "sender");
 	assert_string_equal(ask_text(r, "job_id"), "0xfedcba9876543210");
 	assert_int_equal(ask_num(r, "pid"), getpid());
-	/* NCCL gives both ends the rank of the sender. */
+	/* NCCL uses the rank of the sender as tag at both ends. */
 	assert_int_equal(ask_num(r, "local_rank"), 11);
 	assert_true(json_is_null(json_object_get(r, "remote_rank")));
 	assert_int_equal(ask_num(r, "bytes"), BUF);
@@ -176,15 +176,15 @@ TEST(an_unaccepted_connection_is_reported)
 	json_decref(v);
 	mpib_close(conn);
 	mpib_close_listen(silent);
-	/* A closed connection waits for nothing. */
+	/* A closed connection is no longer listed. */
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 0);
 	json_decref(v);
 }
 
-/* The peer's proxy is stopped, so it receives and acknowledges nothing while
- * its sockets stay open. This is a black hole. The proxy has announced its
- * receive already. */
+/* The peer's proxy announces its receive and is then stopped. Its sockets stay
+ * open, but it neither receives nor acknowledges anything, like a black
+ * hole. */
 TEST(a_silent_peer_is_reported_with_its_rails)
 {
 	struct mpib_request *recv, *sent;
@@ -192,7 +192,8 @@ TEST(a_silent_peer_is_reported_with_its_rails)
 
 	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	/* Its threads still run for a moment and would acknowledge. */
+	/* Wait until all threads of the peer's proxy have stopped: a running
+	 * thread would acknowledge. */
 	child_freeze(b.pid);
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");

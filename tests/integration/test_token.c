@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With software rails, each QP of a lane checks its peer by a token from the
- * set-up of the lane, no matter how qp.ece is set.
+ * On software rails, each QP of a lane checks its peer by a token that was
+ * exchanged when the lane was set up. The setting qp.ece does not matter.
  */
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
@@ -52,7 +52,7 @@ teardown_test(the_qps_of_a_lane_share_a_token)
 	char name[64];
 
 	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4))
-		skip_as("the rails are no software HCA's");
+		skip_as("the rails are not on software HCAs");
 	assert_acquainted(1);
 }
 
@@ -61,6 +61,6 @@ teardown_test(the_qps_of_a_lane_share_a_token_with_ece_off)
 	char name[64];
 
 	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4))
-		skip_as("the rails are no software HCA's");
+		skip_as("the rails are not on software HCAs");
 	assert_acquainted(0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's reports about waiting. Each wait counts once, by its cause. A
- * query says what a request waits for. Times are counted once per request.
+ * Test how the engine reports waiting. Each wait counts once, by its cause. A
+ * query returns what a request waits for. Times are counted once per request.
  */
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
@@ -75,8 +75,8 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 
 #define CASE(name) TEST_OF(name, open_pair, close_pair)
 
-/* A write to device memory causes no event, so the shard must not sleep
- * long. */
+/* A peer's write, such as a CTS, causes no event, so the shard must not sleep
+ * long while it may wait for one. */
 CASE(a_shard_sleeps_only_briefly_while_a_write_may_cause_no_event)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -86,7 +86,7 @@ CASE(a_shard_sleeps_only_briefly_while_a_write_may_cause_no_event)
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 	g = send(0, 1000);
 	pair_turns(&pair, 200);
-	/* The write may be the CTS. */
+	/* The send waits for a CTS. */
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 1);
 	receive(0, 1000);
 	assert_int_equal(pair_wait(&pair, &tx, 0, g), 1000);
@@ -164,8 +164,8 @@ CASE(each_send_shows_what_it_waits_for)
 			200);
 	tagged(0, 300); /* a send without a receive */
 	tagged(1, 100); /* a send for the first group */
-	tagged(2, 100); /* a send for the second group, */
-	tagged(3, 100); /* another send for it, not matched yet */
+	tagged(2, 100); /* a send for the second group */
+	tagged(3, 100); /* another send with this tag, not matched yet */
 	tagged(4, 200); /* a send for a receive that is posted later */
 	pair_turns(&pair, 200);
 	snap = requests(0);
@@ -309,8 +309,8 @@ CASE(the_counts_of_chains_posts_and_messages_agree)
 	mpib_snapshot_free(snap);
 }
 
-/* CTS that may have been lost in a fence are written again. Those of slots that
- * were completed meanwhile are not. */
+/* After a fence, CTS that may have been lost are written again, but not the CTS
+ * of slots that have completed. */
 CASE(a_reused_slot_shows_only_its_new_request)
 {
 	struct engine_conn *f = rx.conn;
@@ -318,8 +318,8 @@ CASE(a_reused_slot_shows_only_its_new_request)
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* Another request has the same number, but none of its WRs is
-	 * posted. */
+	/* The number is used by a new request, for which nothing is posted
+	 * yet. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;
 	assert_int_equal(mpib_receiver_post_cts(f), 0);

@@ -5,7 +5,8 @@ build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 top=$build/proxy/mpib-top
 
-# Check keys that a new user tries.
+# refused STATUS COMMAND...: check that a wrong command fails with this status,
+# prints an error, and prints nothing else.
 refused() {
 	local want=$1 rc
 	shift
@@ -40,7 +41,8 @@ shows() {
 	t capture-pane -p >"$dir/screen" 2>/dev/null
 	grep -qE "$1" "$dir/screen"
 }
-# until_shown PATTERN: wait at most a minute until the screen shows it.
+# until_shown PATTERN: wait until the screen shows the pattern, at most a
+# minute.
 until_shown() {
 	await shows "$1" && return
 	fail "the screen never shows \"$1\""
@@ -57,7 +59,8 @@ t send-keys 3
 until_shown '^CLIENT +CONN +DIR'
 t send-keys 4
 until_shown '^JOB '
-# If there are more events than lines on the screen, the newest are on top.
+# If there are more events than lines on the screen, the newest event is at the
+# top.
 for _ in {1..30}; do
 	ctl config set log.level info >/dev/null
 done
@@ -75,7 +78,7 @@ t resize-window -x 60 -y 10
 until_shown '^ rails +clients'
 kill "${pids[0]}"
 until_shown 'hung up|No such file|refused'
-# Old data is marked, and the remedy is not cut.
+# Old data must be marked, and the remedy must not be cut off.
 until_shown '^NO ANSWER, the table below is [0-9]+ s old'
 t resize-window -x 80 -y 24
 # The first answer may be an error because the proxy hung up.

@@ -4,11 +4,11 @@
 #
 # The proxies are real, on software rails, in private run directories. mpib-perf
 # uses them through the plugin. Afterwards no lane, client or connection is
-# left. The bytes of the rails equal those of the connections, and each node
-# received what the other sent. The proxies end cleanly and leave no file
-# behind. MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both nodes.
-# MPIB_TEST_DEVICES=N uses N devices of two software rails each. MPIB_TEST_OTHER
-# runs the second proxy from that build.
+# left. The rails and the connections have counted the same bytes, and each node
+# has received all that the other node sent. The proxies end cleanly and leave
+# no file behind. MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both
+# nodes. MPIB_TEST_DEVICES=N uses N devices of two software rails each.
+# MPIB_TEST_OTHER=BUILD runs the second proxy from another build.
 set -uo pipefail
 build=$1 name=$2
 shift 2
@@ -25,7 +25,8 @@ done
 . "$(dirname "$0")/../support/nodes.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
-# The programs do not read these variables and would warn about them.
+# Do not export these variables: the programs would warn that they do not know
+# them.
 export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
 built=("$build" "${MPIB_TEST_OTHER:-$build}")
 
@@ -65,16 +66,17 @@ for node in 0 1; do
 		fail "$name: node $node still has clients"
 done
 
-# Print tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by
-# the connections that moved the bytes. All connections are closed by now.
+# Print the bytes tx SOUT, tx SUP, rx SOUT, rx SUP. by_rail() has the counts of
+# the rails of all devices, by_conn() those of the connections, which are all
+# closed.
 by_rail() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
 		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
 			else printf " %d %d\n", tx[0], rx[0] }'
 }
-# Print the bytes on SOUT and SUP that a fenced rail had not delivered. They
-# were sent again.
+# Print how many bytes SOUT and SUP had not delivered when they were fenced.
+# These bytes were sent again.
 lost() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"lost_bytes"/ { l[r] += $2 }
@@ -99,8 +101,7 @@ echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 	fail "$name: sent and received bytes differ:$(by_rail 0) and$(by_rail 1)," \
 		"lost:$(lost 0) and$(lost 1)"
 
-# The ranks were spread over all devices. Each device moved only the bytes of
-# its own ranks.
+# The ranks were spread over all devices, so each device must have moved bytes.
 for node in 0 1; do
 	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
 		ctl_of "$node" devices -o tx_bytes |
@@ -137,7 +138,7 @@ for node in 0 1; do
 	[ "$(ls "$dir/n$node")" = $'clients\nevents\nlock' ] ||
 		fail "$name: proxy $node left $(ls "$dir/n$node")"
 	grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
-		"$dir/log$node" && fail "$name: a sanitizer spoke"
+		"$dir/log$node" && fail "$name: a sanitizer reported an error"
 done
 [ "$failed" -eq 0 ] || grep -h . "$dir/log0" "$dir/log1"
 exit "$failed"

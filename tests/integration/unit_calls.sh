@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# unit_calls.sh BUILD SOURCE: the unit's filter of system calls allows all calls
-# that the proxy's own filter allows. The only exceptions are calls that the
-# proxy needs to become another user.
+# unit_calls.sh BUILD SOURCE: check that the systemd unit's filter of system
+# calls allows all calls that the proxy's own filter allows. The only exceptions
+# are calls that the proxy needs to become another user.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 source=$2
@@ -13,7 +13,7 @@ if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
 fi
 
 # refused: print the calls of proxy/privileges.c that the unit on standard input
-# does not permit, in sorted order. Every filter permits the calls of @default.
+# does not permit, in sorted order. The calls of @default are always permitted.
 refused() {
 	awk '
 	function take(name, permitted, i, part, n) {
@@ -42,7 +42,7 @@ refused() {
 		sort
 }
 
-# The unit starts the proxy as its user and with its limits.
+# The proxy does not need the next calls: the unit sets the user and the limits.
 other_user='capset chown fchown fchownat lchown seccomp setgid setgroups setresgid
 setresuid setrlimit setuid'
 for call in $(refused <"$unit"); do

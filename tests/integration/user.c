@@ -43,7 +43,7 @@ const char *user_wrong(const struct outcome *o)
 	case -EOWNERDEAD:
 	case -ETIMEDOUT:
 	case -ECONNRESET:
-		return "other bytes than those of the request were changed";
+		return "a wrong error: it is not about missing resources";
 	default:
 		return strlen(o->text) < 8 || !strcmp(o->text, "no error")
 			       ? "the error has no text"
@@ -64,8 +64,8 @@ static int wait_ready(struct mpib_conn *conn, struct outcome *o)
 	return rc < 0 ? failed(o, "ready", rc) : 0;
 }
 
-/* Test both requests in turn, since each end fills its window only while its
- * request is tested. */
+/* Test both requests in turn: each end copies to and from its window only while
+ * its request is tested. */
 static int finish_both(struct mpib_request *r, struct mpib_request *s,
 		       struct outcome *o)
 {
@@ -97,8 +97,8 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 	for (size_t i = 0; i < size; i++)
 		from[i] = (char)(i * 11 + (i >> 8));
 	memset(to, 0, size);
-	/* Post again after "not yet", because another thread of the library may
-	 * hold the client's lock. */
+	/* Post again after "not yet": another thread of the library may hold
+	 * the client's lock. */
 	while (rc == 0 && !(r && s)) {
 		if (!r)
 			rc = mpib_irecv(u->rx, 1, &at, &size, NULL, &to_region,
@@ -137,7 +137,7 @@ static int reg_sealed(struct user *u, struct outcome *o)
 		if (fd >= 0)
 			close(fd);
 		failed(o, "memfd", rc);
-		snprintf(o->text, sizeof(o->text), "the user's own memfd: %s",
+		snprintf(o->text, sizeof(o->text), "the test's own memfd: %s",
 			 strerror(-rc));
 		return rc;
 	}
@@ -155,7 +155,7 @@ static int get_memory(struct user *u, struct outcome *o)
 	u->to = malloc(BYTES);
 	if (!u->from || !u->to) {
 		failed(o, "malloc", -ENOMEM);
-		snprintf(o->text, sizeof(o->text), "the user's own malloc()");
+		snprintf(o->text, sizeof(o->text), "the test's own malloc()");
 		return -ENOMEM;
 	}
 	u->placed = mpib_mem_alloc(u->c, BYTES);
@@ -197,7 +197,8 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	rc = connect_self(u, o);
 	if (rc == 0)
 		rc = get_memory(u, o);
-	/* The connections get their windows when the first message is sent. */
+	/* Move a message: the connections get their windows only with the first
+	 * message. */
 	return rc < 0 ? rc : user_move(u, o);
 }
 

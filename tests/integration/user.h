@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that uses a bit of everything, repeatedly. The tests of exhausted
- * resources use it. These functions never end the test, since they may run in a
- * child process.
+ * A client that uses everything a little, again and again, for tests in which
+ * resources run out. These functions never end the test, since they may run in
+ * a child process.
  */
 #ifndef USER_H
 #define USER_H
 
 #include <mpib/client.h>
 
-/* The first failure and its message. */
+/* The first failure of a user, with its message. */
 struct outcome {
 	int rc; /* 0 means no failure */
 	char step[24], text[320];
@@ -25,20 +25,22 @@ struct user {
 	char *from, *to;
 };
 
-/* Listen, connect, accept, allocate, register. *o describes a failure. */
+/* Listen, connect, accept, allocate and register. After a failure, *o describes
+ * it. */
 int user_open(struct user *u, struct mpib_client *c, struct outcome *o);
 /* Move a message of ordinary memory, and a message of memory that needs no
  * copy. */
 int user_move(struct user *u, struct outcome *o);
 void user_close(struct user *u);
 
-/* Do all of this with a given client, or with a new one. */
+/* Open a user, move messages and close the user: user_once() with the given
+ * client, user_new() with a new client. */
 int user_once(struct mpib_client *c, struct outcome *o);
 int user_attach(const char *run_dir, struct mpib_client **c, struct outcome *o);
 int user_new(const char *run_dir, struct outcome *o);
 
-/* Return what is wrong with the outcome (a hang, a wrong byte, an empty or
- * wrong text), or NULL. */
+/* Return why the outcome is wrong (a hang, a wrong byte, an empty text or a
+ * wrong error), or NULL if it is acceptable. */
 const char *user_wrong(const struct outcome *o);
 
 #endif

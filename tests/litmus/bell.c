@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bell rings while its owner has just heard another ring. This tests all of
- * runtime/base/bell.c and the kernel, except that counters replace its
- * eventfds. WITHOUT_TELL rings with a load and a store instead of the exchange.
+ * A bell rings while its owner handles an earlier ring. This tests all of
+ * runtime/base/bell.c, with counters in place of the kernel's eventfds.
+ * WITHOUT_TELL rings with a load and a store instead of the exchange.
  * WITHOUT_DOZE hears the bell with a load and a store, too.
  */
 #include "base/bell.h"
@@ -62,7 +62,8 @@ static unsigned plainly(_Atomic unsigned *p, unsigned value)
 #define read(fd, count, n) count_off(fd, count)
 #include "../../runtime/base/bell.c" // NOLINT(bugprone-suspicious-include)
 
-/* The dirty flag is set already. */
+/* In the initial state, the dirty flag and the count are set: the bell has
+ * rung. */
 static void renew(unsigned i)
 {
 	place[i] = (struct place){ .bell = { .dirty = 1, .fd = (int)i },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is a completion, and a thread that arms the CQ, finds it empty and
- * sleeps. This tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes
- * the lock from soft_req_notify_cq(). WITHOUT_TELL removes the lock from the
- * turn that completes.
+ * A completion is added while a thread arms the CQ, finds it empty and sleeps.
+ * This tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes the lock
+ * from soft_req_notify_cq(). With WITHOUT_TELL, the completion is added without
+ * the lock.
  */
 #include "verbs/soft/ctx.h"
 
@@ -59,7 +59,8 @@ static void doze(unsigned i)
 	p->seen = poll_ring(&p->cq, 1, &wc) == 1;
 }
 
-/* The thread that disarms the CQ also makes the event. */
+/* If the CQ is no longer armed, the thread that disarmed it has also sent the
+ * event. */
 static bool lost(unsigned i)
 {
 	struct place *p = &place[i];

@@ -17,9 +17,10 @@ struct pair {
 	const struct litmus *l;
 	bool whole;
 	_Atomic bool over;
-	/* The position of each thread. The last operation before a step is a
-	 * store to a cache line that the other thread holds. It leaves the
-	 * store buffer slowly, and the stores of the step stay behind it. */
+	/* The step that each thread has reached. The last operation before a
+	 * step is a store to this array, in a cache line that the other thread
+	 * holds. This store leaves the store buffer slowly, and the stores of
+	 * the step wait behind it. */
 	_Alignas(64) _Atomic unsigned at[2][16];
 	unsigned long steps, losses;
 };
@@ -44,7 +45,7 @@ static void linger(uint32_t *seed)
 		;
 }
 
-/* Make one lap over all places. Both threads reach each step at the same
+/* Make one lap over all places. Both threads begin each step at the same
  * time. */
 static void lap(struct pair *p, unsigned me, unsigned *step, uint32_t *seed)
 {
@@ -66,7 +67,7 @@ static void *doze(void *arg)
 
 	for (;;) {
 		lap(p, 1, &step, &seed);
-		meet(p, 1, ++step); /* waits for the other thread's result */
+		meet(p, 1, ++step); /* wait for the other thread's result */
 		if (atomic_load_explicit(&p->over, memory_order_relaxed))
 			return NULL;
 	}
@@ -93,8 +94,8 @@ static void tell(struct pair *p)
 	}
 }
 
-/* Put each thread on its own core. Otherwise they would take turns. Return
- * false if there is only one core. */
+/* Put each thread on its own core, since on one core they would run one after
+ * the other. Return false if there is only one core. */
 static bool part(pthread_t a, pthread_t b)
 {
 	pthread_t thread[] = { a, b };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread announces work. Another announces that it sleeps. Then each checks
- * for the other's announcement. They repeat this on two cores, in step, so that
- * both do it at the same time. A wake-up is lost if neither thread saw the
- * other's announcement.
+ * for the other's announcement. They repeat this on two cores, and wait for
+ * each other before each repetition, so that both run at the same time. A
+ * wake-up is lost if neither thread saw the other's announcement.
  *
- * Each program is built completely. That build must never lose a wake-up. It is
- * built again without the ordering of one side. That build must lose a wake-up,
- * since otherwise the program proves nothing. On a machine that never runs both
- * threads at the same time, the second build prints SKIPPED.
+ * Each program is built several times. The complete build must never lose a
+ * wake-up. Each other build lacks the ordering of one side: the side that
+ * announces work (WITHOUT_TELL) or the sleeper (WITHOUT_DOZE). It must lose a
+ * wake-up, since otherwise the program proves nothing. If the machine never
+ * runs both threads at the same time, it prints SKIPPED.
  */
 #ifndef MPIB_TESTS_LITMUS_H
 #define MPIB_TESTS_LITMUS_H
@@ -40,15 +41,17 @@ static inline void litmus_count(_Atomic int *sleepers)
 /* Callbacks for place i of LITMUS_PLACES. Places are on separate cache
  * lines. */
 struct litmus {
-	void (*renew)(unsigned i); /* called by the same thread as `lost` */
+	/* Prepare the place; called by the same thread as `lost`. */
+	void (*renew)(unsigned i);
 	void (*tell)(unsigned i); /* the first thread announces work */
 	/* the second thread announces its sleep and checks for work */
 	void (*doze)(unsigned i);
-	bool (*lost)(unsigned i); /* called after both have returned */
+	/* Return whether the wake-up was lost; called after both. */
+	bool (*lost)(unsigned i);
 };
 
 /* Run the test. Return the exit status. `whole` means the complete build, which
- * runs for a second. Other builds run for at most four. */
+ * runs for one second. Other builds run for at most four seconds. */
 int litmus(const struct litmus *l, bool whole);
 
 #endif

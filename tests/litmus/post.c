@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A post to the software HCA while its context's thread goes to sleep. This
- * tests soft_bell(), soft_nudge() and soft_bells_drain() of
+ * A WR is posted to the software HCA while its context's thread goes to sleep.
+ * This tests soft_bell(), soft_nudge() and soft_bells_drain() of
  * runtime/verbs/soft/turn.c. The sleepers are counted as in sleep_until_work()
- * of soft_thread.c, but without the lock. The lock alone would order that side.
- * With WITHOUT_TELL, the QP is pushed on the stack by a load and a store. With
- * WITHOUT_DOZE, the sleepers are counted in that way.
+ * of soft_thread.c, but without the lock, because the lock alone would order
+ * the sleeper's side. With WITHOUT_TELL, the QP is pushed on the stack by a
+ * load and a store. With WITHOUT_DOZE, the sleepers are counted by a load and a
+ * store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread holds the lock of a software HCA's context. Meanwhile the context's
- * thread makes its last turn before it sleeps. This turn does nothing. The test
- * uses soft_unlock() of runtime/verbs/soft/soft_device.c and soft_turn() of
- * turn.c, with a lock that orders no more than POSIX requires. WITHOUT_TELL
- * reads the count of sleepers by a load. WITHOUT_DOZE counts by a load and a
- * store.
+ * A thread unlocks a software HCA's context while the context's thread makes
+ * its last turn before it sleeps. If that turn finds the lock held, it does
+ * nothing. The test uses soft_unlock() of runtime/verbs/soft/soft_device.c and
+ * soft_turn() of turn.c, with a lock that orders no more than POSIX requires.
+ * With WITHOUT_TELL, a plain load reads the count of sleepers. With
+ * WITHOUT_DOZE, a sleeper is counted by a load and a store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
@@ -25,7 +25,7 @@ static _Atomic unsigned *lock_of(pthread_mutex_t *lock)
 	return &container_of(lock, struct place, ctx.lock)->held;
 }
 
-/* A mutex may find that it is locked without a read-modify-write. */
+/* POSIX lets trylock fail after a plain load, without a read-modify-write. */
 static int try_lock(pthread_mutex_t *lock)
 {
 	unsigned no = 0;
@@ -69,7 +69,8 @@ static void renew(unsigned i)
 	p->held = 1;
 	p->ctx.gone_fd = -1;
 	atomic_store(&p->ctx.sleepers, 0);
-	atomic_store(&p->ctx.gone, 1); /* makes a turn end after it began */
+	/* Makes soft_turn() return right after it began. */
+	atomic_store(&p->ctx.gone, 1);
 	p->kicked = p->turned = false;
 }
 

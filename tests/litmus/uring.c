@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel adds a completion while a thread of the software HCA goes to sleep
- * with a ring. This tests all of runtime/verbs/soft/wire/uring.c on a ring in
- * this file. The test does to the ring what the kernel does when a socket
+ * on an io_uring. This tests all of runtime/verbs/soft/wire/uring.c with a ring
+ * in this file. The test changes the ring as the kernel does when a socket
  * becomes ready, in the order of io_req_local_work_add() and
  * io_eventfd_signal(). WITHOUT_DOZE removes the fence from listen_for_sleep().
  * WITHOUT_TELL removes the read-modify-write from the kernel.
@@ -24,7 +24,8 @@ static struct place {
 	_Alignas(64) bool seen;
 } place[LITMUS_PLACES];
 
-/* A thread has slept since the last turn, and its ring is silent. */
+/* In the initial state, one sleeper is counted, and the ring's eventfd is
+ * disabled. */
 static void renew(unsigned i)
 {
 	struct place *p = &place[i];

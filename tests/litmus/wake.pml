@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process leaves work, and another goes to sleep, on processors that delay
- * their stores. Each processor has a store buffer. Memory takes its oldest
- * store at any moment; with PSO it takes the oldest store of any word. A
- * read-modify-write and a system call need an empty buffer. A load reads its
- * own buffer before memory. Checked: no process sleeps for ever while there is
- * work (no invalid end state), and no owner is kept awake by entries that no
- * process will read.
+ * One process adds work while another goes to sleep, on processors that delay
+ * their stores. Each processor has a store buffer. At any moment, the oldest
+ * store in a buffer may move to memory; with PSO, the oldest store to any word
+ * may. A read-modify-write and a system call wait until the buffer is empty. A
+ * load reads the processor's own buffer before memory. The search checks two
+ * rules. No process sleeps forever while there is work (there is no invalid end
+ * state). No eventfd stays set without a process that will read it.
  *
  * SLEEP  mpib_summary_tell() and mpib_shard_sleeps(), include/mpib/segment.h
  * BELL   mpib_bell_ring() and mpib_bell_heard(), runtime/base/bell.c
  * LOCK   notify() and arm(), runtime/verbs/soft/soft_cq.c
  *
- * WITHOUT_TELL and WITHOUT_DOZE remove the ordering of one side. HASTY clears a
- * bell that was not yet written. tests/litmus/model runs this model.
+ * WITHOUT_TELL and WITHOUT_DOZE remove the ordering of one side. HASTY clears
+ * the word of a bell whose eventfd is not written yet. tests/litmus/model runs
+ * this model.
  */
 #ifndef EACH
-#define EACH 2 /* pieces of work of each teller */
+#define EACH 2 /* number of pieces of work of each teller */
 #endif
 #define TELLERS 2
 #define OWNER TELLERS
 #define ROOM 4
 
-/* The words: the work of each teller, then the words of the pattern. */
+/* Numbers of the words: the work of each teller, then the words of the
+ * pattern. */
 #define FLAG TELLERS /* sleeping, dirty, or armed */
 #define HELD (TELLERS + 1) /* the lock */
 #define WORDS (TELLERS + 2)
@@ -87,7 +89,7 @@ inline lock(who)
 	d_step { empty_buffer(who) && memory[HELD] == 0 -> memory[HELD] = 1 }
 }
 
-/* A release: earlier stores are visible before it, with PSO, too. */
+/* A release store: earlier stores are visible before it, even with PSO. */
 inline unlock(who)
 {
 #ifdef PSO
@@ -96,7 +98,7 @@ inline unlock(who)
 	store(who, HELD, 0)
 }
 
-/* Entry k leaves the buffer. */
+/* Entry `which` of the buffer moves to memory. */
 inline leave(from, which)
 {
 	d_step {
@@ -136,7 +138,7 @@ end:
 	od
 }
 
-/* A piece of work exists. The owner must see it or be woken. */
+/* Announce a piece of work. The owner must see the work or be woken. */
 inline tell(t)
 {
 #if defined(SLEEP)
@@ -260,13 +262,13 @@ inline look()
 	now1 = 0
 }
 
-/* Only the eventfd wakes the owner. The owner then empties it. A bell is
- * emptied when it is heard. */
+/* Sleep until the eventfd is set, and empty it. (The eventfd of a bell is
+ * emptied only in doze().) */
 inline sleep()
 {
 #ifdef BELL
-	/* If the eventfd is set and no writer is active, the word must be set.
-	 * Otherwise no process would read the eventfd. */
+	/* If the eventfd is set and no process is about to write it, the bell's
+	 * word must be set: otherwise no process would read the eventfd. */
 	assert(!(count == 1 && writing == 0 && memory[FLAG] == 0));
 	count == 1
 #else

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced by run. Each case is a function case_NAME. A case configures NCCL by
-# the environment of its subshell. It uses these functions of run:
+# Sourced by run. Each case is a function case_NAME. A case sets NCCL's
+# environment variables in its own subshell. Cases use these functions of run:
 #
 #   nodes [proxy options]   start two proxies; with gone=1 devices can be lost
 #   machine GPUS LINKS      use a topology with GPUS per node, see topology.sh
 #   ranks N ARGUMENT...     run nccl-rank with N ranks per node
-#   spy                     count NCCL's calls; these must not be 0:
+#   spy                     count NCCL's calls; a case can require some:
 #                           grouped N, exported, flushed
 #   skip WHY                end the case as skipped
 #   says FILE PATTERN       check that $dir/FILE has a matching line
@@ -43,21 +43,21 @@ by_dmabuf() {
 }
 case_dmabuf_simple() { by_dmabuf Simple 1; }
 case_dmabuf_ll() { by_dmabuf LL 1; }
-# Lines are polled without pauses, so that a flag that precedes its data is
-# detected.
+# Poll the lines without pauses, to detect a flag that arrives before its data.
 watched() {
 	export STANDIN_SPIN=1
 	by_dmabuf LL128 "$1"
 }
 case_dmabuf_ll128() { watched 1; }
 case_dmabuf_ll128_4() { watched 2; }
-# Use a device that must be flushed before it reads received data.
+# Simulate a GPU (SM 80) that needs a flush before it can read received data.
 case_flush() {
 	export STANDIN_SM=80
 	by_dmabuf Simple 1 && flushed
 }
 
-# Use the table version that this NCCL selects itself.
+# Let NCCL select the version of the plugin's table, and check which version it
+# selects.
 case_table() {
 	local abi=v12
 	[[ $version == 2.28.* ]] && abi=v11
@@ -66,14 +66,15 @@ case_table() {
 		says rank.log "MPIB \\($abi\\)"
 }
 
-# NCCL's example profiler gets events of the rails. Each has a start and a stop.
+# Check that NCCL's example profiler gets events of the rails, each with a start
+# and a stop.
 case_profiler() {
 	[[ $version == 2.28.* ]] &&
 		skip "the example of NCCL $version crashes over Socket, too"
 	export NCCL_PROFILER_PLUGIN=$nccl/profiler.so
 	export NCCL_PROFILE_EVENT_MASK=4095 NCCL_PROFILE_DUMP_FILE=$dir/trace
 	nodes
-	# The profiler keeps only the first few events.
+	# Send little, since the profiler stores only the first few events.
 	ranks 1 --min 1M --max 1M --times 1 collectives || return 1
 	cat "$dir"/trace*.json | tr -d '{},"' | awk '
 		function of(key,   i) {
@@ -94,8 +95,8 @@ case_profiler() {
 		}'
 }
 
-# Run an all-to-all. With PXN, one rank's connections serve all ranks of its
-# node. So one receive has several messages.
+# Run an all-to-all. In the pxn cases, the connections of one rank serve all
+# ranks of its node, so one receive has several messages.
 case_alltoall() {
 	nodes
 	ranks 2 --max 4M --times 5 alltoall && used 20M
@@ -142,8 +143,8 @@ case_pxn_own_buffers() {
 	ranks 2 --max 1M --times 10 alltoall && used 4M
 }
 
-# Run NCCL's own unmodified net_ib on the software HCA. It finds the drop-in by
-# its name, and it knows only the devices.
+# Run NCCL's own unmodified net_ib on the software HCA. net_ib loads the drop-in
+# library by its name and sees only the software devices.
 net_ib() {
 	local n=$1 node device list
 	local args=()
@@ -152,7 +153,7 @@ net_ib() {
 	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
 	[ -e "$LD_LIBRARY_PATH/libibverbs.so" ] || skip "no software libibverbs" \
 		"in $LD_LIBRARY_PATH: configure with -DMPIB_SOFTVERBS=ON"
-	# If no device is an mlx5, 2.28.9 calls address -1.
+	# NCCL 2.28.9 would call address -1, since no device is an mlx5.
 	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
 	for node in 0 1; do
 		list=soft0=$net.$((nodes_set * 4 + node * 2 + 1))
@@ -172,7 +173,8 @@ case_net_ib_ll128() {
 	export NCCL_PROTO=LL128 STANDIN_SPIN=1
 	net_ib 1 --max 4M --times 2 collectives
 }
-# NCCL merges two devices without a PCI address into one that has no path.
+# Do not merge: NCCL would merge two devices without a PCI address into one that
+# has no path.
 case_net_ib_two_devices() {
 	export NCCL_IB_MERGE_NICS=0
 	devices=2 net_ib 1 --max 4M --times 2 collectives
@@ -225,7 +227,7 @@ case_rail_lost_sout() {
 		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
 }
 
-# Kill a proxy and start it again each second.
+# Each second, kill a proxy and start it again.
 falling() {
 	nodes --resume-grace 300 "$@"
 	may_die=1

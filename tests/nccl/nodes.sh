@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced. Two nodes, each with a proxy on rails of the software HCA.
+# Sourced. Run two nodes, each with a proxy on rails of the software HCA.
 #
 #   nodes_start [options]  start proxies 0 and 1: run directories $dir/n0 and
 #                          $dir/n1, rails ${sout[i]} and ${sup[i]}, process IDs
@@ -12,11 +12,11 @@
 #   ctl NODE ...           run mpibctl for a node
 #   moved                  print the bytes of payload that both have sent
 #
-# With gone=1, a device is lost while $MPIB_SOFT_GONE has a file whose name is
-# the device's address. That costs each proxy an inotify descriptor. If many
-# processes use files on a busy machine, the kernel may take minutes to close a
-# descriptor. A killed proxy ends only after that. The functions need $build and
-# $dir.
+# With gone=1, a device is lost while the folder $MPIB_SOFT_GONE has a file
+# whose name is the device's address. Set it only for tests that need it: each
+# proxy then has an inotify descriptor, and on a busy machine the kernel may
+# take minutes to close it, which delays the end of a killed proxy. The
+# functions need $build and $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"
 pids=() sout=() sup=()
@@ -36,7 +36,8 @@ nodes_fall() {
 	while sleep 1; do
 		i=$((RANDOM % 2))
 		kill -KILL "${pids[$i]}" 2>/dev/null
-		# The first two processes are not children of this shell.
+		# Poll the pid, since the first two processes are not children
+		# of this shell.
 		while kill -0 "${pids[$i]}" 2>/dev/null; do
 			sleep 0.05
 		done

@@ -6,7 +6,7 @@
 #                                shares the switch of the device. With LINKS 1
 #                                all GPUs are connected by NVLink
 #
-# NET is the plugin's name of a device. The function prints the file.
+# NET is the name that the plugin gives a network device.
 topology() {
 	local gpus=$1 links=$2 i net nets
 	shift 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim: the real code under a simulated kernel, network and HCA, see
+ * sim: run the real code under a simulated kernel, network and HCA, see
  * docs/simulator.md.
  *
  *   sim [--seeds N] [--from S | --fresh] [--seed S] [-v] [--messages N]
@@ -25,8 +25,9 @@
 #include "sim_wrap.h"
 
 struct options {
-	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
-				 from SIM_STAGED_FROM */
+	/* If `from` is 0, half of the seeds start at SIM_NEW_FROM and half at
+	 * SIM_STAGED_FROM. */
+	uint64_t from, seeds;
 	unsigned jobs;
 	double until; /* no seed starts after this time; 0 means no limit */
 	/* One seed in this many runs a second time. 0 means none. */
@@ -40,12 +41,13 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	bool again; /* the seed has run before with this result */
+	/* The seed runs a second time; `hash` is from its first run. */
+	bool again;
 	uint64_t hash;
 };
 
-/* Results of all possible children, in memory shared with them. Nothing in a
- * child may depend on the number of children. */
+/* The results of all possible children, in memory that they share. Its size is
+ * fixed, since nothing in a child may depend on the number of children. */
 static struct sim_result *results;
 
 static double seconds(void)
@@ -87,8 +89,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Remove each part of the plan that is not needed for the failure. Return 0
- * after success, or 1 if the seed does not fail. */
+/* Remove from the plan each part that the failure does not need, and print the
+ * rest. Return 0 after success, or 1 if the seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
@@ -169,14 +171,14 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Return whether the slot's seed must run a second time. Both runs must have
- * the same result, since otherwise no failure could be replayed. */
+/* Return whether the slot's seed must run a second time. If two runs of a seed
+ * differed, failures could not be replayed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* The seed has run as often as it had to. */
+/* Handle the result of a seed that need not run again. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -244,8 +246,8 @@ static int run_all(const struct options *o)
 	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
-/* Check that both runs are equal, since otherwise no failure could be
- * replayed. */
+/* Run one seed twice, and check that both runs are equal. Otherwise failures
+ * could not be replayed. */
 static int run_one(const struct options *o)
 {
 	const struct sim_result *result = results;
@@ -359,8 +361,8 @@ int main(int argc, char **argv)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	sim_memory_stays();
-	/* Otherwise the seed of jansson is random, and so is the order in which
-	 * freed memory is reused. */
+	/* Set the seed of jansson's hash tables: a random seed would make the
+	 * order random in which freed memory is reused. */
 	json_object_seed(1);
 	get_results();
 	sim_pools_make();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Check that --minimise leaves only the cause of a failure in a plan. Here
-# --suspect makes one fault of a kind the cause, in a seed with several faults.
-# For a seed that does not fail, --minimise must say so.
+# Check that --minimise leaves only the cause of a failure in a plan. The seed
+# has several faults, and --suspect makes the seed fail if a fault of one kind
+# happens. For a seed that does not fail, --minimise must say so.
 set -euo pipefail
 run=$(dirname "$0")/run
 out=$("$run" --seed 34 --messages 200 --minimise --suspect 'port down' 2>&1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run the seeds of seeds.txt twice each. None may fail, and both runs must be
-# equal.
+# Run the seeds of seeds.txt twice each. No seed may fail, and both runs of a
+# seed must be equal.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 rc=0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of the nodes' agents about their rails. Each report differs from the
- * one before. */
+ * previous one. */
 #include "agent/agent.h"
 
 #include <string.h>

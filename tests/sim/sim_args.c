@@ -4,8 +4,9 @@
 
 #include "sim_node.h"
 
-/* These are mistakes in settings. The operator makes one and corrects it at the
- * next start. Another program may hold the port at either address, too. */
+/* Mistakes in settings. The operator makes one of them and corrects it at the
+ * next start. There are two more mistakes, for which the list has no text:
+ * another program holds the port at the first or at the second address. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",
@@ -31,7 +32,7 @@ static void draw_mistake(const struct sim_plan *plan, unsigned node)
 		mistaken[node] = mistakes[kind];
 	else if (kind == MISTAKES)
 		sim_visit_taken(node, 0, TAKEN_FOR);
-	/* With this mistake the proxy never has a second address. */
+	/* With this mistake, the proxy runs without its second address. */
 	else if (kind == MISTAKES + 1 && !sim_plan_has(plan, SIM_FAULT_NETWORK))
 		sim_visit_taken(node, 1, TAKEN_FOR);
 }

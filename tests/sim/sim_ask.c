@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This asks the proxies' stats sockets, as mpibctl does. */
+/* Send commands to the proxies' stats and admin sockets, as mpibctl does. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,8 +70,8 @@ struct order {
 	char text[64];
 };
 
-/* The answer does not matter, since the proxy may refuse the operator or not
- * run. */
+/* Send the command and ignore the answer: the proxy may refuse the command or
+ * may not run. */
 static void *tell(void *arg)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -79,8 +79,9 @@ static void *tell(void *arg)
 	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 	char answer[1024], dir[96];
 
-	/* Hide the directory's name, because it differs between runs. The
-	 * directory has no name until a killed proxy is started again. */
+	/* Do not trace the directory's name, which differs between runs. After
+	 * a proxy was killed, there is no directory until the next proxy
+	 * starts. */
 	if (mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) &&
 	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
 		     MPIB_ADMIN_SOCK) < (int)sizeof(un.sun_path) &&

@@ -13,14 +13,15 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* After this many seconds a seed counts as hanging. */
+/* After this many CPU seconds a seed counts as hanging. */
 #ifdef __SANITIZE_ADDRESS__
 #define CPU_S 300
 #else
 #define CPU_S 60
 #endif
 
-/* This exists in a build that counts executed lines, see tests/sim/coverage. */
+/* This function exists only in a build that counts executed lines, see
+ * tests/sim/coverage. */
 void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
 
 static void on_crash(int signo)

@@ -10,21 +10,22 @@
 
 struct sim_ask {
 	unsigned messages;
-	const char *suspect; /* a fault that counts as a failure, or NULL */
+	/* Name of a fault that counts as a failure, or NULL. */
+	const char *suspect;
 };
 
 /* sim_pools.c: make the WR pools that each process inherits. Call this once. */
 void sim_pools_make(void);
-/* Start a child. If smaller is not NULL, reduce its plan. If quiet is set, the
- * child prints nothing and uses other memory addresses. */
+/* Start a child. If `smaller` is not NULL, leave out parts of its plan. If
+ * `quiet` is set, the child prints nothing and uses other memory addresses. */
 pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 		      const struct sim_smaller *smaller,
 		      struct sim_result *result, bool quiet);
 /* Return the result of an ended process: its exit status, or 128 + the
  * signal. */
 int sim_child_status(int status);
-/* Return whether the child ended because a resource ran out, including a kill
- * by the kernel for lack of memory. */
+/* Return whether the child ended because the machine lacked a resource. This
+ * includes a kill by the kernel for lack of memory. */
 bool sim_child_unrun(int status);
 
 #endif

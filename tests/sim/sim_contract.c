@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated HCA for the conformance suite of verbs. */
+/* Give the simulated HCA to the conformance suite of verbs. */
 #include <stdbool.h>
 
 #include "sim_hca.h"

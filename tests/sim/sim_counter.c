@@ -162,7 +162,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-/* The signals of a signalfd, or the end of a pidfd's process. */
+/* The file of a signalfd or a pidfd, with the process that it reports about. */
 struct word {
 	struct sim_file file;
 	struct sim_proc *proc;

@@ -30,7 +30,7 @@ static bool is_gpu(const struct sim_end *e)
 	return e->sends ? e->line->plan->tx_gpu : e->line->plan->rx_gpu;
 }
 
-/* A sealed memfd replaces a dma-buf. */
+/* Register a sealed memfd, which stands for a dma-buf. */
 static int get_gpu_memory(struct sim_end *e)
 {
 	size_t size = mem_size(e);
@@ -67,8 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* The line's requests have completed, so none may still hold a
-	 * reference to the region. */
+	/* All requests of the line have completed, so no request may still hold
+	 * a reference to the region. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -93,9 +93,10 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* docs/recovery.md allows only this loss if ranks do not resume. A device fails
- * with acknowledged bytes whose buffers were released before their slot
- * completed, because the staging window or the send ops were used up. */
+/* Return whether the failure is the only loss that docs/recovery.md allows if
+ * ranks do not resume: a device fails with acknowledged bytes whose buffers
+ * were released before their slot completed, because the staging window or the
+ * send ops were used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -120,7 +121,8 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	e->again = sim_now + sim_rank_patience(e->refused);
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
-	/* The receiver may never learn of the failure. */
+	/* Give up the line: the receiver may never notice a connection that
+	 * failed before the sender was ready. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
@@ -136,9 +138,10 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* There are two cases. The sender has sent everything, and the
-	 * receiver's connection failed before all of it arrived. Or both ends
-	 * have reached the limit of attempts. */
+	/* The line cannot complete in two cases. The first: one end has moved
+	 * all messages of a connection, but the connection failed at the other
+	 * end before that end had moved all of them. The second: the line has
+	 * reached the limit of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -190,7 +193,7 @@ static bool end_open(struct sim_end *e, struct sim_rng *r)
 	return true;
 }
 
-/* Call the report functions, as a profiler would. */
+/* Call the report functions for the request, as a profiler would. */
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 {
 	struct mpib_rail_report report[MPIB_RAILS];
@@ -229,9 +232,9 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Return whether the receiver must stop listening because the sender will not
- * connect again. The sender may have seen its last send complete after the
- * receiver's connection failed and the receiver listened again. */
+/* Return whether the other end will not connect again, so that this end must
+ * stop waiting. For example, the receiver's connection failed and the receiver
+ * listened again, and after that the sender saw its last send complete. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -272,14 +275,14 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* The close of a killed proxy's connection reaches the peer late. It
-	 * then ends the peer's requests. In such plans both ends therefore
-	 * receive everything before they close, as real ranks do. */
+	/* If a proxy was killed, a close may reach the peer late and end the
+	 * peer's requests. So in such plans, each end closes only after the
+	 * other end has completed all its messages, as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;
-	/* A send may complete before its receive, and a closed connection may
-	 * lose data in flight. */
+	/* Let the receiver close first: a send may complete before its receive,
+	 * and a close may lose data in flight. */
 	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
 	if (e->sends)

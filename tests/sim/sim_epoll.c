@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll (level-triggered and edge-triggered), and poll. */
+/* epoll, level-triggered and edge-triggered, and poll. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -160,13 +160,13 @@ static ssize_t look(struct sim_file *f, void *arg)
 	struct pollfd *p = arg;
 	uint32_t ready = f->ops->ready(f);
 
-	/* The bits of poll(2) equal those of epoll(7). */
+	/* The bits of poll(2) have the same values as those of epoll(7). */
 	p->revents = (short)(ready & ((uint32_t)(unsigned short)p->events |
 				      EPOLLERR | EPOLLHUP));
 	return p->revents ? 1 : -EAGAIN;
 }
 
-#define POLLED 4 /* most files of one poll() call */
+#define POLLED 4 /* maximum number of files in one poll() call */
 
 static int poll_many(struct pollfd *p, nfds_t count, int ms)
 {
@@ -219,7 +219,7 @@ int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 		return 1;
 	}
 	was = f->nonblock;
-	/* poll() waits in this case, but read() does not */
+	/* poll() waits even if the file is non-blocking */
 	f->nonblock = false;
 	n = sim_file_block(f, ms == 0, ms > 0 ? (uint64_t)ms * SIM_MS : 0, look,
 			   p);

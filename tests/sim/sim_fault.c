@@ -24,8 +24,8 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* If no error is allowed, a proxy is stopped for less than its peers'
- * peer.silence. */
+/* Stop the proxy as long as the plan says. If no error is allowed, that is
+ * shorter than peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
 	struct sim_proc *proxy = sim_node_proxy(f->node);
@@ -34,8 +34,10 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* This is sometimes longer than a peer may be silent. A node that has not
- * reached the peer before uses its second address only with a cluster key. */
+/* Return the factor by which a network fault lasts longer. A long fault may
+ * last longer than a peer may be silent. Without a cluster key, a node that has
+ * not reached a peer before does not use the peer's second address, so a long
+ * fault could cause an error. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -45,7 +47,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* This is sometimes longer than the grace period. */
+	/* This may last longer than the grace period. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -68,8 +70,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove the device after it has forgotten writes, because nothing would notice
- * that otherwise. */
+/* Remove the device after it has forgotten writes: otherwise these writes would
+ * be lost unnoticed. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -87,7 +89,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* The faults that concern no rank, peer or network, see sim_plan_more.c. */
+/* Begin a fault that sim_plan_more.c adds. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -269,8 +271,9 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* Upgrade a proxy whose device works again. Do this only if ranks survive it or
- * errors are allowed. */
+/* If a proxy has lost a device, restart the proxy, so that the next one opens
+ * the device again. Do this only if ranks outlive their proxies or errors are
+ * allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))
@@ -310,8 +313,7 @@ void sim_faults_start(const struct sim_plan *p)
 	plan = p;
 	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
-		/* The event is the first member, so the cast returns the
-		 * fault. */
+		/* Cast away const: the callback takes a pointer without it. */
 		struct sim_fault *f =
 			(struct sim_fault *)(uintptr_t)&plan->fault[i];
 

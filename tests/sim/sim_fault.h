@@ -5,13 +5,14 @@
 
 #include "sim_plan.h"
 
-/* Begin to count the times of the faults, since the messages begin now. */
+/* Start the faults. Their times count from this call, at which the messages
+ * begin, too. */
 void sim_faults_start(const struct sim_plan *plan);
-/* sim_operate.c: play an operator who drains or resumes a rail or gives other
- * commands. */
+/* sim_operate.c: act as an operator, who drains or resumes a rail and sends
+ * other commands. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);
-/* sim_starve.c: leave the node's proxies hardly any CPU time for this long. */
+/* sim_starve.c: for `ns`, give the node's proxies hardly any CPU time. */
 void sim_starve(const struct sim_plan *plan, unsigned node, uint64_t ns);
 /* Return whether all faults have happened and ended. */
 bool sim_faults_over(void);

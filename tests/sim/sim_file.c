@@ -17,7 +17,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* higher descriptors were never used */
+static int used, real_used; /* numbers from these on were never used */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -103,7 +103,7 @@ int sim_fd_real(int fd)
 	return fd;
 }
 
-/* A held file has no owner, so no process's end closes it. */
+/* A held file has no owner, so it stays open when a process ends. */
 int sim_fd_hold(int fd)
 {
 	struct sim_file *f;
@@ -169,7 +169,7 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* If the task is killed meanwhile, its end releases this
+		/* If the task is killed while it waits, its end releases this
 		 * reference. */
 		t->holds = f;
 		sim_wait_file(f, until);
@@ -196,7 +196,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* Close a descriptor of the real kernel. */
+/* The file is always one of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);
@@ -239,8 +239,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 
 ssize_t __wrap_write(int fd, const void *buf, size_t len)
 {
-	/* Only write() has a const buffer. file_write() does not change the
-	 * buffer. */
+	/* Cast away const: file_write() does not change the buffer. */
 	struct transfer t = { (void *)(uintptr_t)buf, len };
 	struct sim_file *f;
 
@@ -251,7 +250,8 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* For a simulated file the real code calls this only in mpib_eventfd_take(). */
+/* The real code calls this only in mpib_eventfd_take(), so read without
+ * waiting. */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

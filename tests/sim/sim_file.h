@@ -2,8 +2,8 @@
 /*
  * Descriptors of the simulated kernel, with their files, the processes that own
  * them, and the tasks that wait for them. Their numbers are above those of the
- * real kernel. Real descriptors stay unchanged: memfds and the files of the run
- * directories are real.
+ * real kernel. Memfds and the files of the run directories are files of the
+ * real kernel, with its descriptors.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -33,11 +33,10 @@ struct sim_watch {
 struct sim_file_ops {
 	/* returns EPOLLIN and other bits */
 	uint32_t (*ready)(struct sim_file *f);
-	/* Returns -EAGAIN if the caller must wait, unless the file does not
-	 * block. */
+	/* Returns -EAGAIN if there is nothing to read. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
 	ssize_t (*write)(struct sim_file *f, const void *buf, size_t len);
-	/* called when the last descriptor was closed */
+	/* called when the last reference is gone */
 	void (*close)(struct sim_file *f);
 };
 
@@ -46,7 +45,7 @@ struct sim_file {
 	const struct sim_file_ops *ops;
 	unsigned refs;
 	bool nonblock;
-	unsigned waiters; /* number of tasks that wait */
+	unsigned waiters; /* number of tasks that wait for the file */
 	LIST_HEAD(, sim_watch) watchers;
 };
 
@@ -56,23 +55,24 @@ void sim_file_put(struct sim_file *f);
 /* Call this if the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* Make a descriptor of the current process. The descriptor takes over a
+/* Make a descriptor of the current process. It takes over the caller's
  * reference. */
 int sim_fd_new(struct sim_file *f);
-/* Return NULL and set EBADF if fd is not a simulated descriptor. */
+/* Return the file. If `fd` is not a simulated descriptor, set EBADF and return
+ * NULL. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
-/* Hold a descriptor in a message. For a simulated descriptor this is the file,
- * otherwise a copy of the real descriptor. */
+/* Hold the file of a descriptor that is sent in a message. Return a descriptor
+ * without an owner. */
 int sim_fd_hold(int fd);
 /* Make the receiver's descriptor from the result of sim_fd_hold(). */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
-/* Close this real descriptor when the process ends. Return fd. */
+/* Close the real descriptor `fd` when the process ends. Return `fd`. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* Call op() until it does not return -EAGAIN. If the file blocks, wait in
- * between. */
+/* Call op() until it does not return -EAGAIN, and wait for the file between two
+ * calls. If the file or the call does not block, call it only once. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
 

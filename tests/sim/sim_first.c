@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
- * until they wrap. Here the seed chooses the start for each kind of counter
- * when its owner is made. It is mostly just before a wrap. All counters of one
- * kind have the same start in a seed, so both ends of a connection have the
- * same values.
+ * until they wrap. So the seed chooses a start value for each kind of counter,
+ * mostly just before a wrap. A counter is set to it when its owner is made. In
+ * a seed, all counters of one kind start with the same value, so both ends of a
+ * connection agree.
  */
 #include "sim_first.h"
 
@@ -17,28 +17,28 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-#define NEAR 1000 /* the most that a connection of a seed may count */
+#define NEAR 1000 /* maximum that a connection counts in a seed */
 
 static struct {
-	/* The client library's counters are generations of requests, control
-	 * messages and window sweeps. For each connection they are waiting
-	 * requests, parts of a window, and polls. */
+	/* Counters of the client library: generations of requests, control
+	 * messages and window sweeps; for each connection, parts of a window
+	 * and polls. */
 	uint32_t gen, ask, sweep, part, idle;
 	/* The flushes of a connection, in the client and in the engine. */
 	uint32_t flush;
-	/* A connection's ranges, send ops and stripes in the engine, and its
+	/* Send ranges, send ops and stripes of a connection in the engine, and
 	 * messages at both ends. */
 	uint32_t range, op, share, msg;
 	/* The WRs of a QP, the epochs of a rail at both ends, and the quanta of
 	 * a DRR class. */
 	uint32_t wr, epoch, grant;
-	uint32_t number; /* fragments at both ends, with 24 bits */
+	uint32_t number; /* numbers of fragments at both ends, 24 bits */
 	uint32_t conn, mr; /* places in tables */
-	uint32_t id; /* a broker's listeners, lanes and connections */
+	uint32_t id; /* ids of a broker's listeners, lanes and connections */
 } first;
 
-/* Draw a start just before a value at which code may go wrong: a wrap, or a
- * change of sign. */
+/* Draw a start value. It is mostly just before a value at which code may go
+ * wrong: a wrap or a change of sign. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -66,8 +66,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u;
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	/* This draw belongs to a removed counter, and keeps the values of the
-	 * others. */
+	/* Draw a number for a counter that no longer exists, so that each seed
+	 * gives the other counters the same values as before. */
 	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
@@ -76,7 +76,7 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.op = draw(&r, 32);
 	first.share = draw(&r, 32);
 	first.msg = draw(&r, 32);
-	/* wr_id carries 24 of its bits. */
+	/* wr_id carries only 24 bits of this counter. */
 	first.wr = draw(&r, sim_chance(&r, 4) ? 24 : 32);
 	first.epoch = draw(&r, 32);
 	first.grant = draw(&r, 32);
@@ -84,8 +84,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
-	/* These counters start again with each instance, at a rank and at its
-	 * proxy. */
+	/* In each new instance these counters start at 0 again, both at the
+	 * rank and at the proxy. */
 	if (plan->resumes)
 		first.flush = first.msg = 0;
 }
@@ -103,7 +103,7 @@ int __real_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached);
 
-/* Attach to the next proxy. */
+/* This is called when a rank attaches to the next proxy. */
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached)
 {
@@ -191,8 +191,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* The client counts from this start, too, although it does not know yet that
- * the connection is ready. */
+/* The client counts from the same start value, so set the engine's value before
+ * the client knows that the connection is ready. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

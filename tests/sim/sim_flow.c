@@ -15,7 +15,8 @@ static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
 static uint64_t dead_until[SIM_NODES][SIM_NETS];
 static uint64_t slow_until, slow_ns, far_ns;
-static struct sim_flow *flows[FLOWS]; /* the TCP flows, for resets */
+/* All TCP flows, to find those that are reset. */
+static struct sim_flow *flows[FLOWS];
 
 void sim_net_seed(uint64_t seed, uint64_t far)
 {
@@ -58,8 +59,8 @@ void sim_net_port(unsigned node, unsigned net, uint64_t until)
 	dead_until[node][net] = until;
 }
 
-/* Addresses begin at 10.100.0.1, which is the first node's in the first
- * network. */
+/* Return whether the port with this address is dead. Network n has the
+ * addresses 10.(100 + n).0.0/16. */
 static bool is_dead(const struct sockaddr_in *addr)
 {
 	unsigned net = (ntohl(addr->sin_addr.s_addr) >> 16 & 0xff) - 100;
@@ -73,7 +74,8 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
-	/* Linux sends data for the local node through no port. */
+	/* Linux does not send data for the local node through a port, so a dead
+	 * port does not stop it. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -175,7 +177,7 @@ static void flow_stop(struct sim_flow *f)
 	f->ended = f->eof = true;
 }
 
-/* Report a reset to both ends now. */
+/* Reset the connection: report an error to both ends immediately. */
 static void sim_flow_reset(struct sim_sock *sock, int err)
 {
 	struct sim_sock *other = sock->out->reader;
@@ -203,8 +205,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* Return whether TCP_USER_TIMEOUT has passed. This end then gives up, and the
- * other end does not notice. */
+/* Return whether TCP_USER_TIMEOUT has passed. If so, fail this end. The other
+ * end does not notice that. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;
@@ -220,7 +222,7 @@ static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
 {
 	TAILQ_REMOVE(&f->flight, c, link);
 	if (!f->reader) {
-		/* That end no longer exists, so the peer answers with a
+		/* The receiving socket no longer exists, so the writer gets a
 		 * reset. */
 		f->bytes -= c->len;
 		if (!c->last)
@@ -288,7 +290,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	struct sim_flow *in = sock->in, *out = sock->out;
 
 	sock->in = sock->out = NULL;
-	/* Some bytes were never read, so the peer gets a reset. */
+	/* If bytes were never read, the peer gets a reset. */
 	if (TAILQ_FIRST(&in->arrived)) {
 		flow_stop(out);
 		sock_error(out->reader, ECONNRESET);
@@ -301,7 +303,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	if (in->writer)
 		sim_file_changed(&in->writer->file);
 	flow_free(in);
-	/* Data in flight arrives even after its writer has closed. */
+	/* Data in flight still arrives after the writer has closed. */
 	if (!TAILQ_FIRST(&out->flight) || !out->reader)
 		flow_free(out);
 }

@@ -57,7 +57,7 @@ void sim_hca_note(struct sim_ctx *ctx, enum ibv_event_type type, void *element)
 {
 	struct sim_note *n;
 
-	/* As a driver does, add no event if an equal one is queued. */
+	/* Like a driver, add no event if an equal event is queued. */
 	TAILQ_FOREACH(n, &ctx->notes, link)
 	{
 		if (element && n->event.event_type == type &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A simulated RDMA device with one port, behind struct mpib_verbs. It has RC
- * queue pairs on virtual time. It does everything that the verbs specification
- * allows. Messages of one QP arrive in order, and those of two QPs in any
- * order. A completion may be seen later than the peer's acknowledgement of the
- * same message. Memory is read as late as a device may read it. A message that
- * fails may have been placed in part. A lost acknowledgement looks like a lost
- * message.
+ * queue pairs on virtual time. Every behaviour that the verbs specification
+ * allows occurs in some seed. Messages of one QP arrive in order, messages of
+ * different QPs in any order. A completion may be seen long after the message
+ * was acknowledged. Memory is read as late as a device may read it. A message
+ * that fails may have been placed in part. A lost acknowledgement looks like a
+ * lost message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -29,30 +29,31 @@ TAILQ_HEAD(sim_posted_list, sim_posted);
 /* A device's current faults. Each may change at any time. */
 struct sim_device {
 	unsigned node, rail;
-	bool there; /* the device can be opened */
+	bool there; /* the device exists and can be opened */
 	bool down; /* the port is in state PORT_ERR */
 	bool hole; /* the port is up, but no packet passes */
 	/* the device acknowledges WRITEs that it does not place */
 	bool forgets;
-	/* the device fails when a QP is moved to ERR after a forgotten write */
+	/* a device with `forgets` fails when a QP is moved to ERR */
 	bool dies;
-	/* until lag_until, messages take up to lag longer */
+	/* until `lag_until`, messages take up to `lag` ns longer */
 	uint64_t lag_until, lag;
 	uint64_t delay; /* current extra delay of each message in ns */
 	uint64_t rate; /* bytes per s; 0 means no limit */
-	/* before this time, polls of its process have no effect */
+	/* the device makes no progress before this time */
 	uint64_t still_until;
-	/* reports the loss of the device to its contexts */
+	/* event that reports the loss of the device to its contexts */
 	struct sim_event tells;
-	/* the last of this many calls loses the device; 0 means none */
+	/* number of calls until a call loses the device; 0 means never */
 	unsigned calls;
 	/* delay of the loss event if a call lost the device */
 	uint64_t told_late;
 	uint64_t forgotten; /* number of forgotten messages */
-	/* Before this time its firmware answers no call of this process. */
+	/* The firmware answers no call before this time. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
-	struct sim_posted_list posted; /* writes in flight to a GPU's memory */
+	/* Writes to GPU memory that are in flight. */
+	struct sim_posted_list posted;
 	struct sim_event places;
 	LIST_HEAD(, sim_ctx) contexts;
 };
@@ -70,7 +71,7 @@ struct sim_ctx {
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device or the process is gone */
 	bool ended; /* the context ended with its process */
-	bool told; /* the process got the event */
+	bool told; /* the process has got the event */
 	bool hung; /* the device is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
@@ -90,7 +91,7 @@ struct sim_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
 	int access;
-	/* the region is a GPU's memory, with map_len bytes at map */
+	/* the region is GPU memory, mapped at `map` */
 	bool is_gpu;
 	void *map;
 	size_t map_len;
@@ -106,7 +107,7 @@ struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
 	uint64_t at; /* time from which a poll can return it */
-	/* for a send: the send queue is free up to this number */
+	/* for a send: entries of the send queue before this number are free */
 	uint32_t done;
 	bool sent, solicited;
 };
@@ -128,8 +129,8 @@ struct sim_rwqe {
 
 struct sim_rq {
 	struct sim_rwqe *ring;
-	/* most_sge entries for each receive, or NULL if no receive has had
-	 * any */
+	/* `most_sge` entries for each receive; NULL until a receive has an
+	 * SGE */
 	struct ibv_sge *sge;
 	uint32_t room, most_sge, head, tail;
 };
@@ -162,12 +163,13 @@ struct sim_qp {
 	bool all_signaled, halted, ack_lost;
 	bool established;
 	struct sim_wqe *sq; /* NULL until the first post */
-	uint32_t sq_made; /* number of entries of sq that were ever used */
+	uint32_t sq_made; /* number of entries of `sq` that were ever used */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	/* number of messages handled by the peer, and by this end */
+	/* Numbers of messages: of this end, handled by the peer (`sent`), and
+	 * of the peer, handled by this end (`taken`). */
 	uint32_t sent, taken;
 	uint64_t last_arrive, last_ack, stuck_since;
-	uint64_t stands_until; /* before this time no byte arrives */
+	uint64_t stands_until; /* no byte arrives before this time */
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;
@@ -181,11 +183,11 @@ static inline bool sim_device_open(const struct sim_device *d)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* Set the max_msg_sz of the devices. It is `most`, or two or four times that. 0
+/* Set the max_msg_sz of the devices to `most`, or to two or four times that. 0
  * means the maximum of verbs. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
-/* Set whether the devices can register a GPU's memory. */
+/* Set whether the devices can register GPU memory. */
 void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
 /* sim_hca_still.c: set whether the devices are software HCAs. */
@@ -193,25 +195,27 @@ void sim_hca_soft(bool on);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* Return whether the context's device is stalled. If it is, fn is called when
- * the device continues. */
+/* Return whether the context's device is stalled. If it is, call `fn` when the
+ * device continues. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
-/* Plug or pull the port's cable. A second function loses or restores the
- * device. */
+/* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Lose the device. Its event may come up to this much later. */
+/* Lose the device, and report that `later` ns later. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Lose the device after this many calls to its firmware. */
+/* Lose the device at the `calls`-th call to its firmware from now on. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
-/* sim_hca_hang.c: let the device's firmware answer no call until that time. */
+/* sim_hca_hang.c: let the device's firmware answer no call before the time
+ * `until`. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
-/* A process has ended. Destroy its contexts, as the kernel does. */
+/* Destroy the contexts of a process that has ended, as the kernel does. */
 void sim_hca_proc_ended(struct sim_proc *proc);
-/* Return a random QP of the device that is in use, or NULL if none is. */
+/* Return a random QP of the device that is in use, or NULL if no QP is in
+ * use. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
-/* Return the number of open contexts of a process, or of all. */
+/* Return the number of open contexts of `proc`, or of all processes if it is
+ * NULL. */
 unsigned sim_hca_open_contexts(const struct sim_proc *proc);
 
 static inline struct sim_ctx *sim_ctx(struct ibv_context *c)
@@ -229,7 +233,7 @@ void sim_ctx_die(struct sim_ctx *ctx);
 /* sim_hca_hang.c: wait for the firmware for a limited time. Return false if the
  * firmware hangs. */
 bool sim_device_answers(struct sim_device *d);
-/* These calls need an answer from the firmware. */
+/* Verbs that need an answer from the firmware. */
 int sim_asks_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		    int access, struct ibv_mr **mr);
 int sim_asks_dereg_mr(struct ibv_mr *mr);
@@ -246,16 +250,17 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Return the address of a range. Return NULL if no region of pd allows access
- * to all of it. */
+/* Return the memory of a range, or NULL if no region of `pd` allows this access
+ * to all of the range. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write to `at` for the peer. sim_mr_at() returned `at` for the remote key. */
+/* Write to `at` for the peer. `at` must come from sim_mr_at() with the same
+ * key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
-/* sim_hca_posted.c: start a write into a GPU's memory. The second function lets
- * all writes in flight arrive. */
+/* sim_hca_posted.c: sim_posted_write() starts a write into GPU memory.
+ * sim_posted_push() lets all writes in flight arrive. */
 void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
 		      size_t len);
 void sim_posted_push(struct sim_device *d);
@@ -287,7 +292,7 @@ int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge);
 void sim_rq_fini(struct sim_rq *rq);
-/* Return the next receive of qp without removing it, or NULL if there is
+/* Return the next receive of `qp` without removing it, or NULL if there is
  * none. */
 struct sim_rwqe *sim_recv_next(struct sim_qp *qp);
 void sim_recv_taken(struct sim_qp *qp);
@@ -305,8 +310,8 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* Fail qp after the caller has returned, because the CQ had no room for a
- * completion. */
+/* Fail `qp` because the CQ had no room for a completion. This happens only
+ * after the caller has returned. */
 void sim_qp_fatal(struct sim_qp *qp);
 
 /* sim_hca_post.c */

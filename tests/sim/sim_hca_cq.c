@@ -125,7 +125,8 @@ static void on_show(void *arg)
 {
 	struct sim_cq *q = arg;
 
-	/* The descriptor of its channel was closed with the others. */
+	/* The process has ended, and the descriptor of the channel is
+	 * closed. */
 	if (sim_ctx(q->ibv.context)->ended)
 		return;
 	while (q->shown != q->made) {
@@ -180,7 +181,7 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 		.sent = sent,
 		.solicited = solicited || wc->status != IBV_WC_SUCCESS,
 	};
-	/* A completion may be seen long after its message was acknowledged. */
+	/* Show some completions long after their messages were acknowledged. */
 	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0)
 		e->at += sim_hca_draw(20 * SIM_US);
 	if (last && e->at < last->at)
@@ -198,7 +199,7 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* The conformance suite has no tasks, so only this code advances the time. */
+/* In the conformance suite there are no tasks, so advance the time here. */
 static void pass_time(void)
 {
 	if (sim_task_self())

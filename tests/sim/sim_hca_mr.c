@@ -41,8 +41,8 @@ int sim_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* A key is reused as late as possible. Its last bits count how often its place
- * was used. */
+/* Return a free place for the region. Places, and so keys, are reused as late
+ * as possible. */
 static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 {
 	for (uint32_t i = 0; i < ctx->mr_room; i++) {
@@ -64,13 +64,13 @@ static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 	return place(ctx, mr);
 }
 
-/* Check that the memory is mapped, and that it is writable if access requires
- * that. */
+/* Return whether the memory is mapped, and whether it is writable if `access`
+ * requires that. */
 static bool there(void *addr, size_t len, int access)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
-	/* This call only checks whether all of it is mapped. */
+	/* This only checks whether all of the memory is mapped. */
 	int rc = msync((void *)from, (uintptr_t)addr + len - from, MS_ASYNC);
 
 	if (rc == 0 && access & IBV_ACCESS_LOCAL_WRITE)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into the memory of a GPU. They are posted writes. After their
- * completion they travel over PCIe, in the order of their device, until a read
- * through the same device flushes them.
+ * Writes into GPU memory. They are posted writes: after their completion they
+ * are still on their way over PCIe. They stay in the order in which the device
+ * sent them. A read through the same device flushes them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_hca.h"
 
-/* No write stays on PCIe for longer than the longest completion timeout. */
+/* A write stays on PCIe at most as long as the longest completion timeout. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

@@ -8,7 +8,7 @@
 #define NUMBERS 65536
 #define FIRST 0x100 /* QP numbers 0 and 1 are special */
 
-/* The QPs, indexed by the last bits of the number. The first bits count how
+/* The QPs, indexed by the low bits of their numbers. The high bits count how
  * often an entry was used. */
 static struct sim_qp *by_number[NUMBERS];
 static uint32_t next_number = FIRST;

@@ -23,7 +23,7 @@ void sim_rq_fini(struct sim_rq *rq)
 	free(rq->sge);
 }
 
-/* Do this only for a receive with payload, since most receives are for an
+/* Copy the SGEs of a receive. Most receives have none, because they are for an
  * IMM. */
 static void set_sges(struct sim_rq *rq, struct sim_rwqe *w,
 		     const struct ibv_recv_wr *wr)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport between two QPs. Each request arrives at the peer and is
- * handled there at one time. It is acknowledged at a later time. Requests of
- * one QP stay in order. If a path is cut, or if no QP is at the other end, the
- * request is repeated until the QP's retries are used up.
+ * handled there in one step. It is acknowledged later. Requests of one QP stay
+ * in order. If a path is cut, or if no QP is at the other end, the request is
+ * repeated until the QP's retries are used up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status)
 	if ((int32_t)(qp->sq_next - qp->sq_una) < 0)
 		qp->sq_next = qp->sq_una;
 	if (status != IBV_WC_SUCCESS) {
-		/* A device leaves the other fields undefined. */
+		/* A device leaves the other fields of a failed completion
+		 * undefined. */
 		wc.opcode = (enum ibv_wc_opcode)0x5a;
 		wc.byte_len = 0xdeadbeef;
 		wc.imm_data = 0xa5a5a5a5;
@@ -55,7 +56,7 @@ static bool path_open(const struct sim_qp *qp)
 }
 
 /* Return the QP at the other end if it can be reached and is connected to this
- * one. */
+ * QP. */
 static struct sim_qp *reach(const struct sim_qp *qp)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -79,8 +80,8 @@ static uint64_t patience(const struct sim_qp *qp)
 	return (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
 }
 
-/* Retry a request that got no answer. Return false if the retries are used up.
- * The QP has then failed. */
+/* Retry a request that got no answer. If the retries are used up, fail the QP
+ * and return false. */
 static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 {
 	uint64_t most = patience(qp), since;
@@ -98,8 +99,8 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* Copy between an SGE list and a run of bytes. Return false if an SGE is in no
- * region that allows the access. */
+/* Copy from `bytes` to an SGE list, or the other way if `in` is false. Return
+ * false if an SGE is not in a region that allows the access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -142,7 +143,7 @@ static void refuse(struct sim_qp *to, enum ibv_event_type event)
 	sim_hca_note(to->ctx, event, &to->ibv);
 }
 
-/* Return the peer's memory for w, or an error. */
+/* Set *at to the peer's memory for request `w`, or return an error. */
 static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
 {
@@ -169,7 +170,7 @@ static bool takes_receive(const struct sim_wqe *w)
 	return w->op != IBV_WR_RDMA_WRITE && w->op != IBV_WR_RDMA_READ;
 }
 
-/* Return the peer's receive that w completes. */
+/* Complete a receive of the peer for request `w`. */
 static enum ibv_wc_status complete(const struct sim_wqe *w, struct sim_qp *to,
 				   uint8_t *bytes)
 {
@@ -213,7 +214,7 @@ static bool forgotten(const struct sim_wqe *w, struct sim_qp *to)
 	return true;
 }
 
-/* Handle w at the peer, or refuse it. */
+/* Handle request `w` at the peer, or refuse it. */
 static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 				    struct sim_qp *to)
 {
@@ -245,7 +246,8 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 	return status;
 }
 
-/* Some packets of a write arrived before the path was cut. */
+/* Place a part of a write, as if some of its packets arrived before the path
+ * was cut. */
 static void tear(struct sim_qp *qp, struct sim_wqe *w)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -372,14 +374,14 @@ static void on_ack(void *arg)
 
 	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
 		return;
-	/* Either this is a local error, or the peer refused the request, which
-	 * failed the peer's QP. */
+	/* The status may be a local error, or the peer may have refused the
+	 * request, which also failed the peer's QP. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);
 		return;
 	}
-	/* A lost acknowledgement is requested again. The peer must still exist
-	 * to send it. */
+	/* If the acknowledgement was lost, request it again. The peer must
+	 * still exist to send it. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A liar is a program that uses the peer protocol but is not a proxy. It
- * connects to a proxy as a peer would and then breaks the protocol. Or it
- * answers at the address of a damaged handle. It has its own address, so it
- * cannot break a node's link.
+ * connects to a proxy as a peer would, and then breaks the protocol. A liar
+ * also answers at its own address, to which damaged handles lead. Since its
+ * address is not that of a node, it cannot break a node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "sim_wrap.h"
 
 #define PORT 24790
-#define FIRST 20 /* the last byte of its address, which no node has */
+#define FIRST 20 /* last byte of the first liar's address; no node has it */
 #define HOSTS 2
 #define CALLS 8
 #define WAITS_MS 400
@@ -62,7 +62,7 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* Set one of the two valid values. Random bytes rarely are one of them. */
+/* Set a random byte to a valid value, 0 or 1. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -126,7 +126,7 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	}
 }
 
-/* Send a random message of this type or of a random type. */
+/* Make a random message of this type, or of a random type if `type` is 0. */
 static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 {
 	struct mpib_peer_msg m;
@@ -158,7 +158,7 @@ static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 	if (sim_chance(r, 2))
 		name_node(&m.node, me->ip);
 	n = mpib_peer_encode(&m, frame);
-	/* change its type, its counts, or the length of a text */
+	/* change any byte: the type, a count, or the length of a text */
 	if (sim_chance(r, 3))
 		frame[4 + sim_draw(r, n - 4)] = (uint8_t)sim_rng_next(r);
 	if (sim_chance(r, 16))
@@ -183,7 +183,7 @@ static void say_lies(struct liar *me, int fd)
 	}
 }
 
-/* The content of the answer does not matter. */
+/* Wait for an answer, at most `ms`, and ignore its content. */
 static void hear(int fd, unsigned ms)
 {
 	uint8_t heard[4096];
@@ -231,8 +231,7 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* Answer a proxy that connects to the liar. The answer is almost that of a
- * peer. */
+/* Answer a proxy that connects to the liar, almost like a peer. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {
@@ -294,7 +293,8 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* Connect to a handle that was damaged outside mpib. */
+/* Connect by a handle that leads to the liar, as if it was damaged outside
+ * mpib. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
 	struct mpib_handle h = {
@@ -307,7 +307,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	/* change the shard number to one that the node lacks */
+	/* damage the handle further: the address of a node, a shard that does
+	 * not exist, an IPv6 address */
 	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))

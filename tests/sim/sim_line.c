@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a line. Their content follows from their numbers. A buffer is
- * overwritten as soon as its request is complete. It is checked before it is
- * posted again.
+ * The messages of a line. The content of a message depends only on its number.
+ * As soon as a request completes, its buffer is overwritten. Before the buffer
+ * is posted again, it is checked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,13 +39,13 @@ static uint32_t length_of(const struct sim_end *e, uint64_t number, unsigned k)
 	}
 }
 
-/* Return how many messages the end may have outstanding. */
+/* Return the number of messages that may be outstanding at the end. */
 static unsigned window(const struct sim_end *e)
 {
 	return e->sends ? e->line->plan->ahead : e->line->plan->window;
 }
 
-/* Return buffer k of a message. */
+/* Return buffer `k` of message `number`. */
 static char *buffer(const struct sim_end *e, uint64_t number, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -89,8 +89,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Set the arguments of the next receive. The post may be tried often until it
- * has room. */
+/* Prepare the buffers of the next receive. This happens once, although the post
+ * may be tried many times until there is room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -133,7 +133,7 @@ static bool post_receive(struct sim_end *e)
 	return true;
 }
 
-/* Print the message to which the bytes belong, if there is one. */
+/* Print the bytes, and the message to which they belong, if there is one. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -182,7 +182,7 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
-/* Return 1 if the GPU sees the oldest receive's data, 0 if not yet, or
+/* Flush the oldest receive. Return 1 if the GPU sees its data, 0 if not yet, or
  * -errno. */
 static int flushed(struct sim_end *e)
 {
@@ -201,8 +201,9 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* A receive has completed. Check that each of its sends recorded this receive
- * as its match, no matter what happens to the sender's proxy. */
+/* After a receive has completed, check that each of its sends has recorded
+ * which receive it answers. The sender's proxy needs this record if it is
+ * killed. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -225,12 +226,13 @@ static void check_answers(const struct sim_end *e)
 			sim_first_msg() +
 				(uint32_t)(e->done - from->conn->base));
 		if (answer != wanted)
-			sim_fail("line %u message %llu: the receive is over, "
-				 "but its send does not say so: %016llx, not "
-				 "%016llx",
-				 e->line->number, (unsigned long long)e->done,
-				 (unsigned long long)answer,
-				 (unsigned long long)wanted);
+			sim_fail(
+				"line %u message %llu: the receive is complete, "
+				"but its send does not say so: %016llx, not "
+				"%016llx",
+				e->line->number, (unsigned long long)e->done,
+				(unsigned long long)answer,
+				(unsigned long long)wanted);
 	}
 }
 
@@ -264,8 +266,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Set the arguments of a send. The post may be tried often until it has
- * room. */
+/* Fill the buffer of a send. This happens once, although the post may be tried
+ * many times until there is room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -276,8 +278,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* Return the oldest message in the window without a send of this tag. Return
- * l->messages if there is none. */
+/* Return the oldest message in the window for which no send with this tag has
+ * been posted, or l->messages if there is none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -292,7 +294,7 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Post a send of a message in the window if it is the turn of its tag. */
+/* Post the next send of a random tag, within the window. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -319,7 +321,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
-		/* There may be room for a send of another tag. */
+		/* Try the next tag: there may be room for its send. */
 		if (!e->req[at * l->group + k])
 			continue;
 		if (number >= e->posted)
@@ -331,9 +333,10 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* The send of the oldest message has completed. Check that its receive has
- * completed, too, whether or not its rank has tested it. If errors are allowed,
- * sends may complete early (`wire`). */
+/* After the send of the oldest message has completed, check that its receive
+ * has completed, too, even if the receiving rank has not tested it yet. If
+ * errors are allowed, failover.completion may be `wire`, and sends may complete
+ * early. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as the real code sees it. If a process is short of memory, its
- * allocations may fail. Mappings have the same addresses in each run. */
+/* The memory functions that the real code calls. If a process is short of
+ * memory, its allocations may fail. Mappings have the same addresses in each
+ * run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -17,11 +18,11 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* The addresses are far from those that the real kernel and AddressSanitizer
- * use. */
+/* Start of the addresses of mappings. The real kernel and AddressSanitizer use
+ * other addresses, far away. */
 #define MAPS_FROM 0x200000000000
-/* Larger blocks get their own mappings. They are tables of which a seed uses
- * only a few entries. */
+/* Blocks of this size or more get their own mappings. Such blocks are tables of
+ * which a seed uses only a few entries. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
@@ -40,8 +41,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Use another size class each time, so that freed memory is reused for other
- * objects. */
+/* Allocate memory of a different size class in each call, so that freed memory
+ * is reused for other objects. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -54,7 +55,7 @@ static void *padded(size_t n, size_t size)
 	return calloc(1, len + calls++ % 5 * 64);
 }
 
-/* Only the real code calls this, see CMakeLists.txt. */
+/* Only calls of the real code come here, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
 	if (sim_no_memory()) {
@@ -68,7 +69,7 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-/* Leave a gap of this size before the next mapping. */
+/* Move the address of the next mapping by this length and an unmapped page. */
 static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -76,9 +77,9 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* The address of a region determines in how many steps its pages are allocated
- * (client/filler.c). So no address is used twice, and an unmapped page
- * separates two mappings. */
+/* Map at an address that is the same in each run, because the number of steps
+ * in which pages are allocated (client/filler.c) depends on the address. No
+ * address is used twice, and an unmapped page separates two mappings. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *map;
@@ -116,8 +117,9 @@ void sim_addresses_move(void)
 		sim_lacks("memory");
 }
 
-/* Pages are allocated at the first access, and most of a window is never
- * accessed. No process forks or writes a core file. */
+/* Do not allocate pages in advance: most of a window is never accessed. Ignore
+ * advice about fork and core files, since no process forks or writes a core
+ * file. */
 int __wrap_madvise(void *at, size_t len, int advice)
 {
 	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ ||
@@ -126,7 +128,8 @@ int __wrap_madvise(void *at, size_t len, int advice)
 	return __real_madvise(at, len, advice);
 }
 
-/* So all pages count as allocated. */
+/* Report all pages as allocated, since __wrap_madvise() does not allocate
+ * them. */
 int __wrap_mincore(void *at, size_t len, unsigned char *there)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -147,7 +150,8 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	mallopt(M_TOP_PAD, 0); /* calloc() would clear the old contents */
+	/* Otherwise calloc() would clear memory unnecessarily. */
+	mallopt(M_TOP_PAD, 0);
 }
 
 /* Stacks of ended tasks, with their pages. */
@@ -158,8 +162,8 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* The addresses of later regions must not depend on whether a stack was
-	 * reused. */
+	/* If a stack is reused, skip its addresses, so that the addresses of
+	 * later mappings are the same as with a new stack. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];
@@ -171,8 +175,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* The task may have been killed within a function, but the next one starts from
- * the beginning. */
+/* Keep the stack for the next task. The task may have been killed within a
+ * function, so unpoison all of the stack. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)

@@ -172,8 +172,8 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg)
 	if (s->state != SIM_SOCK_OPEN)
 		return s->state == SIM_SOCK_DIALS ? -EAGAIN : -ENOTCONN;
 	if (!TAILQ_FIRST(&s->in->arrived)) {
-		/* A receiver that had to wait calls again with the same space
-		 * for descriptors. */
+		/* On -EAGAIN, do not change msg_controllen: after the wait,
+		 * this function is called again with the same message. */
 		if (!s->in->eof)
 			return -EAGAIN;
 		msg->msg_controllen = 0;
@@ -246,7 +246,8 @@ int __wrap_shutdown(int fd, int how)
 	}
 	if (how != SHUT_WR) {
 		s->in->eof = true;
-		/* If the peer of a Unix socket sends now, it gets EPIPE. */
+		/* The peer of a Unix socket gets EPIPE if it sends after
+		 * this. */
 		if (s->domain == AF_UNIX)
 			s->in->ended = true;
 	}

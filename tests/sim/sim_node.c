@@ -91,14 +91,15 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	/* A process has one file of events, but all proxies share one process
-	 * here. */
+	/* Use no file of events: a process can have only one, and here all
+	 * proxies share one process. */
 	p->cfg.events_file[0] = '\0';
 	if (!plan->resumes)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* A lack of descriptors or memory is not an error of the plan. */
+	/* Settings may be refused because descriptors or memory are short. That
+	 * is not an error of the plan. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
@@ -118,11 +119,11 @@ static void *run_proxy(void *arg)
 		abort();
 	r->proxy = p;
 	while (start_proxy(r, p) < 0) {
-		/* A supervisor starts the proxy again, since the port may be
-		 * down. */
+		/* Try again, like a supervisor: the port may be down. */
 		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
-		/* A serving proxy is freed when its process ends. */
+		/* A proxy that has begun to serve is freed when its process
+		 * ends. */
 		if (p->serving)
 			__wrap__exit(EXIT_SUCCESS);
 		sim_wait(sim_now + 100 * SIM_MS);

@@ -13,72 +13,73 @@ struct mpib_proxy;
 
 /* sim_args.c: make the command line of the node's proxies. */
 void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
-/* Write it to argv. Return the number of words. */
+/* Write the command line to `argv`. Return the number of words. */
 int sim_args(unsigned node, char **argv);
 
-/* Start the proxies. Their run directories are real ones in the current
+/* Start the proxies. Their run directories are real directories in the current
  * directory. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
 unsigned sim_node_count(void);
 /* Return the run directory. */
 const char *sim_node_dir(unsigned node);
-/* Return the serving process, or NULL if none serves. */
+/* Return the process that serves, or NULL if no process does. */
 struct sim_proc *sim_node_proxy(unsigned node);
-/* Return the proxy as the real code sees it. */
+/* Return the real code's object of the proxy. */
 struct mpib_proxy *sim_node_real(unsigned node);
 bool sim_node_up(unsigned node);
 /* Return whether the node has lost a device. */
 bool sim_node_lacks(unsigned node);
-/* Return whether the node has any process of a proxy, no matter in which
- * state. */
+/* Return whether the node has a process of a proxy, in any state. */
 bool sim_node_any(unsigned node);
 
-/* Numbers of objects. Lanes are not counted, since they stay open for the next
- * client. */
+/* Numbers of a proxy's objects. Lanes are not counted, since they stay open for
+ * later clients. */
 struct sim_usage {
 	unsigned clients, regions, connections, listeners;
 	uint64_t mapped;
 };
-/* Get the objects of the serving proxy. Return false if none serves. */
+/* Count the objects of the serving proxy. Return false if no proxy serves. */
 bool sim_node_usage(unsigned node, struct sim_usage *u);
 /* Kill all proxies of the node. */
 void sim_node_kill(unsigned node);
-/* Kill the proxy a moment after the next rank has resumed there. */
+/* Kill the proxy a moment after the next rank resumes at this node. */
 void sim_node_trap(unsigned node);
-/* Note that a rank resumes at the node. */
+/* Called when a rank resumes at the node. */
 void sim_node_resumes(unsigned node);
 /* Send SIGTERM to all proxies of the node. */
 void sim_node_term(unsigned node);
-/* Make the node's proxies short of descriptors, see sim_short(). Or end
- * that. */
+/* Begin or end a shortage of descriptors for the node's proxies, see
+ * sim_short(). */
 void sim_node_short(unsigned node, bool on);
-/* Return whether no proxy runs any more. */
+/* Return whether all proxies have ended. */
 bool sim_nodes_over(void);
-/* Send SIGTERM to all proxies. After this call a proxy may end only because of
- * it. */
+/* Send SIGTERM to all proxies. After this call, proxies are not started
+ * again. */
 void sim_nodes_stop(void);
 bool sim_nodes_stopping(void);
 /* sim_ask.c: send a command to the admin socket, from the scheduler. */
 void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Print each node's answer of the stats socket to stderr. */
+/* Send the command to the stats socket of each node, and print the answers to
+ * stderr. */
 void sim_nodes_ask(const char *command);
-/* sim_visit.c: let a stranger from another node connect to the node's peer
- * port. A second function lets a tool query its stats socket. Both send random
- * messages. */
+/* sim_visit.c: sim_visit_stranger() lets a stranger from another node connect
+ * to the node's peer port. sim_visit_tool() lets a tool query the node's stats
+ * socket. Both send random messages. */
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
-/* Let another program hold the node's peer port for this time, at the node's
+/* Let another program use the node's peer port for this time, at the node's
  * first or second address. */
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
 /* sim_liar.c: start a program that uses the peer protocol but is not a
  * proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
 bool sim_liars_came(void);
-/* sim_rehearse.c: set the plan whose faults operators inject, end the faults of
- * a process that has ended, and return the number of injected faults. */
+/* sim_rehearse.c: sim_rehearse_by() sets the plan, sim_rehearse_ended() ends
+ * the faults that a process has injected, and sim_rehearsals() returns the
+ * number of injected faults. */
 void sim_rehearse_by(const struct sim_plan *plan);
 void sim_rehearse_ended(const struct sim_proc *proc);
 unsigned sim_rehearsals(void);
@@ -89,12 +90,12 @@ struct sim_bytes {
 	uint64_t tx, rx, lost;
 };
 void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
-/* Check that bytes that were sent over a rail and not lost were received over
- * it, and that the ranks have all of them. */
+/* Check that all bytes that a rail sent and did not lose were received over the
+ * same rail, and that the ranks have received all these bytes. */
 void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
 /* Check that no user exceeds its quotas. */
 void sim_sums_quotas(const struct mpib_proxy *p);
-/* Check this for all serving proxies. */
+/* Make the three checks above for all serving proxies. */
 void sim_nodes_check_sums(void);
 void sim_nodes_check_quotas(void);
 void sim_nodes_check_bytes(uint64_t received);

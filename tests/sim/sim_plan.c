@@ -56,8 +56,8 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* Return true in one of three cases. The setting then differs from its
- * default. */
+/* Return true in one of three calls. The caller then draws a setting that may
+ * differ from the default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -91,7 +91,7 @@ static void draw_lane(struct sim_plan *p, struct sim_rng *r)
 	depth = other(r) ? 32u << sim_draw(r, 8) : 256;
 	if (depth != 256)
 		sim_plan_arg(p, "--qp-sq-depth=%u", depth);
-	/* The proxy refuses larger values. */
+	/* The proxy refuses values above this maximum. */
 	if (other(r))
 		sim_plan_arg(
 			p, "--cts-signal-interval=%u",
@@ -146,7 +146,7 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	p->key = sim_chance(r, 6);
 	if (p->key)
 		sim_plan_arg(p, "--peer-key-file=key");
-	/* Keep the retries short, so that a failing rail costs less virtual
+	/* Use short timeouts, so that a failing rail costs less virtual
 	 * time. */
 	sim_plan_arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
@@ -161,7 +161,8 @@ static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 	p->shards = 1 + sim_chance(r, 4);
 	for (unsigned i = 0; i < p->ranks; i++) {
 		p->rank_node[i] = i % p->nodes;
-		/* Connections can only join ranks of the same user. */
+		/* With more than three ranks there are two users. Only ranks of
+		 * the same user can be connected. */
 		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
 	}
 }
@@ -179,7 +180,7 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 		l->window = 24 / l->group;
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
 	l->ahead = other(r) ? 1 + (unsigned)sim_draw(r, SIM_WINDOW) : l->window;
-	/* Keep a line's memory small. */
+	/* Limit the memory of a line. */
 	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
 		l->ahead /= 2;
 	l->families = 1;
@@ -201,14 +202,14 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	}
 }
 
-/* Return whether the fault removes a device or a port for a while. */
+/* Return whether the fault takes away a rail for a while. */
 static bool takes_rail(enum sim_fault_kind kind)
 {
 	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
 	       kind == SIM_FAULT_FLAP;
 }
 
-/* Broken links and killed proxies appear more often in this list. */
+/* Faults to draw. Some appear more than once, to be drawn more often. */
 static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
 	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
@@ -220,7 +221,7 @@ static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_SHORT
 };
 #define DRAWN (sizeof(drawn) / sizeof(*drawn))
-/* number of kinds to draw if no error is allowed */
+/* number of entries to draw from if no error is allowed */
 #define DRAWN_SOFT (DRAWN - 8)
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
@@ -229,7 +230,7 @@ static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 	enum sim_fault_kind kind =
 		drawn[sim_draw(r, p->hard ? DRAWN : DRAWN_SOFT)];
 
-	/* With one rail there is no other rail to use. */
+	/* With only one rail, a failed rail would cause an error. */
 	if (!p->hard && p->rails == 1 &&
 	    (kind <= SIM_FAULT_QP || takes_rail(kind)))
 		return SIM_FAULT_LAG;
@@ -252,7 +253,8 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
 			   p->nodes;
 		f->rail = (unsigned)sim_draw(r, p->rails);
-		/* Two ends without a common rail cannot communicate. */
+		/* Lose devices of only one rail: two ends without a common rail
+		 * cannot communicate. */
 		if ((f->kind == SIM_FAULT_DEVICE ||
 		     f->kind == SIM_FAULT_FORGETS) &&
 		    !p->hard)
@@ -291,7 +293,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* A rehearsed fault may remove a device. */
+	/* An operator may inject the loss of a device. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }
@@ -318,8 +320,8 @@ static void print_line(const struct sim_line_plan *l, unsigned number)
 {
 	fprintf(stderr,
 		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
-		"bytes, %u at once, %u families of tags; %u sent ahead%s%s, %u "
-		"receives more, %u connections, %.3f ms%s\n",
+		"bytes, %u at once, %u families of tags, %u sends ahead%s%s, %u "
+		"additional receives, %u connections, %.3f ms%s\n",
 		number, l->from, memory_name(l->tx_gpu, l->tx_direct), l->to,
 		memory_name(l->rx_gpu, l->rx_direct), l->messages, l->group,
 		l->room, l->window, l->families, l->ahead,
@@ -332,7 +334,7 @@ void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
 		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a "
-		"step <= %llu ns, a leap <= %llu to %llu ns, a rank's look after %llu us, "
+		"step <= %llu ns, a jump <= %llu to %llu ns, a rank polls after <= %llu us, "
 		"preempted 1 in %u, peers %llu us away, messages of %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a seed: topology, settings, work, and faults. All of it is drawn
- * before anything runs. So a failing plan can be made smaller and run again.
+ * The plan of a seed: topology, settings, work, and faults. The whole plan is
+ * drawn before anything runs, so a failing plan can be made smaller and run
+ * again.
  */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
@@ -15,11 +16,12 @@
 #define SIM_LINES 16
 #define SIM_FAULTS 24
 #define SIM_GROUP 8
-#define SIM_WINDOW 32 /* limit of an end's outstanding messages */
+#define SIM_WINDOW 32 /* maximum number of outstanding messages of an end */
 
-/* The seeds below one of these numbers keep the plans that they had when the
- * number was set. So a seed that found a bug still finds it. A fresh seed is
- * 1000 times the real time in seconds, which is above all of these numbers. */
+/* Each number marks new draws: only seeds from this number on have them. Seeds
+ * below it keep their plans, so a seed that found a bug still finds it. A fresh
+ * seed is 1000 times the real time in seconds, which is above all of these
+ * numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -32,8 +34,8 @@
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
-/* From this number on a seed has all draws. In the ranges below it, a seed has
- * only one of these draws. */
+/* From this number on, a seed has all draws. Some of the draws above are only
+ * in seeds of their own range and in these seeds. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
 #define SIM_STAGED_FROM 1796000140000 /* see sim_plan_draw() */
@@ -47,23 +49,25 @@ enum sim_fault_kind {
 	SIM_FAULT_SLOW, /* the peer links are slow */
 	SIM_FAULT_STOP_RANK, /* SIGSTOP to a rank, and SIGCONT later */
 	SIM_FAULT_STOP_PROXY,
-	/* a device is lost; the next proxy may open it again */
+	/* a device is lost; only the next proxy can open it again */
 	SIM_FAULT_DEVICE,
-	SIM_FAULT_FORGETS, /* the same, and it forgets acknowledged writes */
+	/* A device is lost with writes that it had acknowledged. */
+	SIM_FAULT_FORGETS,
 	SIM_FAULT_FLAP, /* a port goes down and up repeatedly */
 	SIM_FAULT_QP_LAG, /* a QP stalls, and others overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
 	SIM_FAULT_RESET, /* the peer link between two nodes is reset */
 	/* sim_plan_more.c adds these. */
 	SIM_FAULT_OPERATOR, /* an operator drains rails or changes a setting */
-	SIM_FAULT_TOOLS, /* tools send the proxy each command that they know */
+	SIM_FAULT_TOOLS, /* a tool sends commands to the stats socket */
 	/* a program that is not a peer connects to the proxy */
 	SIM_FAULT_STRANGER,
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
-	SIM_FAULT_NETWORK, /* a port is lost with the peer links on it */
-	/* a program sends peer messages but is not a peer: sim_liar.c */
+	/* A port goes down, and the peer links that use it stop. */
+	SIM_FAULT_NETWORK,
+	/* a program that is not a peer sends peer messages: sim_liar.c */
 	SIM_FAULT_LIAR,
-	SIM_FAULT_STARVE, /* a node's proxies hardly get a core */
+	SIM_FAULT_STARVE, /* a node's proxies hardly get CPU time */
 	/* With these faults, connections may fail with an error at both
 	 * ends. */
 	SIM_FAULT_KILL_PROXY,
@@ -71,7 +75,8 @@ enum sim_fault_kind {
 	SIM_FAULT_CUT, /* no data passes on a peer link */
 	SIM_FAULT_BOTH_DOWN, /* both ports of a node go down */
 	SIM_FAULT_HALF, /* one direction of a peer link loses all data */
-	SIM_FAULT_SHORT, /* a node's proxies get no descriptors or regions */
+	/* A node's proxies are short of descriptors and regions. */
+	SIM_FAULT_SHORT,
 	SIM_FAULT_TERM, /* SIGTERM to a node's proxies */
 	SIM_FAULT_KINDS,
 };
@@ -80,27 +85,28 @@ struct sim_fault {
 	enum sim_fault_kind kind;
 	uint64_t at, lasts; /* ns; `at` counts from the first message */
 	unsigned node, other, rail;
-	bool off; /* the fault is left out to make the plan smaller */
+	bool off; /* left out, to make the plan smaller */
 };
 
 /* A connection between two ranks. */
 struct sim_line_plan {
 	unsigned from, to; /* numbers of the ranks */
 	unsigned messages, window, group;
-	/* number of messages whose sends the sender posts together */
+	/* number of messages whose sends may be posted at the same time */
 	unsigned ahead;
-	/* number of families of tags; a message uses one family */
+	/* number of sets of tags; a message uses one set */
 	unsigned families;
 	unsigned extra; /* number of receives that no send matches */
 	unsigned lives; /* number of connections, one after the other */
-	/* the sender posts all sends of a tag before the next tag */
+	/* the sender posts as many sends of one tag as possible before those of
+	 * the next tag */
 	bool eager;
 	bool watched; /* report functions are called, as by a profiler */
 	uint32_t room; /* bytes of a buffer */
 	uint64_t span; /* the sender posts the messages over this many ns */
-	bool rx_spans; /* the receiver does so, too */
+	bool rx_spans; /* the receiver also posts its receives over `span` */
 	bool tx_direct, rx_direct; /* the end has memory that needs no copy */
-	/* the end has a GPU's memory, which needs no copy */
+	/* the end has GPU memory, which needs no copy */
 	bool tx_gpu, rx_gpu;
 };
 
@@ -111,13 +117,14 @@ struct sim_plan {
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are sealed */
 	const char *odd; /* a setting that only node 0 has, or NULL */
-	/* quotas are small, and a request may be refused every time */
+	/* quotas are small: a request may be refused in each attempt */
 	bool quotas;
-	uint64_t late; /* most ns between a listen and its accept */
-	uint64_t starts; /* most ns between the starts of two ranks */
-	/* most ns between a device's loss and its event */
+	uint64_t late; /* maximum ns between a listen and its accept */
+	uint64_t starts; /* maximum ns between the starts of two ranks */
+	/* maximum ns between the loss of a device and its event */
 	uint64_t told_late;
-	unsigned calls; /* most calls that a failing device answers */
+	/* Maximum number of calls that a failing device still answers. */
+	unsigned calls;
 	bool gpus; /* lines may have GPU memory */
 	bool orders; /* operators also inject faults and disconnect clients */
 	/* injected faults act on the devices, not only on QPs */
@@ -125,11 +132,11 @@ struct sim_plan {
 	unsigned agents; /* bit mask of the nodes whose agents send reports */
 	/* processes that are short of descriptors are short of memory, too */
 	bool memory;
-	/* number of strangers that compete for places at the same time */
+	/* number of strangers that connect at the same time */
 	unsigned crowd;
-	unsigned listens; /* most ms that a stranger stays */
-	bool mistakes; /* a proxy that starts has a wrong setting */
-	bool shares; /* operators give connections their own shares */
+	unsigned listens; /* maximum ms that a stranger stays connected */
+	bool mistakes; /* proxies may start with a wrong setting */
+	bool shares; /* operators set shares of connections */
 	uint64_t far; /* extra latency of the peer links in ns */
 	bool resumes; /* ranks outlive their proxies */
 	bool soft; /* devices make progress only while their process runs */
@@ -141,8 +148,8 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* After this number of polls without a result, a rank doubles its pause
-	 * before the next poll, up to this many ns. */
+	/* After `looks` polls without a result, a rank doubles its pause before
+	 * each next poll, up to `look_most` ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
@@ -152,13 +159,14 @@ struct sim_plan {
 struct sim_smaller {
 	uint32_t faults_off; /* one bit for each fault that is left out */
 	uint32_t lines_off;
-	unsigned halvings; /* how often the number of messages is halved */
+	/* Number of times that the number of messages is halved. */
+	unsigned halvings;
 	bool calm; /* no preemption */
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
-/* These additions to the plans came later. Each has its own random stream, so
- * that earlier draws do not change: sim_plan_more.c. */
+/* sim_plan_more.c: make the draws that were added later. Each addition has its
+ * own random stream, so that earlier draws do not change. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* Return a new fault, or NULL if the plan is full. */

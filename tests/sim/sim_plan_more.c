@@ -19,7 +19,7 @@ struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Some plans have an operator in addition to other faults. */
+/* Add an operator to the other faults. */
 static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -41,7 +41,7 @@ static void draw_late(struct sim_plan *p, struct sim_rng *r)
 			     1 + (unsigned)sim_draw(r, 5));
 }
 
-/* One rail fails repeatedly, so that its epochs wrap. */
+/* Let one rail fail repeatedly, so that its epochs wrap. */
 static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_QP, SIM_FAULT_QP,
@@ -68,7 +68,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A stranger that is not a rank must do no harm. */
+/* Add tools and strangers, which must do no harm. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,
@@ -88,8 +88,8 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Hang a device of one rail. It is the rail whose devices other faults
- * remove. */
+/* Hang a device. If no error is allowed, choose the rail whose devices other
+ * faults remove. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -125,7 +125,7 @@ static void draw_span(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Some requests become older than client.request_timeout. */
+/* Let some requests become older than client.request_timeout. */
 static void draw_deadline(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--client-request-timeout=%u",
@@ -175,7 +175,8 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--policy-bdp=%u",
 			     (unsigned)sim_draw_wide(r, 1, 1 << 22));
-	/* Nodes of different islands have one rail in common. */
+	/* If no error is allowed, use no islands of one node: nodes of
+	 * different islands have only one rail in common. */
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--island-prefix=%u",
 			     8 * (unsigned)sim_draw(r, p->hard ? 5 : 4));
@@ -190,8 +191,8 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--failover=no");
 }
 
-/* One node has a setting that the others do not have, so that they may not
- * agree. */
+/* Give one node a setting that the others do not have, so that nodes may
+ * disagree. */
 static void draw_odd(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const odd[] = { "--lane-spread=spray",
@@ -226,12 +227,12 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	if (sim_chance(&r, 5)) /* this draw belongs to a removed setting */
+	if (sim_chance(&r, 5)) /* draw of a setting that no longer exists */
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* New objects are made on a lost device before its event has
-	 * arrived. */
+	/* Report the loss of a device so late that the engine makes new objects
+	 * on it in the meantime. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -239,8 +240,9 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
-/* A node loses a port. Its peer links use the other port's network, because
- * both are never lost at the same time if no error is allowed. */
+/* Let nodes lose a port. Their peer links must move to the other port's
+ * network. If no error is allowed, always use ports of the same rail, so that a
+ * node never loses both. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -260,8 +262,8 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Rails of two nodes fail. Meanwhile the peer link of these nodes breaks, and
- * its messages are late. */
+/* Let rails of two nodes fail while the peer link between these nodes breaks or
+ * is slow. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {
@@ -306,7 +308,8 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 /* number of connections of a line that opens and closes them all the time */
 #define OPENS 8
 
-/* A proxy is stopped while its peers do not answer and connections are made. */
+/* Terminate a proxy while its peers do not answer and connections are being
+ * made. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
 {
 	unsigned node = (unsigned)sim_draw(r, p->nodes);
@@ -337,7 +340,7 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A device is lost while its objects are being made, such as lanes at the
+/* Lose a device while objects are being made on it, such as lanes at the
  * start. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
@@ -370,7 +373,7 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	sim_chance(&r, 4); /* this draw belongs to a removed setting */
+	sim_chance(&r, 4); /* draw of a setting that no longer exists */
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;
 		p->listens = 8000;

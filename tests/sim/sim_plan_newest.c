@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Some operators rehearse faults. Only one rail ever stops, and it is the same
- * rail whose devices are lost, see sim_plan.c. */
+/* Add operators who also inject faults. If no error is allowed, they do this
+ * only on the rail whose devices other faults remove, see sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -25,7 +25,7 @@ static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Break a link of the node. Return NULL if the plan has no room for more
+/* Reset a peer link of a node. Return NULL if the plan has no room for more
  * faults. */
 static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
 				    uint64_t at)
@@ -37,7 +37,7 @@ static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Liars at one of the nodes, and links that break. */
+/* Add liars and resets of links. */
 static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -61,7 +61,7 @@ static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A node's proxy is stopped. One of its links breaks a moment later. */
+/* Terminate a node's proxy, and reset one of its links a moment later. */
 static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -96,8 +96,9 @@ static void draw_latest(struct sim_plan *p)
 }
 
 /* Make the draws that seeds before SIM_REHEARSED_FROM do not have: operators
- * inject faults. All faults except killed QPs are refused. The operators who
- * drain rails inject them. */
+ * may inject faults, and these act on the simulated devices. (Without that, the
+ * proxy refuses all faults except killed QPs.) The operators are those that
+ * also drain rails. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -112,8 +113,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* Make the draws that seeds before SIM_PATIENT_FROM do not have: if nothing
- * happens for long, all tasks poll less and less often. */
+/* Make the draws that seeds before SIM_PATIENT_FROM do not have: while nothing
+ * happens, all tasks poll less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -126,8 +127,9 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Draw path isolation. A lane to another island has only SOUT, so a failure of
- * SOUT causes an error. If no error is allowed, all nodes are in one island. */
+/* Use path isolation. A lane to another island has only SOUT, so a failure of
+ * SOUT causes an error. So if no error is allowed, all nodes are in one
+ * island. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--mode=vanilla");
@@ -138,8 +140,9 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 		p->odd = "--mode=adaptive";
 }
 
-/* Node 0 has another split mode or another kind of lanes. The sending end
- * decides the mode, and the end that opens a lane decides its kind. */
+/* Give node 0 another split mode or another kind of lanes. That must work: the
+ * sending end decides the mode, and the end that opens a lane decides its
+ * kind. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -147,8 +150,8 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* With islands, the other nodes would see its mode as vanilla and
-	 * refuse such a lane. */
+	/* Set the mode of the other nodes, too. In a plan with islands, the
+	 * default would be vanilla, which refuses a lane with another mode. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
@@ -160,7 +163,7 @@ static void draw_modes(struct sim_plan *p)
 	struct sim_rng r;
 
 	sim_rng_seed(&r, p->seed, "modes");
-	/* In advanced mode proxies must not find an agent of the real
+	/* In advanced mode, a proxy must not find an agent of the real
 	 * machine. */
 	sim_plan_arg(p, "--agent-dir=/no/agent");
 	if (p->rails > 1 && sim_chance(&r, 4)) {
@@ -171,15 +174,16 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* With these values a device retries for as long as by default. */
+	/* With these values, a device retries as long as it does by default. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");
 	}
 }
 
-/* Make the draws that seeds before SIM_FAR_FROM do not have: a peer link may be
- * slower than the time in which an end of a lane connects its QPs. */
+/* Make the draws that seeds before SIM_FAR_FROM do not have: peer links may
+ * have a latency that is longer than the time in which an end of a lane
+ * connects its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -190,8 +194,9 @@ static void draw_far(struct sim_plan *p)
 }
 
 /* Make the draws that seeds before SIM_SMALL_FROM do not have: devices with a
- * small maximum message size. If a device forgets acknowledged writes, a slot
- * must not need more send ops than a connection has, see docs/recovery.md. */
+ * small maximum message size. If a device forgets acknowledged writes, the size
+ * is not so small that a slot needs more send ops than a connection has, see
+ * docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -203,8 +208,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* Make the draws that seeds before SIM_STARVED_FROM do not have: in half of the
- * plans without other rail faults, proxies hardly get CPU time. */
+/* Make the draws that seeds before SIM_STARVED_FROM do not have: proxies hardly
+ * get CPU time. Half of these plans have no other faults. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -229,8 +234,9 @@ static void draw_starved(struct sim_plan *p)
 }
 
 /* Make the draws that seeds before SIM_RELINK_FROM do not have: peer links
- * break without an error at any rank. They break most often soon after another
- * fault, and again while both ends list their state. */
+ * break, which must not cause an error at any rank. Most breaks are soon after
+ * another fault. Then the link breaks again while both ends list their
+ * state. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -264,7 +270,7 @@ static void draw_relinks(struct sim_plan *p)
 }
 
 /* Make the draws that seeds before SIM_TAGS_FROM do not have: up to 64 tags,
- * and receives and sends posted as early as NCCL allows. */
+ * and receives and sends that are posted as early as NCCL allows. */
 static void draw_tags(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -286,9 +292,9 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
-/* Kill a node's proxy while ranks resume, and often the next proxy, too. Ranks
- * retry every 10 to 250 ms. Return when the last one starts, or 0 if the plan
- * has no room for more faults. */
+/* Kill a node's proxy, and often the next proxies while ranks resume. Ranks
+ * retry every 10 to 250 ms. Return the time at which the last proxy starts, or
+ * 0 if the plan has no room for more faults. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -299,7 +305,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* Kill this proxy, or the next one while a rank resumes, see
+		/* If `rail` is 0, kill the current proxy. If it is 1, kill the
+		 * next proxy as soon as a rank resumes at it, see
 		 * sim_fault.c. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
@@ -312,8 +319,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 }
 
 /* Make the draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive
- * their proxies. Any proxy may be killed at any time. Messages continue until
- * the last fault ends. */
+ * their proxies. Any proxy may be killed at any time. Most lines spread their
+ * messages over the time of the kills. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -365,9 +372,9 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* A proxy that starts while a port is down lacks that rail until its successor
- * starts. In these plans no successor starts. If that and failed devices affect
- * both rails, no rail is left at a node or between two nodes. */
+/* Return whether a node, or two nodes together, may lose all rails. A proxy
+ * that starts while a port is down lacks that rail until the next proxy starts,
+ * which may never happen. Devices of the other rail may be lost, too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -381,8 +388,8 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Return whether seeds with these numbers have a draw. Seeds from SIM_ALL_FROM
- * on have all draws. */
+/* Return whether the plan's seed has a draw that only the seeds between two
+ * numbers have, or those from SIM_ALL_FROM on. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WR pools are made before the processes of the seeds start. A seed writes to a
- * few of a pool's 184 pages. All seeds share the other pages.
+ * WR pools are made before the processes of the seeds are forked. A seed writes
+ * only to a few of the 184 pages of a pool. All seeds share the other pages.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -17,7 +17,8 @@ static unsigned used = POOLS;
 
 void sim_pools_make(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer detects uses of a freed pool */
+/* Do not share: AddressSanitizer must detect uses of a freed pool. */
+#ifndef __SANITIZE_ADDRESS__
 	for (used = 0; used < POOLS; used++) {
 		if (__real_mpib_wr_pool_init(&made[used]) < 0)
 			sim_lacks("memory");
@@ -26,7 +27,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* This allocation may fail, no matter which task makes it. */
+/* Like any allocation, this may fail if the process is short of memory. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)
@@ -37,8 +38,7 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* A pool that was made in advance is used only once. A write copies its page
- * first. */
+/* A pool that was made in advance is not freed and not used again. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes as the real code sees them: their ids, signals and ends. Real
+/* Processes of the simulated kernel: their ids, signals and ends. Real
  * descriptors are closed when their process ends. */
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define FIRST_PID 5000001 /* above every pid of Linux */
+#define FIRST_PID 5000001 /* greater than any pid of Linux */
 
 TAILQ_HEAD(proc_list, sim_proc);
 static struct proc_list procs = TAILQ_HEAD_INITIALIZER(procs);
@@ -154,7 +154,8 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
-/* Return the real descriptor for files and memory of the real kernel. */
+/* Register a descriptor of the real kernel, and return it. If the real kernel
+ * has run out of something, end the run. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
@@ -168,7 +169,8 @@ static long sim_gettid(void)
 	return (long)sim_task_self()->number + 1;
 }
 
-/* tgkill(2) without a signal: return 0 if the process has the thread. */
+/* tgkill(2) without a signal: return 0 if `thread` is a thread of the
+ * process. */
 static long sim_has_thread(pid_t pid, long thread)
 {
 	const struct sim_proc *proc = sim_proc_find(pid);
@@ -185,7 +187,7 @@ static long sim_has_thread(pid_t pid, long thread)
 	return -1;
 }
 
-/* The real kernel handles memory and real files. */
+/* Pass system calls about memory and real files to the real kernel. */
 long __wrap_syscall(long number, ...)
 {
 	long a[6];
@@ -250,14 +252,15 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 			   : real_fd(__real_memfd_create(name, flags), name);
 }
 
-/* Hide the real machine's topology from the nodes. */
+/* Hide the topology of the real machine from the nodes. */
 int __wrap_hwloc_topology_load(void *topology)
 {
 	(void)topology;
 	return -1;
 }
 
-/* Hide its interfaces and groups as well. Queries for these are slow, too. */
+/* Hide the interfaces and groups of the real machine, too. Queries for them
+ * would also be slow. */
 int __wrap_getifaddrs(struct ifaddrs **all)
 {
 	*all = NULL;

@@ -10,11 +10,13 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* The pause of a rank between two polls. After polls without a result the plan
- * makes it longer, so that a hang is found sooner. */
+/* The maximum pause of a rank between two polls, at first. After polls without
+ * a result it becomes longer, see `look_most` of the plan, so that a hang is
+ * found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* After this many failed attempts a rank waits longer for its proxy, for
- * example until a device is opened again, which may take half a minute. */
+/* After this many failed attempts, a rank retries less often. Its proxy may
+ * need half a minute to start, for example until a device can be opened
+ * again. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;
@@ -85,7 +87,7 @@ static bool rank_attach(struct sim_rank *rank)
 	return false;
 }
 
-/* The proxy has ended, so all connections have ended, too. */
+/* The rank's proxy has ended. Fail all connections and detach. */
 static void rank_lost(struct sim_rank *rank)
 {
 	for (unsigned i = 0; i < rank->ends; i++) {
@@ -97,7 +99,7 @@ static void rank_lost(struct sim_rank *rank)
 	rank->spare = rank->spare_region = NULL;
 }
 
-/* Register or deregister memory that no line uses. */
+/* Register memory that no line uses, or deregister it. */
 static void rank_churn(struct sim_rank *rank)
 {
 	struct mpib_client *c = rank->client;
@@ -115,8 +117,8 @@ static void rank_churn(struct sim_rank *rank)
 	rc = rank->spare ? mpib_reg(c, rank->spare, size, &rank->spare_region)
 			 : -ENOMEM;
 	if (rc < 0 && !sim_ranks_may_fail() && mpib_alive(c) == 0)
-		sim_fail("rank %u registers no memory: %s", rank->number,
-			 mpib_strerror());
+		sim_fail("rank %u cannot allocate or register memory: %s",
+			 rank->number, mpib_strerror());
 }
 
 static bool rank_step(struct sim_rank *rank, struct sim_rng *r, bool *moved)
@@ -149,8 +151,8 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 		sim_yield();
 }
 
-/* Return whether the rank waits for a proxy. Return false if the rank may never
- * attach. */
+/* Wait before the next attempt to attach. Return false if the rank must give
+ * up, because quotas may refuse it forever. */
 static bool rank_waits(struct sim_rank *rank)
 {
 	rank->refused++;

@@ -12,8 +12,8 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
-#define SIM_TRIES 3 /* most connections of a line that may fail */
-#define SIM_REFUSALS 50 /* most attempts that quotas may refuse */
+#define SIM_TRIES 3 /* maximum number of failed connections of a line */
+#define SIM_REFUSALS 50 /* maximum number of attempts that quotas refuse */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
 /* State that both ends of a line share. Real ranks also exchange such state
@@ -23,10 +23,10 @@ struct sim_line {
 	const struct sim_end *receives, *sends;
 	unsigned number;
 	struct mpib_handle handle;
-	/* number of connections for which the receiver has listened */
+	/* number of connections that the receiver has offered by a listen */
 	unsigned offered;
-	unsigned tried; /* number of the last of these that the sender used */
-	/* connections over which all messages were sent; received */
+	unsigned tried; /* number of the last offer that the sender has tried */
+	/* numbers of connections over which all messages were sent; received */
 	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
@@ -39,7 +39,7 @@ struct sim_end {
 	bool sends, open, ready, over;
 	unsigned life; /* number of the connection */
 	uint64_t again; /* earliest time of the next attempt after a failure */
-	/* how often the connection was refused before it was ready */
+	/* number of times that a connection failed before it was ready */
 	unsigned refused;
 	uint64_t accept_at; /* time at which a listener calls accept */
 	struct mpib_listener *listener;
@@ -47,16 +47,17 @@ struct sim_end {
 	char *mem;
 	struct mpib_region *region;
 	/* `arrived`: the oldest receive has completed. `flushing`: its flush is
-	 * in progress, which happens with GPU memory. */
+	 * in progress (only with GPU memory). */
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
-	/* The number of messages posted and completed. For a group of the
-	 * sender, the number of sends posted of each message. */
+	/* `posted`, `done`: numbers of messages. `sent_of`, at the sender: for
+	 * each message in the window, one bit for each send that is posted. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* For each message, one bit per filled send buffer. Then the number of
-	 * messages with a receive buffer. */
+	/* `filled_of`, at the sender: for each message in the window, one bit
+	 * for each filled buffer. `emptied`, at the receiver: number of
+	 * messages whose buffers were prepared. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];
@@ -70,7 +71,7 @@ struct sim_rank {
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
 	unsigned refused; /* number of failed attaches */
-	void *spare; /* memory of no line, see rank_churn() */
+	void *spare; /* memory that no line uses, see rank_churn() */
 	struct mpib_region *spare_region;
 };
 
@@ -91,17 +92,17 @@ bool sim_ranks_meet_quotas(void);
 bool sim_ranks_may_fail(void);
 /* Return the longest time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
-/* Return the pause before another attempt after this number of refusals. */
+/* Return the pause before the next attempt after `refused` failed attempts. */
 uint64_t sim_rank_patience(unsigned refused);
 /* Return the time at which the ranks were started. */
 uint64_t sim_ranks_began(void);
 /* Return whether the plan has a fault of this kind. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
-/* Return whether ranks and lanes outlive their proxies. */
+/* Return whether ranks and their connections outlive their proxies. */
 bool sim_ranks_resume(void);
 
-/* sim_line.c: return true if a message or a part of it was posted or has
- * completed. */
+/* sim_line.c: post, or complete, a message or a part of it. Return true if
+ * something happened. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 
@@ -112,9 +113,10 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc);
 
 /* sim_bytes.c */
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
-/* Return the first wrong byte, or len if there is none. */
+/* Return the offset of the first wrong byte, or `len` if there is none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
-/* Return the first byte that differs from `than`, or len if there is none. */
+/* Return the offset of the first byte that differs from `than`, or `len` if
+ * there is none. */
 size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tasks that can run, and the times at which the others wake. Waiting tasks
- * must cost a scheduler step nothing, since a crowd of strangers has a
- * thousand. */
+ * must not make a scheduler step slower, since a crowd of strangers is a
+ * thousand tasks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;
 
-/* Return the index of the first task that was not made before t. */
+/* Return the index of the first task that was not made before task `t`. */
 static size_t place_of(const struct sim_task *t)
 {
 	size_t from = 0, to = sim_ready.n;

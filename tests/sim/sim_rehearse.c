@@ -14,13 +14,13 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 
 static const struct sim_plan *plan;
 static unsigned played;
-/* A fault that a process injects. It ends with the process. */
+/* A fault that a process has injected. It ends with the process. */
 static struct playing {
 	const struct sim_proc *proc;
 	enum mpib_fault_kind kind;
 } playing[SIM_PLAN_NODES][SIM_RAILS];
 
-/* Set the value of the fault while it is injected. 0 ends the fault. */
+/* Begin or end a fault of the device. `value` is 0 at the end. */
 static void play(struct sim_device *d, enum mpib_fault_kind kind,
 		 uint64_t value, bool on)
 {

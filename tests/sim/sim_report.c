@@ -32,7 +32,7 @@ void sim_report(const struct sim_total *total, double took)
 		snprintf(also, sizeof(also), " and %llu",
 			 (unsigned long long)total->also);
 	printf("%llu seeds from %llu%s in %.1f s, %.0f a minute: %llu failed; "
-	       "%llu messages, %llu connections failed as they may, at most "
+	       "%llu messages, %llu connections failed in plans that allow it, at most "
 	       "%llu in seed %llu, %llu resumed, %u rehearsals, %.0f s of virtual "
 	       "time, %.1f M steps\n",
 	       (unsigned long long)total->seeds,

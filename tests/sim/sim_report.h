@@ -8,18 +8,18 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, failed;
-	/* half of the seeds start at each number; if `also` is 0, all start at
-	 * `from` */
+	/* first seeds: half of the seeds start at `from`, half at `also`; if
+	 * `also` is 0, all start at `from` */
 	uint64_t from, also;
 	/* number of runs for which the machine lacked a resource */
 	uint64_t unrun;
-	/* most failed connections of a seed, and the number of that seed */
+	/* maximum number of failed connections of a seed, and that seed */
 	uint64_t most_failures, most_in;
 };
 
 void sim_total_add(struct sim_total *total, const struct sim_result *one,
 		   uint64_t seed);
-/* Print to stdout. seconds is the time that the run took. */
+/* Print to stdout. `took` is the time of the run in seconds. */
 void sim_report(const struct sim_total *total, double took);
 
 #endif

@@ -21,9 +21,9 @@
 /* Limit of the virtual time since the last fault. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* The last write of a connection may be lost. A device retries it after 4.3 s
- * by default. A close waits for a silent peer for peer.silence, which is at
- * most 10 s. */
+/* Time until all objects are gone after the last rank has left. If the last
+ * write of a connection is lost, a device retries it after 4.3 s by default. A
+ * close waits for a silent peer for peer.silence, at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -84,7 +84,7 @@ static void until(bool (*over)(void), uint64_t ns, const char *what)
 	sim_fail("%s hangs", what);
 }
 
-/* If all clients have left, none of their objects may remain. */
+/* Check that no objects remain after all clients have left. */
 static void check_rest(void)
 {
 	for (unsigned n = 0; n < plan->nodes; n++) {
@@ -93,7 +93,7 @@ static void check_rest(void)
 		if (sim_node_usage(n, &u) &&
 		    (u.clients || u.regions || u.connections || u.listeners ||
 		     u.mapped))
-			sim_fail("no rank is left, and node %u has %u clients, "
+			sim_fail("no rank is left, but node %u has %u clients, "
 				 "%u regions, %u connections, %u listeners, "
 				 "%llu bytes mapped",
 				 n, u.clients, u.regions, u.connections,
@@ -118,7 +118,8 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* Write a valid cluster key for plans with one, and an invalid one. */
+/* Write a cluster key to a file. Plans use a valid key and a key that is too
+ * short. */
 static void write_key(const char *name, const char *key)
 {
 	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -136,7 +137,8 @@ static void make_dir(char *dir, size_t size)
 
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(dir, size, "%s/mpib-sim-XXXXXX", where[i]);
-		/* Hide its name, because it differs between runs. */
+		/* Enter the directory and use relative paths: its name differs
+		 * between runs. */
 		if (mkdtemp(dir) && chdir(dir) == 0)
 			return;
 	}
@@ -175,9 +177,10 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* Do not compare if a proxy was killed, because its counters are lost.
-	 * Do not compare if a device failed with data (may_lose() in
-	 * sim_end.c), because ranks that resume send that data again. */
+	/* Compare the bytes of rails and ranks, except in two cases. If a proxy
+	 * was killed, its counters are lost. If a device failed with data
+	 * (may_lose() in sim_end.c) and ranks resume, they send the data
+	 * again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

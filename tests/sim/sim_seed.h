@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One seed from its beginning to its end. */
+/* Run one seed from its beginning to its end. */
 #ifndef SIM_SEED_H
 #define SIM_SEED_H
 
@@ -8,7 +8,7 @@
 /* The result of a seed. A child process writes it for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
-	/* number of connections that continued in another instance */
+	/* number of times that a connection resumed in another instance */
 	uint64_t resumed;
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
 	/* directory of the seed's files, or "" after it was removed */

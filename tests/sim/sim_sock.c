@@ -155,7 +155,7 @@ static struct sim_sock *listener_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/* The file of a Unix socket is in the real kernel. */
+/* For a Unix socket, also make the file in the real file system. */
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct sim_sock *s = sim_sock_of(fd);
@@ -197,7 +197,7 @@ int __wrap_listen(int fd, int backlog)
 	return 0;
 }
 
-/* The other end of a connection waits in the backlog. */
+/* Make the other end of a connection and put it into the listener's backlog. */
 static void enqueue(struct sim_sock *listener, struct sim_sock *s)
 {
 	struct sim_sock *other = sim_sock_new(s->domain, s->type);

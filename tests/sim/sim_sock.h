@@ -31,13 +31,13 @@ TAILQ_HEAD(sim_chunks, sim_chunk);
 
 /* One direction of a connection. */
 struct sim_flow {
-	struct sim_sock *writer, *reader; /* NULL after it was closed */
+	struct sim_sock *writer, *reader; /* NULL after the socket was closed */
 	struct sim_chunks flight, arrived;
 	size_t bytes; /* bytes in flight and arrived */
-	bool ended; /* the writer has shut down this direction */
-	bool eof; /* the reader got EOF, too */
+	bool ended; /* the writer cannot send any more */
+	bool eof; /* the reader reads EOF after the arrived bytes */
 	bool inet;
-	/* its place in the list of TCP flows, or NULL */
+	/* entry of this flow in the list of TCP flows, or NULL */
 	struct sim_flow **place;
 	struct sockaddr_in from, to;
 	struct sim_event event;
@@ -61,7 +61,8 @@ struct sim_sock {
 	struct ucred peer;
 	/* timeouts in ns; 0 means none */
 	uint64_t read_limit, write_limit, user_timeout;
-	/* A listener's backlog, and a connection's link in it. */
+	/* The backlog of a listener, and the link of a connection in a
+	 * backlog. */
 	TAILQ_HEAD(, sim_sock) backlog;
 	TAILQ_ENTRY(sim_sock) queued;
 	LIST_ENTRY(sim_sock) listening;
@@ -75,12 +76,12 @@ bool sim_flow_room(const struct sim_flow *f);
 void sim_flow_send(struct sim_flow *f, struct sim_chunk *c);
 struct sim_chunk *sim_chunk_new(const void *bytes, size_t len);
 void sim_chunk_free(struct sim_chunk *c);
-/* End both directions at sock's end. */
+/* Close this end of both directions. */
 void sim_flows_leave(struct sim_sock *sock);
 
-/* Set the seed. far is the additional latency of each chunk in ns. */
+/* Set the seed. `far` is the additional latency of each chunk in ns. */
 void sim_net_seed(uint64_t seed, uint64_t far);
-/* Cut the path between two nodes, as a fault of the plan. */
+/* Cut the path between two nodes until the time `until`. */
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
 /* Drop the data that a sends to b. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);
@@ -89,7 +90,7 @@ void sim_net_port(unsigned node, unsigned net, uint64_t until);
 bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
 /* Reset every link between the two nodes. Return the number of links. */
 unsigned sim_net_reset(unsigned a, unsigned b);
-/* Until that time, delay each chunk by up to this much. */
+/* Until the time `until`, delay each chunk by up to `ns`. */
 void sim_net_slow(uint64_t until, uint64_t ns);
 uint64_t sim_net_latency(void);
 

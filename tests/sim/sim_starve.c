@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies get CPU time only for moments. Their devices are software
- * HCAs, which make progress only in these moments, or not at all if another
- * thread runs then. Such a rail is not dead.
+ * A node's proxies run only in short slices of CPU time. Their devices are
+ * software HCAs, which make progress only in these slices. In some slices they
+ * make no progress, as if another thread ran. Such a rail is not dead.
  */
 #include "engine/lane/lane.h"
 #include "sim_fault.h"
@@ -81,7 +81,8 @@ static bool rails_are_well(void)
 void __real_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 
-/* This is the first step of a fence. */
+/* The engine calls this as the first step of a fence. Fail if the cause is a
+ * starved peer. */
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail)
 {
 	if (lane->ctl.rail[rail].cause == MPIB_CAUSE_STUCK && plan &&

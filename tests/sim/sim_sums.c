@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At the end of a run this compares a proxy's counters with its objects. */
+/* At the end of a run, compare a proxy's counters with its objects. */
 #include <inttypes.h>
 
 #include "client/client.h"
@@ -66,8 +66,8 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 			 rx, received);
 }
 
-/* Return how much of quota q a user holds. Objects that are being destroyed do
- * not count: dead private lanes, and descriptors of clients without HELLO. */
+/* Return how much of quota `q` the client's user holds. Dead private lanes, and
+ * descriptors of clients without HELLO, do not count. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);

@@ -26,7 +26,7 @@ void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
 static uint64_t steps, made;
-/* Counts events that a task may have to react to. */
+/* Number of events to which a task may have to react. */
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* the run ended because no task can run */
@@ -64,9 +64,10 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* swapcontext() also sets the kernel's signal mask, which is the same in all
- * tasks. With AddressSanitizer it clears the shadow memory of the whole stack,
- * which is slow. A longjmp() looks like the end of frames to the sanitizer. */
+/* Switch without swapcontext(). It also sets the kernel's signal mask, which is
+ * not needed, since all tasks have the same mask. With AddressSanitizer it
+ * clears the shadow memory of the whole stack, which is slow. longjmp() is not
+ * possible either: the sanitizer would believe that stack frames end. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -137,8 +138,8 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler itself never waits */
-	/* A task that waits only for a time has most likely polled without a
-	 * result. */
+	/* A wait for an object counts as an event. A task that waits only for a
+	 * time has most likely just polled without a result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -209,7 +210,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		sim_stack_free(t->stack);
 		t->stack = NULL;
-		/* A thread that may still be joined must not be freed. */
+		/* Do not free a thread that may still be joined. */
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);
@@ -218,7 +219,7 @@ static void reap(void)
 	}
 }
 
-/* Return the earliest time at which a waiting task can run. */
+/* Return the time of the next event or wake-up. */
 static uint64_t next_due(void)
 {
 	uint64_t event = sim_events_next(), task = sim_ready_next();
@@ -252,7 +253,7 @@ static bool only_looks(const struct sim_task *t)
  * than poll. Return NULL if there is none. */
 static struct sim_task *choose(bool *busy)
 {
-	/* static, since the array is too large for each task's stack */
+	/* static: too large for the stack of a task */
 	static struct sim_task *ready[TASKS_MAX];
 	unsigned n = 0;
 
@@ -269,12 +270,12 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* All tasks only poll. Let the time jump. Return false if it is time for the
- * next planned event. */
+/* Let the time jump, because all tasks only poll. Return false if the next
+ * planned event is due after the jump. */
 static bool time_flies(void)
 {
-	static uint64_t looked; /* the time when all tasks had polled */
-	/* The count of events at the last jump, and the length of the next
+	static uint64_t looked; /* time to which the last jump led */
+	/* `seen`: number of events at the last jump; `far`: length of the next
 	 * jump. */
 	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
@@ -294,7 +295,7 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Some tasks may wait for a time instead of an object. */
+	/* Count the jump as an event: some tasks may wait for a time. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)
@@ -302,8 +303,8 @@ static bool time_flies(void)
 	return true;
 }
 
-/* Return the task of the next step. Return NULL if over() returned true or if
- * nothing can ever run again. */
+/* Return the task of the next step. Return NULL if the run is over or if no
+ * task can ever run again. */
 static struct sim_task *choose_next(void)
 {
 	while (!is_over()) {
@@ -348,8 +349,8 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* Choose the next task without a switch to the scheduler. Mostly it is this
- * task, which then continues. */
+/* Choose the next task here, without a switch to the scheduler. Mostly it is
+ * the current task, which continues. */
 static void to_scheduler(void)
 {
 	struct sim_task *t = self;

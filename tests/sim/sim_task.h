@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their threads as coroutines of one kernel thread. A thread of
- * the real code runs until it would block, or until a system call at which the
- * seed switches to another thread. So every order of two threads' actions
- * occurs in some seed, and each run of a seed has the same order.
+ * Simulated processes, whose threads are coroutines of one kernel thread. A
+ * thread of the real code runs until it would block, or until a system call at
+ * which the seed switches to another thread. So every order of the actions of
+ * two threads occurs in some seed, and each run of a seed has the same order.
  */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
@@ -26,10 +26,10 @@ struct sim_proc {
 	unsigned node;
 	/* threads of the process that have not ended */
 	struct sim_task_list tasks;
-	bool over; /* no thread of the process runs any more */
+	bool over; /* the process has ended */
 	bool reaped;
 	int status; /* exit status as waitpid(2) returns it */
-	/* until then the process is stopped, as after SIGSTOP */
+	/* the process is stopped before this time, as after SIGSTOP */
 	uint64_t stopped_until;
 	/* the process has too few descriptors and too little device memory */
 	bool is_short;
@@ -40,23 +40,25 @@ struct sim_proc {
 /* The saved context of a task. */
 struct sim_place {
 	ucontext_t context; /* used at first */
-	void *at[5]; /* context of __builtin_setjmp() after the first switch */
+	/* Context of __builtin_setjmp(), used after the first switch. */
+	void *at[5];
 	bool jumps;
 };
 
 struct sim_task {
-	/* link in its process's list, or in that of the ended tasks */
+	/* link in the list of the process, or of ended tasks */
 	TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
-	/* number of mutexes held; meanwhile no other task may run */
+	/* number of mutexes held; while it is above 0, no other task may run */
 	unsigned locks;
 	uint64_t until; /* deadline of a waiting task */
 	struct sim_event due; /* fires at that deadline */
-	uint64_t number; /* number of tasks made before it */
-	LIST_ENTRY(sim_task) waiting; /* keyed by waits if that is not NULL */
+	uint64_t number; /* number of tasks made before this task */
+	/* Link in the table of waiting tasks, if `waits` is not NULL. */
+	LIST_ENTRY(sim_task) waiting;
 	const void *waits; /* file or condition whose change wakes the task */
-	uint64_t looked; /* count of events when the task last ran */
+	uint64_t looked; /* number of events when the task last ran */
 	int err; /* errno */
 	char text[320]; /* text of mpib_strerror() */
 	struct sim_place place;
@@ -71,23 +73,23 @@ struct sim_task {
 
 /* A plan's settings of the scheduler. */
 struct sim_pace {
-	uint64_t step_most; /* most ns that a step takes */
+	uint64_t step_most; /* maximum ns that a step takes */
 	/* one system call in this many switches tasks; 0 means none */
 	unsigned preempt;
-	/* If all running tasks only poll and have polled since the last event,
-	 * time jumps to the next event, but at most this far. 0 means at most a
-	 * step. */
+	/* If all tasks that can run only poll, and have polled since the last
+	 * event, the time jumps to the next event, but at most by this many ns.
+	 * 0 means at most a step. */
 	uint64_t leap_most;
-	/* The jump doubles up to this length while no event happens. 0 means
-	 * that it stays the same. If leap_most is 0, too, each poll takes the
-	 * time of a step. */
+	/* While no event happens, the jumps double up to this length. 0 means
+	 * that they do not become longer. If leap_most is 0, too, there are no
+	 * jumps, and each poll takes the time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
 
 void sim_tasks_seed(uint64_t seed);
 void sim_threads_seed(uint64_t seed); /* sim_thread.c */
-/* This is called when a process has ended, if it is not NULL. */
+/* Called when a process has ended, unless NULL. */
 extern void (*sim_proc_ended)(struct sim_proc *proc);
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
@@ -98,14 +100,13 @@ struct sim_proc *sim_proc_self(void);
 struct sim_proc *sim_proc_find(pid_t pid);
 const char *sim_task_name(void);
 
-/* End a process now. Its threads no longer run, and its descriptors are closed.
- * If the caller is one of its threads, the call does not return. */
+/* End a process: its threads stop, and its descriptors are closed. If the
+ * caller is a thread of the process, the call does not return. */
 void sim_proc_end(struct sim_proc *proc, int status);
 void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
 
-/* sim_ready.c: tasks that can run because their process is not stopped, in the
- * order in which they were made. */
+/* sim_ready.c: the tasks that can run, in the order in which they were made. */
 extern struct sim_ready {
 	struct sim_task **task;
 	size_t n;
@@ -113,16 +114,16 @@ extern struct sim_ready {
 /* has no effect if the task has ended */
 void sim_ready_add(struct sim_task *t);
 void sim_ready_drop(struct sim_task *t);
-/* Do not run the task before that time. */
+/* Do not run the task before the time `at`. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
-/* Let the task wait for the object at this address. NULL means no object. */
+/* Let the task wait for the object at `what`. NULL means no object. */
 void sim_ready_waits(struct sim_task *t, const void *what);
 /* Wake the tasks that wait for the object. Return their number. */
 unsigned sim_ready_for(const void *what);
 void sim_ready_look(void); /* wakes tasks whose time has come */
 /* returns when the next task can run, or SIM_NEVER */
 uint64_t sim_ready_next(void);
-/* Update the tasks of a process that is stopped until another time. */
+/* Update the tasks of a process after its `stopped_until` has changed. */
 void sim_tasks_stopped(const struct sim_proc *proc);
 
 /* Return true in one of this many calls. */
@@ -133,16 +134,18 @@ bool sim_short(void);
 /* Set whether a process that is short of descriptors is short of memory,
  * too. */
 void sim_short_of_memory(bool on);
-/* Return true if an allocation of the current process must fail now. */
+/* Return true if this allocation of the current process must fail. */
 bool sim_no_memory(void);
 /* Make all addresses the same in each run, in case a decision depends on an
  * address. If necessary, this executes the program again. */
 void sim_addresses_fix(char **argv);
-/* From now on use other addresses, and reuse freed memory for other objects. */
+/* Use other addresses for all later allocations, and reuse freed memory for
+ * other objects. */
 void sim_addresses_move(void);
 /* Reuse the memory that the processes of a seed free. Call this once. */
 void sim_memory_stays(void);
-/* Allocate a stack of this many bytes. sim_stack_free() accepts NULL. */
+/* sim_stack_new() allocates a stack of this many bytes. sim_stack_free()
+ * accepts NULL. */
 #ifdef __SANITIZE_ADDRESS__
 #define SIM_STACK (1u << 20)
 #else
@@ -153,14 +156,15 @@ void sim_stack_free(void *stack);
 /* Shift the time of day. Monotonic time does not change. */
 void sim_clock_jump(int64_t ns);
 
-/* Wait in a task until it is woken or until that time. */
+/* Let the current task wait until it is woken, at most until the time
+ * `until`. */
 void sim_wait(uint64_t until);
 void sim_wait_file(struct sim_file *file, uint64_t until);
-/* Wake the tasks that wait for this. */
+/* Wake the tasks that wait for `what`. */
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);
-/* Let other tasks run. The task can still run. This has no effect in the
- * scheduler. */
+/* The next two functions let other tasks run. The current task can still run.
+ * They have no effect in the scheduler. */
 /* sim_yield() means that the task did something that others may have to
  * notice. */
 void sim_yield(void);

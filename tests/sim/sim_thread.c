@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, time and random numbers as the real code sees them. */
+/* The functions for threads, time and random numbers that the real code
+ * calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -44,7 +45,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 		sim_wait(sim_now + SIM_US);
 	if (result)
 		*result = t->result;
-	t->detached = true; /* the task may be freed */
+	t->detached = true; /* so that the task can be freed */
 	return 0;
 }
 
@@ -58,7 +59,8 @@ void __wrap_mpib_thread_join(pthread_t thread)
 	__wrap_pthread_join(thread, NULL);
 }
 
-/* A process and its threads have the same table of descriptors. */
+/* mpib_keep() keeps descriptors in another table of descriptors. Here there is
+ * only one, so duplicate the descriptor. */
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
 {
 	int kept = __wrap_fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -109,7 +111,8 @@ int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 	return 0;
 }
 
-/* Another thread holds the mutex and waits for something else. */
+/* While another thread holds the mutex and waits for something else, wait
+ * here. */
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
 	struct sim_task *t = sim_task_self();
@@ -173,7 +176,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
-	/* here no thread uses CPU time */
+	/* simulated threads use no CPU time */
 	if (clock == CLOCK_THREAD_CPUTIME_ID) {
 		*ts = (struct timespec){ 0 };
 		return 0;

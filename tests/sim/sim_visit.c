@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visitors of a proxy that are neither rank nor peer. Strangers connect to its
- * peer port, and tools to its stats socket. The answers do not matter. */
+/* Visitors of a proxy that are neither ranks nor peers. Strangers connect to
+ * its peer port, tools to its stats socket. They ignore the answers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ struct visit {
 	uint64_t chance;
 };
 
-/* Read until the other end has closed, but at most for this long. */
+/* Read until the other end closes, at most for `ms`. */
 static void listen_to(int fd, unsigned ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -49,7 +49,7 @@ static void address(struct sockaddr_in *to, unsigned node, uint16_t port)
 	to->sin_addr.s_addr = htonl(10u << 24 | 100u << 16 | (node + 1));
 }
 
-/* Make a valid HELLO with random changes. */
+/* Make a HELLO with a random mistake. */
 static size_t hello(const struct visit *v, uint8_t *frame)
 {
 	struct mpib_peer_msg m = {
@@ -76,7 +76,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		m.version = m.version_min = MPIB_PEER_VERSION + 1;
 		break;
 	case 3:
-		/* the address of the proxy */
+		/* the address of the proxy itself */
 		addr[15] = (uint8_t)(v->node + 1);
 		break;
 	case 4:
@@ -91,7 +91,8 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 	default: /* the READY never comes */
 		break;
 	}
-	/* No proxy serves at that port, so none adds the visitor as a peer. */
+	/* Use a port at which no proxy listens, so that the visitor does not
+	 * become a peer. */
 	if (m.node.port)
 		m.node.port = PORT + 1;
 	memcpy(&m.node.addr, addr, sizeof(addr));
@@ -111,7 +112,7 @@ static size_t words(const struct visit *v, uint8_t *frame)
 		return 0; /* the visitor sends nothing */
 	case 2:
 		n = hello(v, frame);
-		return n / 2; /* the visitor sends only this part */
+		return n / 2; /* the visitor sends only a part */
 	default:
 		return hello(v, frame);
 	}
@@ -176,8 +177,7 @@ static void *tool(void *arg)
 		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
 		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* Ask for the cluster as often as for all other nouns
-		 * together. */
+		/* In half of all cases, ask for the cluster. */
 		if (v->chance >> (32 + i) & 1)
 			text = "cluster\n";
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulated world: virtual time, planned events, random numbers, and the
- * trace. All of it runs on one kernel thread, so this code needs no locks.
+ * trace. Everything runs on one kernel thread, so this code needs no locks.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -15,15 +15,15 @@
 #define SIM_S 1000000000ull
 #define SIM_NEVER UINT64_MAX
 
-/* A random stream. Each subject has its own stream. So an additional draw in
- * one does not change the others. */
+/* A random stream. Each subject has its own stream, so an additional draw for
+ * one subject does not change the draws for the others. */
 struct sim_rng {
 	uint64_t state;
 };
 
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
 
-/* Each step draws a number, so this is inline. */
+/* Return the next number. Inline, since each step draws a number. */
 static inline uint64_t sim_rng_next(struct sim_rng *r)
 {
 	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
@@ -44,23 +44,23 @@ static inline bool sim_chance(struct sim_rng *r, unsigned of)
 	return sim_draw(r, of) == 0;
 }
 
-/* Return a number from least to most, both included. Small numbers are as
+/* Return a number from `least` to `most`, both included. Small numbers are as
  * likely as large ones. */
 uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
 
-/* A planned event. It is a member of the object that it concerns. */
+/* A planned event. The object that it concerns has it as a member. */
 typedef void sim_event_fn(void *arg);
 struct sim_event {
 	uint64_t at, seq;
 	sim_event_fn *fn;
 	void *arg;
-	/* index in the heap, from 1; 0 means that it is not armed */
+	/* index in the heap, from 1; 0 means that the event is not armed */
 	size_t place;
 };
 
-/* Events ordered by their times: sim_heap.c. */
+/* A heap of events, ordered by time: sim_heap.c. */
 struct sim_heap {
-	struct sim_event **heap; /* [1] is the next event */
+	struct sim_event **heap; /* heap[1] is the next event */
 	size_t n, room;
 	uint64_t seq;
 };
@@ -85,23 +85,24 @@ extern uint64_t sim_now; /* virtual ns since an arbitrary start */
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 		   void *arg);
 void sim_event_disarm(struct sim_event *e);
-/* Run the events whose time has come. Return false if there was none. */
+/* Run the events whose time has come. Return false if no event was due. */
 bool sim_events_run(void);
 uint64_t sim_events_next(void); /* returns SIM_NEVER if there is none */
 
-/* Add a line to the trace. Only the last lines are kept for sim_trace_dump().
- * hash covers all lines, so that two runs can be compared. */
+/* Add a line to the trace. sim_trace_dump() prints only the last lines.
+ * sim_trace_hash() covers all lines, so that two runs can be compared. */
 void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sim_trace_dump(unsigned lines);
 uint64_t sim_trace_hash(void);
 extern bool sim_verbose; /* print lines at once */
 
 /* Report that the real machine lacks a resource that the run needs. Print
- * errno, and end this process with SIM_LACKS, which is not a finding. */
+ * errno, and end this process with status SIM_LACKS, which is not a finding. */
 #define SIM_LACKS 3
 void sim_lacks(const char *what) __attribute__((noreturn));
 
-/* The run found an error. Print it and the trace, and end this process. */
+/* Report that the run found an error. Print the error and the trace, and end
+ * this process. */
 void sim_fail(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that the simulated kernel answers, by the linker's --wrap
- * (wrapped.txt). The real code calls __wrap_, and __real_ is the original.
+ * The system calls that the simulated kernel implements. The linker replaces
+ * them (--wrap, wrapped.txt): the real code calls __wrap_NAME(), and
+ * __real_NAME() is the original.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H
@@ -29,7 +30,7 @@ struct mpib_agent_word;
 struct mpib_wr_pool;
 struct mpib_verbs;
 
-/* These implement send and recv and return -errno: sim_message.c. */
+/* sim_message.c: implement send and recv. Return -errno on failure. */
 ssize_t sim_sock_put(struct sim_sock *s, struct msghdr *msg);
 ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg);
 int sim_pidfd(pid_t pid);
@@ -146,8 +147,7 @@ int __wrap_hwloc_topology_load(void *topology);
 int __wrap_getifaddrs(struct ifaddrs **all);
 struct group *__wrap_getgrnam(const char *name);
 
-/* Wrapped calls that are not system calls: those of the device, and the start
- * of a program. */
+/* Wrapped functions that are not system calls. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Check that a soak continues where its file ends, adds up all of it, and names
-# the seeds that failed. --suspect makes them fail here. An interrupted stretch
-# must add nothing.
+# Check that a soak continues after the last seed of its file, adds up all
+# lines, and lists the seeds that failed. In this test --suspect makes seeds
+# fail. If a stretch of seeds is interrupted, it must not add a line to the
+# file.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh
@@ -10,7 +11,7 @@ file=$dir/soak
 
 out=$(./soak "$file" --from 1795700000034 --seeds 2 --messages 20) || fail "soak: $out"
 has '^2 seeds from 1795700000034 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
-# --from needs a new file.
+# --from has no effect, since the file is not new.
 if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
 	2>"$dir/said"); then
 	fail "the failed seeds are not listed: $out"
@@ -26,7 +27,7 @@ if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
 	fail "an unknown option is accepted"
 fi
 [ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
-# A text that is not a number must not become the number of another seed.
+# A text that is not a number must be refused, and not be read as another seed.
 rc=0
 ./run --from 1.7957e+12 --seeds 1 --messages 20 2>"$dir/said" >/dev/null || rc=$?
 { [ $rc -eq 2 ] && has '"1.7957e+12" is not 0' <"$dir/said"; } ||

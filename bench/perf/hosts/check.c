@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib-perf check HOST...: a verdict on each pair of servers. Pairs run in
+ * mpib-perf check HOST...: test each pair of servers. Pairs are tested in
  * rounds. In a round each host is in one pair, so that n hosts need n - 1
  * rounds. Each pair is tested by a forked process with its own hub.
  */
@@ -60,8 +60,9 @@ static double rails_speed(const struct perf_rails *rails)
 	return sum;
 }
 
-/* Return the rate that a pair should reach each way, in GB/s, from --expect or
- * the rails' speed. 0: unknown, as with software rails. */
+/* Return the rate in GB/s that a pair should reach in each direction. It comes
+ * from --expect or from the rails' speed. 0 means unknown, as with software
+ * rails. */
 static double expected_of(const struct perf_options *opt,
 			  const struct perf_verdict *v)
 {
@@ -150,8 +151,8 @@ static int by_busbw(const void *a, const void *b)
 	return (x->busbw > y->busbw) - (x->busbw < y->busbw);
 }
 
-/* Set median[d] to the median busbw of the tests of device d that ran. If fewer
- * than three ran, set it to 0, as they cannot be compared. */
+/* Set median[d] to the median busbw of all tests of device d that ran. If fewer
+ * than three ran, set it to 0: a median of one or two values tells nothing. */
 static void set_medians(const struct perf_verdict *v, int n,
 			double median[PERF_DEVICES_MAX])
 {
@@ -285,8 +286,8 @@ static void print_head(int width)
 	       "(Gb/s)");
 }
 
-/* Print a line for each verdict, the rails that have faults, and the sum over
- * pairs. The verdicts of a pair must follow each other. With --json, write
+/* Print a line for each verdict, a line for each fault, and the number of pairs
+ * that passed. The verdicts of a pair must be adjacent. With --json, write
  * JSON, too. Returns the exit status: 0 if there are no faults. */
 static int report_all(const struct perf_options *opt,
 		      const struct perf_verdict *v, int n)
@@ -319,7 +320,7 @@ static int report_all(const struct perf_options *opt,
 		bad += failed;
 		failed = false;
 	}
-	printf("# check : %s, %d of %d pairs are well\n", bad ? "FAIL" : "PASS",
+	printf("# check : %s, %d of %d pairs passed\n", bad ? "FAIL" : "PASS",
 	       pairs - bad, pairs);
 	fflush(stdout);
 	return save(opt, v, n, median, pairs, bad) && bad == 0 ? 0 : 1;
@@ -329,7 +330,8 @@ static int report_all(const struct perf_options *opt,
 #define LATENCY_ITERS 500
 #define SPEED_BYTES (4 << 20)
 #define SPEED_SECONDS 1.0
-#define PAIR_S 60 /* seconds for a device, plus the time of its tests */
+/* Time limit for the tests of a device, in addition to their nominal length. */
+#define PAIR_S 60
 
 /* Run a test of the two hosts. On failure, print a line to stderr and return
  * false. */
@@ -363,8 +365,8 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	return ok;
 }
 
-/* Test a pair: first the latency, then the speed, so that *v has the rails of
- * the test of speed. */
+/* Measure the latency of a pair, then its speed. The order matters: *v must
+ * keep the rails of the speed test. */
 static void judge_pair(const struct perf_options *opt,
 		       const char *const host[2], struct perf_verdict *v)
 {
@@ -442,9 +444,10 @@ static int fork_pair(const struct perf_options *opt,
 	return -1;
 }
 
-/* Read the verdicts on a pair into v. If there is none, write one that says
- * that the test failed. A verdict is written to the pipe atomically, so a read
- * gets a whole verdict or nothing. Returns the end of the verdicts. */
+/* Read the verdicts on a pair into `v`. If the pipe has none, write a verdict
+ * that says that the test failed. A verdict is written to the pipe atomically,
+ * so a read returns a whole verdict or nothing. Returns the end of the
+ * verdicts. */
 static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 				  struct perf_verdict *v)
 {
@@ -462,7 +465,8 @@ static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 }
 
 /* Get pair k of a round by the circle method: host 0 stays, the others rotate.
- * With an odd number of hosts, the host whose partner is number n pauses. */
+ * With an odd number of hosts, the host whose partner would be number n has no
+ * test. */
 static void pair_of(int n, int round, int k, int *a, int *b)
 {
 	int m = n + n % 2 - 1;
@@ -471,8 +475,8 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 	*b = (round + m - k) % m;
 }
 
-/* Run one round; if serial is true, one pair after the other. Adds the number
- * of pairs to *pairs, and returns the end of the verdicts. */
+/* Run one round. If --serial is set, test one pair after the other. Adds the
+ * number of pairs to *pairs, and returns the end of the verdicts. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
 				 struct perf_verdict *v, int *pairs)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that reports: that of --client, or rank 0 of a launcher. */
+/* The process that prints the report: mpib-perf --client, or rank 0 of a
+ * launcher. */
 #include "perf/hosts/hosts.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 static struct perf_hub *hub;
 static pid_t own_node;
 
-/* On SIGINT, end a steady run. Its results so far are then reported. */
+/* On SIGINT, end a steady run. The results so far are reported. */
 static void interrupted(int sig)
 {
 	if (sig == SIGINT && perf_hub_enough(hub))
@@ -31,7 +32,7 @@ static void interrupted(int sig)
 	_exit(128 + sig);
 }
 
-/* Fork node 0, whose ranks run here, and greet it. */
+/* Fork node 0, whose ranks run on this host, and wait for its HELLO. */
 static int start_own(const struct perf_options *opt)
 {
 	pid_t parent = getpid();
@@ -60,7 +61,7 @@ static int start_own(const struct perf_options *opt)
 	return perf_hub_greet(hub, pair[0], 0) < 0 ? -EIO : 0;
 }
 
-/* Run the greeted nodes and report. */
+/* Run the test on all nodes that have sent HELLO, and print the report. */
 static int run(void)
 {
 	bool ok = perf_hub_run(hub) == 0;
@@ -88,8 +89,8 @@ int perf_client(const struct perf_options *opt)
 {
 	int fd[PERF_NODES_MAX];
 
-	/* Connect before this process starts its own ranks: after a failure
-	 * these would only report the end of the test. */
+	/* Connect before this process starts its own ranks. Otherwise, after a
+	 * failed connect, these ranks would also print that the test ends. */
 	for (int i = 0; i < opt->nhosts; i++) {
 		fd[i] = perf_link_dial(opt->hosts[i], opt->port, 0);
 		if (fd[i] < 0)
@@ -104,7 +105,7 @@ int perf_client(const struct perf_options *opt)
 	return run();
 }
 
-/* Name the missing ranks on stderr. */
+/* List the missing ranks on stderr. */
 static void name_missing(const struct perf_options *opt)
 {
 	char text[200] = "";
@@ -121,7 +122,7 @@ static void name_missing(const struct perf_options *opt)
 				 used ? "," : "", i);
 	}
 	perf_bad(
-		"%d of %d ranks have not come to port %d of this host: %s (do they run, and does a firewall pass them?)",
+		"%d of %d ranks have not connected to port %d of this host: %s (do they run, and does a firewall let them pass?)",
 		missing, hub->n, opt->port, text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests over several hosts. The first four functions are the roles of
- * mpib-perf, and return the exit status. The others are their parts.
+ * Tests over several hosts. Each of the first four functions is one role of
+ * mpib-perf, and returns the exit status. They share the other functions.
  */
 #ifndef PERF_HOSTS_H
 #define PERF_HOSTS_H
@@ -9,17 +9,17 @@
 #include "perf/hosts/link.h"
 #include "perf/world.h"
 
-/* Serve tests, several at a time, until a signal or, with --once, until the end
- * of one test. */
+/* Serve tests, several at a time, until a signal arrives. With --once, serve
+ * one test. */
 int perf_serve(const struct perf_options *opt);
 
-/* Run a test with the servers of --client, and report. */
+/* Run a test with the servers of --client, and print the report. */
 int perf_client(const struct perf_options *opt);
 
-/* Be one rank of a launcher; rank 0 reports. */
+/* Run as one rank of a launcher. Rank 0 prints the report. */
 int perf_launched(const struct perf_options *opt);
 
-/* Test each pair of servers, and report. */
+/* Test each pair of servers, and print the report. */
 int perf_check(const struct perf_options *opt);
 
 /*
@@ -37,14 +37,15 @@ struct perf_hub_node {
 };
 
 struct perf_hub {
-	struct perf_world *w; /* results of all ranks; node -1 */
+	struct perf_world *w; /* results of the ranks of all nodes */
 	struct perf_hub_node *node;
 	int n;
 	int barriers; /* number of barriers that all ranks have passed */
 	int reported; /* number of reported rows */
 	bool quiet; /* print no report while the test runs */
-	uint32_t device; /* for all nodes; PERF_SETUP_OWN at first */
-	struct perf_handle_msg *handle; /* until they are distributed */
+	/* Tested device of all nodes; PERF_SETUP_OWN at first. */
+	uint32_t device;
+	struct perf_handle_msg *handle; /* collected, to be distributed */
 	size_t nhandle, room;
 };
 
@@ -53,17 +54,18 @@ struct perf_hub {
 struct perf_hub *perf_hub_new(const struct perf_options *opt);
 void perf_hub_free(struct perf_hub *h);
 
-/* Wait for the HELLO of node i on fd, which the hub owns from now on. If i is
- * -1, the HELLO names the node. If it is not from a node of this job, close fd.
- * Returns the node's number, or -errno after a line on stderr. */
+/* Wait on `fd` for the HELLO of node `i`. If `i` is -1, the HELLO names the
+ * node. The hub owns `fd` from this call on, and closes it if the HELLO is not
+ * from a node of this job. Returns the node's number, or -errno after a line on
+ * stderr. */
 int perf_hub_greet(struct perf_hub *h, int fd, int i);
 
 /* Run the test, after all nodes were greeted. Returns 0, or -errno after a line
  * on stderr. */
 int perf_hub_run(struct perf_hub *h);
 
-/* End a steady run early. Its results so far are then reported. Returns whether
- * this is a steady run, and the first call. Async-signal-safe. */
+/* End a steady run early. The results so far are reported. Returns true if this
+ * is a steady run and the first call. Async-signal-safe. */
 static inline bool perf_hub_enough(struct perf_hub *h)
 {
 	return h->w->opt.steady_seconds > 0 &&
@@ -71,15 +73,15 @@ static inline bool perf_hub_enough(struct perf_hub *h)
 }
 
 /*
- * Send HELLO on fd, receive the test from the hub, fork its ranks, and transfer
- * their barriers, handles, results and failures until they end. own has the
- * options of this host; the hub sends the options of the load. Closes fd.
- * Returns 0, or -errno after a line on stderr.
+ * Send HELLO on `fd`, receive the test from the hub, fork its ranks, and
+ * transfer their barriers, handles, results and failures until they end. `own`
+ * has the options of this host; the hub sends the options of the test. Closes
+ * fd. Returns 0, or -errno after a line on stderr.
  */
 int perf_node_run(int fd, const struct perf_options *own);
 
-/* Write the run dir that the ranks of this host use; "" if its path is too
- * long. */
+/* Write to `buf` the run dir that the ranks of this host use, or "" if its path
+ * is too long. */
 void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len);
 
 /* Write the address of the peer link of a run dir's proxy, "ADDRESS:PORT", into
@@ -90,19 +92,20 @@ bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
  * each. */
 struct perf_verdict {
 	int host[2]; /* indices of opt->hosts */
-	int device; /* its index at both hosts; -1: the test did not begin */
-	int devices[2]; /* how many each host has */
+	int device; /* index at both hosts; -1: the test did not begin */
+	int devices[2]; /* number of devices of each host */
 	bool ran; /* false: the test failed, and stderr has the reason */
 	uint64_t wrong; /* number of wrong messages */
 	double p50_us, p99_us; /* of small messages, one way */
 	double busbw; /* GB/s each way, while both directions send */
-	double seconds; /* of the test of speed */
+	double seconds; /* length of the speed test */
 	int speed_mbps[2]; /* reported by the plugin */
-	struct perf_rails rails[2]; /* since the test of speed began */
+	struct perf_rails rails[2]; /* counts since the speed test began */
 };
 
-/* Write the faults of a pair, a line each. median is the median busbw of all
- * pairs with this device; 0: unknown. Returns their number, at most max. */
+/* Write the faults of a pair to `text`, one line for each. `median` is the
+ * median busbw of this device over all pairs; 0 means unknown. Returns the
+ * number of lines, at most `max`. */
 #define PERF_FAULT_LEN 200
 int perf_verdict_faults(const struct perf_options *opt,
 			const struct perf_verdict *v, double median,

@@ -47,7 +47,8 @@ void perf_hub_free(struct perf_hub *h)
 	free(h);
 }
 
-/* Return the number of the missing node of this job that calls, or an error. */
+/* Return the number of the node that sent `hello`, or an error if the node is
+ * not of this job or has already connected. */
 static int known(const struct perf_hub *h, const struct perf_hello *hello,
 		 int i)
 {
@@ -59,11 +60,12 @@ static int known(const struct perf_hub *h, const struct perf_hello *hello,
 	if (hello->job != h->w->opt.job || hello->rank < 0 ||
 	    hello->rank >= h->n)
 		return perf_bad(
-			"rank %d of another job came (give each its --port)",
+			"rank %d of another job connected (give each job its own --port)",
 			hello->rank);
 	if (h->node[hello->rank].fd >= 0)
-		return perf_bad("rank %d came twice (give each job its --port)",
-				hello->rank);
+		return perf_bad(
+			"rank %d connected twice (give each job its own --port)",
+			hello->rank);
 	return hello->rank;
 }
 
@@ -89,7 +91,8 @@ int perf_hub_greet(struct perf_hub *h, int fd, int i)
 	return rc;
 }
 
-/* End the test for all nodes except one (-1: for all). */
+/* Tell all nodes except node `but` that the test ends. If `but` is -1, tell
+ * all. */
 static void end_all(struct perf_hub *h, int but, const char *why)
 {
 	for (int i = 0; i < h->n; i++) {
@@ -134,7 +137,7 @@ static int keep_handles(struct perf_hub *h, const struct perf_msg *m)
 	return 0;
 }
 
-/* Send each node the handles that its ranks connect to. */
+/* Send each node the handles to which its ranks connect. */
 static int hand_around(struct perf_hub *h)
 {
 	const struct perf_options *opt = &h->w->opt;
@@ -198,7 +201,7 @@ static int keep_result(struct perf_hub *h, int i, const struct perf_msg *m)
 	return 0;
 }
 
-/* Count the nodes whose host no earlier node has. */
+/* Count the different hosts of the nodes. */
 static int count_hosts(const struct perf_hub *h)
 {
 	int hosts = 0;
@@ -226,8 +229,8 @@ static void take_info(struct perf_hub *h)
 	w->hosts = count_hosts(h);
 }
 
-/* Print the report that is due at a barrier, after all ranks have reached
- * it. */
+/* When all ranks have reached a barrier, print the part of the report that is
+ * due: the header, a row or the progress. */
 static void report(struct perf_hub *h)
 {
 	struct perf_sums sums = { 0 };
@@ -253,7 +256,7 @@ static void report(struct perf_hub *h)
 	}
 }
 
-/* Let all ranks of all nodes, which wait at a barrier, continue. */
+/* When all nodes have arrived at a barrier, let their ranks continue. */
 static int pass(struct perf_hub *h)
 {
 	struct perf_go go = { .more = h->node[0].arrive.more &&
@@ -276,7 +279,8 @@ static int pass(struct perf_hub *h)
 	return rc;
 }
 
-/* Store a node's arrival. More senders than ranks are invalid. */
+/* Store a node's arrival at a barrier. It is invalid if it names more senders
+ * than there are ranks. */
 static int keep_arrive(struct perf_hub *h, int i, const struct perf_msg *m)
 {
 	struct perf_arrive arrive;

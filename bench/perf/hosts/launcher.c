@@ -8,19 +8,20 @@
 
 #include "perf/values.h"
 
-/* The number of ports for jobs, so that several jobs can share the host of
- * rank 0. */
+/* Each job uses one of this many ports, so that several jobs can share the host
+ * of rank 0. */
 #define JOB_PORTS 10000
 #define JOB_PORT_FIRST 20000
 
 /*
- * The variables of each launcher. The variables of rank and size identify a
- * launcher. srun is the last one: it also starts the daemons of mpirun and
- * torchrun, whose ranks inherit its variables.
+ * The environment variables of each launcher. A launcher is found by its
+ * variables for rank and size. srun must be the last: it also starts the
+ * daemons of mpirun and torchrun, whose ranks inherit the variables of srun.
  */
 static const struct {
 	const char *name, *rank, *size, *local, *locals, *job, *master, *list;
-	const char *node; /* this host's index in the list of locals */
+	/* Variable with this host's index in the list of `locals`. */
+	const char *node;
 } launchers[] = {
 	{ "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
 	  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -86,8 +87,8 @@ static void find_rendezvous(struct perf_options *opt, size_t i)
 		opt->rendezvous[0] = '\0';
 }
 
-/* Return the number of ranks of host number node from srun's list for all
- * hosts, such as "4(x2),3". 0: unknown. */
+/* Return the number of ranks on the host with index `node`. `list` is srun's
+ * list for all hosts, such as "4(x2),3". 0 means unknown. */
 static int locals_of(const char *list, long node)
 {
 	while (list && *list) {

@@ -17,7 +17,7 @@
 
 #include "perf/world.h"
 
-/* The maximum time of a message from its first byte to its last. */
+/* The maximum time between the first and the last byte of a message. */
 #define HALF_MESSAGE_S 30
 
 struct head {
@@ -187,8 +187,8 @@ static int split(const char *host, int port, char name[256], char text[16])
 	return 0;
 }
 
-/* Try all addresses once. Returns the fd or -errno. -ECONNREFUSED: try again,
- * as one of the addresses may listen later. */
+/* Try all addresses once. Returns the fd or -errno. After -ECONNREFUSED the
+ * caller should try again: a process may listen there later. */
 static int try_all(const struct addrinfo *all)
 {
 	int rc = -EHOSTUNREACH;
@@ -216,7 +216,7 @@ int perf_link_dial(const char *host, int port, double seconds)
 
 	if (split(host, port, name, text) < 0)
 		return perf_bad(
-			       "host \"%s\": that is none (give HOST or HOST:PORT)",
+			       "host \"%s\": not a host name (give HOST or HOST:PORT)",
 			       host),
 		       -1;
 	rc = getaddrinfo(name, text, &hints, &all);
@@ -310,7 +310,7 @@ int perf_link_listen(const char *addr, int *port)
 	}
 	if (fd < 0)
 		return perf_bad(
-			       "port %s: it cannot be listened at: %s (another mpib-perf? give another --port)",
+			       "port %s: cannot listen: %s (if another mpib-perf uses it, give another --port)",
 			       text, strerror(-fd)),
 		       -1;
 	*port = bound_port(fd);

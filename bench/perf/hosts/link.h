@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TCP links between the hosts of a test, which form a star. The hub is in
- * the process that reports, and has one link to each node. A node is a process
- * that forks the ranks of its host. Integers are in native byte order. HELLO
- * checks that it is the same at both ends.
+ * The TCP links between the hosts of a test form a star. The hub is in the
+ * process that prints the report, and has one link to each node. A node is a
+ * process that forks the ranks of its host. Integers are in native byte order.
+ * HELLO checks that both ends have the same byte order.
  */
 #ifndef PERF_LINK_H
 #define PERF_LINK_H
@@ -15,7 +15,8 @@
 #include "perf/options.h"
 
 #define PERF_LINK_MAGIC 0x6d70696270657266ull
-/* Increment it with each change of a message or of struct perf_result. */
+/* Protocol version. Increment it with each change of a message or of struct
+ * perf_result. */
 #define PERF_LINK_PROTO 2
 /* The maximum size of a message: enough for the results and handles of a
  * node. */
@@ -37,7 +38,8 @@ struct perf_hello {
 	uint64_t magic;
 	uint32_t proto;
 	int32_t rank; /* given by the launcher; -1: a server */
-	uint64_t job; /* of the launcher, so that jobs do not mix */
+	/* Number of the launcher's job, so that jobs do not mix. */
+	uint64_t job;
 	char host[64];
 };
 
@@ -57,7 +59,7 @@ struct perf_arrive {
 	int32_t ended; /* the row has ended and its results were sent */
 	int32_t senders;
 	uint64_t sent, wrong; /* bytes of the row so far */
-	double seconds; /* of the row's timed part of the slowest rank */
+	double seconds; /* timed part of the row, of the slowest rank */
 };
 
 struct perf_go {
@@ -70,8 +72,8 @@ struct perf_result_head {
 
 #define PERF_RAILS 2
 
-/* The counts of the tested device's rails during the test, which a node's proxy
- * reported. */
+/* The rails of the tested device, with their counts during the test, as a
+ * node's proxy reported them. */
 struct perf_rails {
 	int32_t n, rsvd;
 	struct {
@@ -83,46 +85,48 @@ struct perf_rails {
 	} rail[PERF_RAILS];
 };
 
-/* A received message. data has len bytes, followed by a zero byte. */
+/* A received message. `data` has `len` bytes, followed by a zero
+ * byte. */
 struct perf_msg {
 	uint32_t type, len;
 	char *data;
 };
 
-/* Limit the time of sending and receiving on fd, and detect a peer that
- * vanished. */
+/* Limit the time that sending and receiving on `fd` take, and detect a peer
+ * that vanished. */
 void perf_link_ready(int fd);
 
 /* Send a message. Returns 0 or -errno. */
 int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 		   size_t len);
 
-/* Make text, of size bytes, a string of printable ASCII, since text of another
- * host is printed to a terminal. */
+/* Turn `text`, which has `size` bytes, into a string of printable ASCII: text
+ * from another host is printed to a terminal. */
 void perf_link_clean(char *text, size_t size);
 
-/* Receive a message into *m, whose data the caller frees. The text of a
- * PERF_FAIL is clean. -EPIPE: the other end hung up; -EPROTO: the bytes are no
- * message; -ETIMEDOUT: the message is incomplete. */
+/* Receive a message into *m. The caller frees its `data`. The text of a
+ * PERF_FAIL is printable. -EPIPE: the other end hung up; -EPROTO: the bytes are
+ * not a message; -ETIMEDOUT: the message is incomplete. */
 int perf_link_recv(int fd, struct perf_msg *m);
 
-/* The same for a message of one type with at least len bytes. If a PERF_FAIL
- * arrives instead, print its text to stderr and return -EREMOTEIO. */
+/* Receive a message that must be of `type` and have at least `len` bytes. If a
+ * PERF_FAIL arrives instead, print its text to stderr and return -EREMOTEIO. */
 int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
 		     size_t len, const char *host);
 
-/* Connect to host: "NAME", "NAME:PORT" or "[V6]:PORT". If no process listens
- * there yet, retry for this number of seconds. Returns the fd, or -1 after a
- * line on stderr. */
+/* Connect to `host`: "NAME", "NAME:PORT" or "[V6]:PORT". If no process listens
+ * there yet, retry for `seconds`. Returns the fd, or -1 after a line on
+ * stderr. */
 int perf_link_dial(const char *host, int port, double seconds);
 
-/* Listen at an address; NULL: at all. If *port is 0, choose a free port and set
- * *port. Returns the fd, or -1 after a line on stderr. */
+/* Listen at the address `addr`, or at all addresses if it is NULL. If *port is
+ * 0, choose a free port and set *port. Returns the fd, or -1 after a line on
+ * stderr. */
 int perf_link_listen(const char *addr, int *port);
 
-/* The command that the hub sends to each node. Each node has its own plugin,
- * ABI version and environment, which never come over the network. It also has
- * its own device, except in check. */
+/* The description of the test that the hub sends to each node. A node chooses
+ * its plugin, ABI version and environment itself: these are never sent over the
+ * network. It also chooses its device, except in "mpib-perf check". */
 /* The device that the node chose itself. */
 #define PERF_SETUP_OWN UINT32_MAX
 
@@ -139,7 +143,7 @@ struct perf_setup {
 void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
 		     int node, uint32_t device);
 
-/* Copy *s into *opt, with the checks of a command line. Returns 0, or -EINVAL
+/* Check *s like a command line and copy it into *opt. Returns 0, or -EINVAL
  * after a line on stderr. */
 int perf_setup_take(const struct perf_setup *s, struct perf_options *opt);
 

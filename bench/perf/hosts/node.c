@@ -41,8 +41,8 @@ static FILE *dial(const char *run_dir)
 	return f;
 }
 
-/* Return the proxy's answer to a command, a new reference; NULL: there is
- * none. */
+/* Return the proxy's answer to a command as a new reference, or NULL if there
+ * is no answer. */
 static json_t *ask(const char *run_dir, const char *command)
 {
 	FILE *f = dial(run_dir);
@@ -101,9 +101,9 @@ static void take(struct perf_rails *rails, const json_t *o)
 	rails->n++;
 }
 
-/* Ask the proxy of a run dir for the rails of the device with an index. The
- * proxy lists rails device by device, each with the name of its device. Without
- * a proxy, as with another plugin, there are no rails. */
+/* Ask the proxy of a run dir for the rails of the device with this index. The
+ * proxy lists the rails device by device, each rail with the name of its
+ * device. If there is no proxy, as with another plugin, the list is empty. */
 static void rails_read(struct perf_rails *rails, const char *run_dir,
 		       unsigned device)
 {
@@ -163,7 +163,8 @@ struct bridge {
 	bool introduced; /* handles were sent */
 	int shipped; /* number of rows whose results were sent */
 	char run_dir[256];
-	unsigned device; /* tested device; PERF_SETUP_OWN: this is no check */
+	/* Tested device; PERF_SETUP_OWN: not a test of "check". */
+	unsigned device;
 	struct perf_rails before;
 };
 
@@ -236,7 +237,7 @@ void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len)
 		buf[0] = '\0';
 }
 
-/* Send the handles of all listeners of this node to which others connect. */
+/* Send the handles of all listeners of this node. */
 static int send_handles(struct bridge *n)
 {
 	const struct perf_options *opt = &n->w->opt;
@@ -351,7 +352,7 @@ static int heard(struct bridge *n)
 
 	if (rc < 0) {
 		perf_bad(
-			"the test ends: its hub is gone: %s (see its last line)",
+			"the test ends: lost the connection to its hub: %s (see the last line of the hub)",
 			strerror(-rc));
 		return rc;
 	}
@@ -419,13 +420,15 @@ int perf_node_run(int fd, const struct perf_options *own)
 	int rc = say_hello(fd, own);
 
 	perf_node_run_dir(own, n.run_dir, sizeof(n.run_dir));
-	/* Limit the time, as a silent hub must not occupy a place for tests. */
+	/* Limit the time: a silent hub must not occupy one of the server's
+	 * tests. */
 	alarm(SETUP_S);
 	if (rc == 0)
 		rc = take_setup(&n, own, &opt);
 	alarm(0);
 	if (rc == 0) {
-		/* Count the CPU seconds of a host's proxy once. */
+		/* If several nodes run on this host, count the CPU time of its
+		 * proxy only once. */
 		if (own->role != PERF_LAUNCHED || own->leads)
 			opt.nodes[n.index] = n.run_dir;
 		rails_read(&n.before, n.run_dir, n.device);

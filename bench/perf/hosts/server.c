@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib-perf --server. Each test runs in a forked process, so that the server
- * survives its failure. A program that reaches the port can only put load on
+ * survives a failed test. A program that reaches the port can only put load on
  * this host, since the server sets plugin, device and environment.
  */
 #include "perf/hosts/hosts.h"
@@ -42,8 +42,8 @@ static void say(const char *peer, const char *what)
 	fflush(stdout);
 }
 
-/* Report tests that ended. Returns their number; *bad tells whether one
- * failed. */
+/* Report the tests that have ended. Returns their number; *bad tells whether a
+ * test failed. */
 static int reap(bool *bad)
 {
 	int status, n = 0;
@@ -115,8 +115,8 @@ static void take_one(const struct perf_options *opt, int listener)
 		fork_test(opt, listener, fd, name);
 }
 
-/* Choose the address to listen at: the given one, or that of this node's peer
- * link; NULL: all. */
+/* Choose the address to listen at: --listen, or else the address of this node's
+ * peer link. NULL means all addresses. */
 static const char *listen_at(const struct perf_options *opt, char *buf,
 			     size_t len)
 {
@@ -151,7 +151,7 @@ int perf_serve(const struct perf_options *opt)
 		return 1;
 	printf("ready: port %d\n", port);
 	printf("note: there is no authentication: any program that reaches "
-	       "%s%sport %d can load this host (--listen ADDRESS)\n",
+	       "%s%sport %d can put load on this host (--listen ADDRESS)\n",
 	       at ? at : "", at ? " " : "", port);
 	fflush(stdout);
 	for (;;) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""objects.py PROXY CHART DIR: what helm.sh rendered into DIR is what the examples
-of PROXY have. Prints where it is not."""
+"""objects.py PROXY CHART DIR: check that the objects that helm.sh rendered into DIR
+equal those of the examples of PROXY. Print each difference."""
 import difflib
 import json
 import sys
@@ -19,7 +19,7 @@ def fail(*what):
 
 
 def objects(file):
-    """Those of a file, by kind."""
+    """Return the objects of a file, by kind."""
     with open(file, encoding="utf-8") as stream:
         return {o["kind"]: o for o in yaml.safe_load_all(stream) if o}
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measure how soon a repaired rail carries bytes. The time runs from the end of
- * the fault to the first payload over the rail, under traffic and with default
- * settings. Each round begins with new nodes, whose rails have not failed.
+ * Measure how soon a repaired rail carries bytes. It measures the time from the
+ * end of a fault until the rail carries payload again, under traffic and with
+ * default settings. Each round begins with new nodes, whose rails have not
+ * failed.
  *
  * failback [-n rounds of each kind] [-m most ms]
  *
- * Exits with 1 if a round took longer.
+ * Exits with 1 if a round took longer than `most ms`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +58,8 @@ static void until_out(unsigned rail)
 	}
 }
 
-/* Each of these functions breaks a rail and repairs it. Returns the time of the
- * repair. */
+/* Each of the next functions breaks a rail, repairs it, and returns the time of
+ * the repair. */
 static uint64_t link_down(unsigned end, unsigned rail)
 {
 	set_fault(end, rail, (struct mpib_soft_fault){ .link_down = 1 });
@@ -94,7 +95,7 @@ static uint64_t black_hole(unsigned end, unsigned rail)
 {
 	set_fault(end, rail, (struct mpib_soft_fault){ .black_hole = 1 });
 	until_out(rail);
-	/* Wait while several probes fail. */
+	/* Wait until several probes have failed. */
 	run_for(6000 * MS);
 	set_fault(end, rail, (struct mpib_soft_fault){ 0 });
 	return now_ns();
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
 		qsort(ms, rounds, sizeof(*ms), by_size);
 		if (ms[rounds - 1] > longest)
 			longest = ms[rounds - 1];
-		printf("%s, %u times: carries bytes again after p50 %llu, "
+		printf("%s, %u times: the rail carries bytes again after p50 %llu, "
 		       "max %llu ms\n",
 		       kinds[k].name, rounds,
 		       (unsigned long long)ms[rounds / 2],

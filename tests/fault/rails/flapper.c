@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that fails repeatedly is held down four times as long after each
- * failure, up to 64 times as long. A fence may take any time, no matter how
- * much the other rail carries meanwhile. The test makes the turns of every
- * thread by itself. A hold-down takes hours, and the test ends it, too.
+ * If a rail fails repeatedly, each hold-down is four times as long as the one
+ * before, up to 64 times the first. A fence may take any time, however much the
+ * other rail carries during it. The test itself makes the turns of all threads.
+ * Hold-downs are set to hours, and the test ends each of them.
  */
 #include <stdio.h>
 
@@ -62,8 +62,8 @@ static void kill_qp(unsigned rail)
 						 IBV_QP_STATE);
 }
 
-/* Fail the rail. The times argument says which failure in a row this is; both
- * ends must count the same. */
+/* Fail the rail for the `times`-th time in a row. Both ends must hold it down
+ * as long as this count requires. */
 static void fail(unsigned rail, unsigned times)
 {
 	uint64_t most = (HOUR_MS * MS) << 2 * (times < 4 ? times - 1 : 3),
@@ -75,7 +75,7 @@ static void fail(unsigned rail, unsigned times)
 		uint64_t at = ctl(i, rail)->due;
 
 		if (at < before + most || at > now_ns() + most)
-			die("node %u holds rail %u down for %llu ms the %u. "
+			die("node %u holds rail %u down for %llu ms after failure %u "
 			    "time",
 			    i, rail, (unsigned long long)(at - before) / MS,
 			    times);
@@ -96,8 +96,8 @@ static bool is_tried_again(unsigned end, unsigned rail)
 	return is_held(end, rail) && ctl(end, rail)->cause == MPIB_CAUSE_PROBE;
 }
 
-/* Return the time until this end continues by itself. 0 means that it waits for
- * the peer. */
+/* Return the time until this end continues without the peer. 0 means that it
+ * waits for the peer. */
 static uint64_t wait_of(unsigned end, unsigned rail)
 {
 	uint64_t at = ctl(end, rail)->due, now = now_ns();
@@ -105,9 +105,9 @@ static uint64_t wait_of(unsigned end, unsigned rail)
 	return at > now ? at - now : 0;
 }
 
-/* A failed probe does not count as flapping. The rail is probed again so soon
- * that it is used within 2 s of its repair. In this test the hold-down is an
- * hour, and the test ends it. */
+/* A failed probe does not count as flapping. The next probe comes so soon that
+ * a repaired rail is used within 2 s. In this test the hold-down is an hour,
+ * and the test ends it. */
 static void fail_probe(unsigned rail)
 {
 	struct mpib_soft_fault hole = { .black_hole = 1 }, none = { 0 };
@@ -125,7 +125,7 @@ static void fail_probe(unsigned rail)
 		    wait_of(0, rail) > probe)
 			probe = wait_of(0, rail);
 		if (now_ns() > end)
-			die("rail %u: its probes do not fail", rail);
+			die("the probes of rail %u do not fail", rail);
 	}
 	again = wait_of(0, rail);
 	if (probe == 0 || probe + again > 1900 * MS)
@@ -134,7 +134,8 @@ static void fail_probe(unsigned rail)
 		    (unsigned long long)(again / MS));
 	for (unsigned i = 0; i < 2; i++) {
 		if (ctl(i, rail)->failures != failures)
-			die("node %u counts a probe as a failure", i);
+			die("node %u counts a failed probe as a failure of the rail",
+			    i);
 	}
 	node_fault(&nodes.node[0], rail, &none);
 	until(is_live, rail, "live after a probe");
@@ -149,8 +150,8 @@ static bool all_are_past(uint64_t messages)
 	return true;
 }
 
-/* Let node 0 handle the peer's messages so late that the slots in them have
- * been used again. */
+/* Let node 0 handle the peer's messages late: by that time, the slots that they
+ * name have been used again. */
 static void hear_late(unsigned rail)
 {
 	struct node *deaf = &nodes.node[0], *other = &nodes.node[1];
@@ -161,13 +162,14 @@ static void hear_late(unsigned rail)
 			goal = traffic.conn[i].tx.done + 2 * MPIB_SLOTS;
 	}
 	kill_qp(rail);
-	/* The QP may be idle, so that no WR fails on it. */
+	/* Post a probe on the QP: if the QP is idle, no other WR fails on
+	 * it. */
 	mpib_qp_probe(&TAILQ_FIRST(&deaf->engine->lanes)->qp[rail][0]);
 	while (ctl(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
 		mpib_shard_turn(&deaf->engine->shard[0]);
 		mpib_loop_turn(&deaf->loop, 0);
 		if (now_ns() > end)
-			die("the fault is not found");
+			die("the fault is not detected");
 	}
 	while (!is_held(1, rail) || !all_are_past(goal)) {
 		traffic_turn(&traffic, true);
@@ -188,7 +190,7 @@ int main(void)
 	mpib_engine_config_init(&cfg);
 	cfg.hold_ms = cfg.grace_ms = HOUR_MS;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
-	/* Wait without a limit, since neither peer may time out. */
+	/* Stop the clocks of both loops, so that neither peer times out. */
 	for (unsigned i = 0; i < 2; i++)
 		mpib_loop_advance(&nodes.node[i].loop, 0);
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);

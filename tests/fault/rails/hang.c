@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device of one end has firmware that no longer answers. This is tested in
+ * The firmware of a device of one end no longer answers. This is tested for
  * each blocking call: the call does not return until the test releases it. The
- * engine gives the rail up and the control thread continues its other work.
+ * engine gives up the rail, and the control thread continues its other work.
  * Checked traffic uses the other rail without an error. When the call returns,
- * its object is destroyed and the device is closed. If the device hangs at the
- * start, its rail counts as down. The devices are those of fake_ibv.h, which
- * libibverbs calls as their provider.
+ * the object that it made is destroyed and the device is closed. If the device
+ * hangs at the start, its rail counts as down. The devices are fake: fake_ibv.h
+ * is a provider that libibverbs calls.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -27,12 +27,12 @@
 static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t limit;
-static unsigned hung = 1; /* number of the rail of node 0 that hangs */
+static unsigned hung = 1; /* number of the hung rail of node 0 */
 
 static void in_time(const char *what)
 {
 	if (now_ns() > limit)
-		die("%s: it never happens", what);
+		die("%s: nothing happened within the time limit", what);
 }
 
 static void move(const char *what)
@@ -175,7 +175,7 @@ static void play(const char *call, void (*provoke)(void))
 	if (fake_ibv_hung() != before + 1)
 		die("%s: %u calls hang", call, fake_ibv_hung() - before);
 	if (provoke == do_reg)
-		do_dereg(); /* the hung rail has no object of this region */
+		do_dereg(); /* the region has no object on the hung rail */
 	move(call);
 	until_asleep(call);
 
@@ -185,7 +185,7 @@ static void play(const char *call, void (*provoke)(void))
 	printf("%s hangs: the rail is lost, the other works\n", call);
 }
 
-/* Raise an event like that of recovering firmware, which cannot be read. */
+/* Raise an event that cannot be read, as firmware does while it recovers. */
 static void raise_event(struct node *node, void *arg)
 {
 	const struct mpib_rail *rail = &node->engine->shard[0].rail[hung];
@@ -196,7 +196,7 @@ static void raise_event(struct node *node, void *arg)
 		die("no event of the device");
 }
 
-/* Hang at the start, in a call that every device must answer. The rail then
+/* Hang at the start, in a call that every device must answer. Then the rail
  * counts as down. */
 static void play_start(unsigned rail, const char *call)
 {
@@ -216,7 +216,8 @@ static void play_start(unsigned rail, const char *call)
 	move(call);
 	until_asleep(call);
 	if (mpib_engine_lost(nodes.node[0].engine) != 1u << rail)
-		die("%s: not exactly one rail is lost", call);
+		die("%s: expected the hung rail, and only that rail, to be lost",
+		    call);
 
 	fake_ibv_release();
 	nodes_close(&nodes);

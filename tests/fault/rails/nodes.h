@@ -2,8 +2,8 @@
 /*
  * Two whole nodes in one process. Each has an engine with a shard thread, a
  * broker with a control thread, two software rails and a real peer link. The
- * test plays the clients and breaks the rails. A call that fails ends the
- * program with a message.
+ * test acts as the clients and breaks the rails. If a call fails, it prints a
+ * message and ends the program.
  */
 #ifndef MPIB_TESTS_FAULT_NODES_H
 #define MPIB_TESTS_FAULT_NODES_H
@@ -20,7 +20,7 @@
 #include "verbs/soft/soft.h"
 
 #define MS 1000000ull
-#define HANG_MS 60000 /* longer than any step of a test */
+#define HANG_MS 60000 /* time limit, longer than any step of a test */
 
 struct node {
 	unsigned number;
@@ -49,7 +49,7 @@ struct nodes {
 	size_t mem; /* size of a node's memory in bytes */
 };
 
-/* Open both nodes. If private_lanes is set, they use IMMs of version 1. */
+/* Open both nodes. If `private_lanes` is set, they use IMMs of version 1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
 /* Return the number of FENCEs that both ends have sent. */
@@ -58,7 +58,8 @@ static inline unsigned nodes_fences(const struct nodes *n)
 	return atomic_load(&n->node[0].fences) +
 	       atomic_load(&n->node[1].fences);
 }
-/* Create connection index from one node to the other, before nodes_start(). */
+/* Create the connection with this index from node `from` to the other node.
+ * Call this before nodes_start(). */
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index);
 /* Start the control threads. */
 void nodes_start(struct nodes *n);
@@ -69,8 +70,8 @@ void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 	       void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
-/* Move a QP of the lane on this rail to ERR. Returns false if it has no QP
- * now. */
+/* Move QP number `which` of the lane on this rail to ERR. Returns false if the
+ * lane has no QP there at the moment. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
 /* Return the mask of rails that are live at this end. */
 uint8_t node_live(struct node *node);

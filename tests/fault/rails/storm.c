@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rails of two real nodes fail at random under checked traffic. The seed draws
- * the rail, the end, the time and the kind (link down, black hole, QP killed).
- * Sometimes the other rail fails during the replay. No message may be lost,
- * doubled or changed. No client may see an error, and nothing may hang.
+ * Rails of two complete nodes fail at random under checked traffic. The seed
+ * determines the rail, the end, the time and the kind (link down, black hole,
+ * QP killed). Sometimes the other rail fails during the replay. No message may
+ * be lost, doubled or changed. No client may see an error, and nothing may
+ * hang.
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-a] [-m mode]
  *
  *   -p  private lanes
  *   -a  adaptive mode, in which most messages use one rail; without it each
  *       message uses both
- *   -m  how lanes are spread: 0 split, 1 spray, 2 dqplb, 3 auto
+ *   -m  how messages are spread over lanes: 0 split, 1 spray, 2 dqplb, 3 auto
  *
- * Fragments are so small that most messages are spread.
+ * Fragments are small, so that most messages are spread over several QPs.
  *
- * Prints two histograms for each kind: the time to detection, and the time
- * until every connection has completed a message that was posted after the
- * fault.
+ * Prints two histograms for each kind of fault. One has the times until a fault
+ * was detected. The other has the times until every connection had completed a
+ * message that was posted after the fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-/* Return the time when the first end fenced the rail, or 0 if no end did. */
+/* Return the time when the first of the two ends fenced the rail, or 0 if
+ * neither did. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
 	uint64_t first = 0;
@@ -130,7 +132,8 @@ static void heal(unsigned end, unsigned rail)
 	node_fault(&nodes.node[end], rail, &none);
 }
 
-/* Break one rail of one end. Check that the other rail continues. */
+/* Break one rail at one end. Check that messages continue over the other
+ * rail. */
 static void one_rail(enum kind kind)
 {
 	unsigned end = (unsigned)draw(&rng, 2), rail = (unsigned)draw(&rng, 2);
@@ -141,8 +144,8 @@ static void one_rail(enum kind kind)
 		return;
 	traffic_mark(&traffic);
 	back = traffic_until_marked(&traffic, kind_name[kind]);
-	/* A killed QP may have been idle, and without traffic a fault has no
-	 * effect. So there may be nothing to detect. */
+	/* A fault without traffic has no effect: a killed QP, for example, may
+	 * have been idle. So there may be nothing to detect. */
 	hit = detected(before, start);
 	if (hit) {
 		add(&detect[kind], hit - start);
@@ -172,8 +175,8 @@ static void both_rails(void)
 	    traffic_until_marked(&traffic, "both rails") - start);
 }
 
-/* Check that each end received the bytes that the other sent, except those lost
- * and replayed. */
+/* Check that each end received the bytes that the other end sent. Bytes that
+ * were lost and replayed are subtracted. */
 static void check_counts(void)
 {
 	struct mpib_snapshot *s[2] = { node_snapshot(&nodes.node[0]),
@@ -202,7 +205,7 @@ static void check_counts(void)
 				count += tx->failover.count[c];
 		}
 	}
-	printf("fences %llu (both ends counted), came back %llu, replayed %llu "
+	printf("fences %llu (counted at both ends), failbacks %llu, replayed %llu "
 	       "bytes, stale %llu\n",
 	       (unsigned long long)count, (unsigned long long)back,
 	       (unsigned long long)lost, (unsigned long long)stale);
@@ -256,8 +259,9 @@ int main(int argc, char **argv)
 	}
 	cfg.hold_ms = 10;
 	cfg.frag = MPIB_FRAG_MIN;
-	/* If the next fault takes the other rail, a QP that was killed while
-	 * idle fails by its timeout. This must be within HANG_MS. */
+	/* A QP that is killed while idle goes unnoticed. If the next fault hits
+	 * the other rail, messages move to this QP and fail only after its
+	 * timeout. This timeout must be shorter than HANG_MS. */
 	cfg.timeout = TEST_RAIL_TIMEOUT;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);

@@ -30,8 +30,8 @@ static void bytes_fill(char *p, uint32_t len, uint64_t seed)
 	}
 }
 
-/* Return the offset of the first 8 bytes that differ from those of the seed, or
- * len if all are equal. */
+/* Compare `len` bytes with those of `seed`. Return the offset of the first 8
+ * bytes that differ, or `len` if all are equal. */
 static uint32_t bytes_wrong(const char *p, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = 0; i < len; i += 8) {
@@ -78,7 +78,7 @@ static void check(const struct conn *c, uint64_t number, const char *p,
 	uint32_t at = bytes_wrong(p, len, seed);
 
 	if (at < len)
-		die("connection %u message %llu: wrong at byte %u of %u",
+		die("connection %u message %llu: byte %u of %u is wrong",
 		    c->number, (unsigned long long)number, at, len);
 }
 
@@ -146,8 +146,9 @@ static void post(struct end *e, enum traffic_kind kind, struct mpib_desc d)
 	push_parts(e, d, cut);
 }
 
-/* Post a send of a group. It is posted whole, in two parts, or so that it does
- * not wait for the other sends of the group. */
+/* Post a send of a group in one of three ways: whole, in two parts, or with
+ * MPIB_OP_AT_ONCE, which lets it start before the other sends of the group are
+ * posted. */
 static void post_grouped(struct conn *c, struct mpib_desc d)
 {
 	unsigned k = d.req % GROUP;
@@ -198,7 +199,7 @@ static struct mpib_desc send_of(const struct traffic *t, const struct conn *c,
 				   .total = length_of(t, c, number, k) };
 }
 
-/* Post send k of a message. */
+/* Post send `k` of message `number`. Only a group has more than one. */
 static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 		      unsigned k)
 {
@@ -212,7 +213,7 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 	flush(&c->tx);
 }
 
-/* Draw a tag that still has sends to post, and post its next send. */
+/* Choose a random tag that still has sends to post, and post its next send. */
 static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 {
 	unsigned first =
@@ -232,8 +233,8 @@ static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 	return false;
 }
 
-/* Post a send. Returns false if none is left to post. A group that has begun is
- * always posted to its end. */
+/* Post a send. Returns false if no send is left to post. If `posting` is false,
+ * post only the rest of groups that have begun. */
 static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
 {
 	uint64_t end = posting ? c->tx.done + TRAFFIC_WINDOW : c->tx.posted;
@@ -372,7 +373,7 @@ bool traffic_dry(const struct traffic *t)
 	for (unsigned i = 0; i < t->conns; i++) {
 		const struct conn *c = &t->conn[i];
 
-		/* Receives beyond the last send stay posted. */
+		/* Receives for which no send was posted stay posted. */
 		if (c->tx.done != c->tx.posted || c->rx.done < c->tx.posted)
 			return false;
 	}

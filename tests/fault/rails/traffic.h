@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checked traffic between two nodes, on one thread. The bytes of a message
- * follow from its connection and number. A buffer is overwritten as soon as its
- * request completes, and checked before it is posted again. So the check finds
- * a replay from a reused buffer and a late write to it.
+ * depend only on its connection and number. As soon as a request completes, its
+ * buffer is overwritten. Before the buffer is posted again, it is checked. So
+ * the test detects a replay from a reused buffer, and a late write into such a
+ * buffer.
  */
 #ifndef MPIB_TESTS_FAULT_TRAFFIC_H
 #define MPIB_TESTS_FAULT_TRAFFIC_H
@@ -18,10 +19,11 @@
 
 enum traffic_kind {
 	TRAFFIC_PLAIN,
-	TRAFFIC_PARTS, /* both ends describe their buffers in parts */
-	/* Each receive has four buffers. Their sends are posted up to a window
-	 * ahead, in any order that keeps the order of each tag. Some are posted
-	 * in parts. Some do not wait for the other sends of their receive. */
+	TRAFFIC_PARTS, /* both ends post each buffer in several parts */
+	/* Each receive has four buffers. Up to a window of sends is posted
+	 * ahead. Sends with the same tag stay in order, sends with different
+	 * tags do not. Some are posted in parts. Some start before the other
+	 * sends for the same receive are posted. */
 	TRAFFIC_GROUP,
 };
 
@@ -29,14 +31,14 @@ struct end {
 	struct node *node;
 	struct mpib_producer ring;
 	uint32_t index;
-	uint64_t posted, done; /* messages, or groups of them */
+	uint64_t posted, done; /* numbers of messages, or of groups */
 };
 
 struct conn {
 	enum traffic_kind kind;
 	unsigned number;
 	struct end tx, rx;
-	/* number of sends posted of the current group, by tag */
+	/* number of the next group to send, by tag */
 	uint64_t next[TRAFFIC_GROUPED];
 	uint64_t drawn; /* number of tags drawn */
 	bool poisoned[TRAFFIC_WINDOW];
@@ -55,26 +57,28 @@ struct traffic {
 
 /* Connect all connections. Call this before nodes_start(). */
 void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
-/* Post and complete as much as possible. If posting is false, only complete
+/* Post and complete as much as possible. If `posting` is false, only complete
  * messages. */
 void traffic_turn(struct traffic *t, bool posting);
 /* Return whether all posted messages have completed. */
 bool traffic_dry(const struct traffic *t);
 /* Make turns until all posted messages have completed. End the program after
- * HANG_MS. If n is not NULL, make the turns of its threads, too. */
+ * HANG_MS. If `n` is not NULL, also make the turns of the nodes' threads. */
 void traffic_run_dry(struct traffic *t, struct nodes *n);
-/* Make turns for ns nanoseconds, but at least one turn. */
+/* Make turns for `ns` nanoseconds, but at least one turn. */
 void traffic_run_for(struct traffic *t, uint64_t ns);
 /* Make turns until all rails of both nodes are live. End the program after
  * HANG_MS. */
 void traffic_until_live(struct traffic *t, struct nodes *n);
-/* Begin to record when each connection completes its next new message. */
+/* Set the mark. From now on, record when each connection completes the first
+ * message that is posted after the mark. */
 void traffic_mark(struct traffic *t);
-/* Return the time when the last of these messages completed, or 0 if one has
- * not. */
+/* Return the time when the last connection completed its first message after
+ * the mark, or 0 if not all have. */
 uint64_t traffic_marked(const struct traffic *t);
-/* Make turns until these messages have completed. Return that time. After
- * HANG_MS, call die() with the case's name `what`. */
+/* Make turns until each connection has completed its first message after the
+ * mark. Return the time of the last completion. After HANG_MS, call die() with
+ * `what`, the name of the case. */
 uint64_t traffic_until_marked(struct traffic *t, const char *what);
 
 #endif

@@ -5,8 +5,8 @@
  * from cudaGetDriverEntryPoint(), and cudaTypedefs.h has their types.
  *
  * Functions that the stand-in lacks are declared, too, so that NCCL compiles.
- * If NCCL requests such a function, it is told that the function does not
- * exist.
+ * If NCCL requests such a function, cudaGetDriverEntryPoint() answers that it
+ * does not exist.
  */
 #ifndef STANDIN_CUDA_H
 #define STANDIN_CUDA_H
@@ -68,7 +68,7 @@ typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 } CUmemRangeHandleType;
 
-/* Virtual memory management and multicast are declared but not implemented. */
+/* Virtual memory management and multicast: declared but not implemented. */
 
 typedef enum CUmemAllocationHandleType_enum {
 	CU_MEM_HANDLE_TYPE_NONE = 0,
@@ -128,7 +128,7 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long flags;
 } CUmulticastObjectProp;
 
-/* Operations of a stream on memory are declared but not implemented. */
+/* Memory operations of a stream: declared but not implemented. */
 
 typedef enum CUstreamBatchMemOpType_enum {
 	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,

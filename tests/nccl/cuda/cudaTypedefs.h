@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of the driver functions that NCCL requests. Each is named after the
- * version of the API that introduced it.
+ * Types of the driver functions that NCCL requests. The name of a type ends
+ * with the version of the API that introduced the function.
  */
 #ifndef STANDIN_CUDA_TYPEDEFS_H
 #define STANDIN_CUDA_TYPEDEFS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type, and its conversion on the host. */
+/* The type __half, and its conversion on the host. */
 #ifndef STANDIN_CUDA_FP16_H
 #define STANDIN_CUDA_FP16_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types, and their conversion on the host. Values are rounded to nearest
- * even and limited to the largest value. */
+/* The types of 8-bit floats, and their conversion on the host. Values are
+ * rounded to nearest even, and limited to the largest value of the type. */
 #ifndef STANDIN_CUDA_FP8_H
 #define STANDIN_CUDA_FP8_H
 
@@ -53,8 +53,8 @@ __nv_cvt_float_to_fp8(float value, __nv_saturation_t saturate,
 	exponent = value > 0 ? ilogbf(value) : 1 - bias;
 	if (exponent < 1 - bias)
 		exponent = 1 - bias;
-	/* If it is rounded up to the next power, it carries into the
-	 * exponent. */
+	/* If the value is rounded up to the next power of two, the fraction
+	 * overflows into the exponent, which is right. */
 	code = (int)nearbyintf(ldexpf(value, fraction - exponent));
 	code += (exponent + bias - 1) << fraction;
 	return (__nv_fp8_storage_t)(sign | (code > most ? most : code));

@@ -6,7 +6,7 @@
 
 #include "cuda_runtime_api.h"
 
-/* NCCL expects the toolkit's header to include these. */
+/* NCCL relies on the toolkit's header to include the headers below. */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>

@@ -42,7 +42,7 @@ cudaError_t cudaGetDriverEntryPoint(
 	const char *symbol, void **function, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *result STANDIN_DEFAULT(NULL));
 
-/* Memory, memory.cc and ipc.cc */
+/* Memory: memory.cc and ipc.cc */
 cudaError_t cudaMalloc(void **device, size_t size);
 cudaError_t cudaMallocManaged(void **device, size_t size, unsigned int flags);
 cudaError_t cudaFree(void *device);
@@ -59,7 +59,7 @@ cudaError_t cudaIpcOpenMemHandle(void **device, cudaIpcMemHandle_t handle,
 				 unsigned int flags);
 cudaError_t cudaIpcCloseMemHandle(void *device);
 
-/* Copies, and pools that streams use, copy.cc */
+/* Copies, and the memory pools of streams: copy.cc */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size,
 		       enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
@@ -78,7 +78,7 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool,
 				    enum cudaMemPoolAttr attr, void *value);
 
-/* Streams and events, stream.cc and event.cc */
+/* Streams and events: stream.cc and event.cc */
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
@@ -98,8 +98,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 
-/* Graphs, graph.cc: a stream is never captured, and all other calls are
- * refused */
+/* Graphs: graph.cc. A stream is never captured, and all other calls are
+ * refused. */
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 				  enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
@@ -143,7 +143,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol);
 #ifdef __cplusplus
 }
 
-/* This is as in nvcc's headers, since NCCL passes typed pointers. */
+/* Accept typed pointers like nvcc's headers, since NCCL passes them. */
 template <class T> static inline cudaError_t cudaMalloc(T **device, size_t size)
 {
 	return cudaMalloc((void **)(void *)device, size);

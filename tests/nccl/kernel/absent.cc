@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of NCCL's device code and of its transport by GPU threads (gdaki).
-// NCCL calls those of the transport only on request.
+// Functions of NCCL's device code, and of its transport by GPU threads (gdaki),
+// which NCCL uses only on request.
 #include "standin.hpp"
 
 #include "device.h"

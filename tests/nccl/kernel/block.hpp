@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block does one channel of one launch. This has its waits.
+// A block does the work of one channel of one launch. This file has the
+// functions by which it waits.
 #ifndef KERNEL_BLOCK_HPP
 #define KERNEL_BLOCK_HPP
 
@@ -31,9 +32,9 @@ struct Block {
 	int id;
 	std::atomic<bool> aborted{ false };
 
-	// Wait until ready(). Returns false if the communicator is aborted.
-	// With STANDIN_SPIN in the environment it polls without pauses, as a
-	// GPU does. Tests of intermediate states need that.
+	// Wait until ready(). Returns false if the communicator is aborted. If
+	// STANDIN_SPIN is set in the environment, poll without pauses, as a GPU
+	// does. Tests that must see intermediate states need that.
 	template <class Ready> bool wait(Ready ready)
 	{
 		if (ready())
@@ -49,7 +50,7 @@ struct Block {
 				continue;
 			if (aborts())
 				return false;
-			// Poll, but yield to the threads that it waits for.
+			// Yield to the threads for which this one waits.
 			sched_yield();
 		}
 		return true;

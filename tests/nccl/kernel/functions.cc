@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function numbers are those of NCCL, which asks for all functions implemented
-// here.
+// The numbers of functions are NCCL's own.
 #include "functions.hpp"
 
 #include <map>

@@ -19,8 +19,8 @@ struct Function {
 const Function *function_find(int id);
 std::string function_name(const Function &function);
 
-// ring.cc: do a collective's work on one channel. Elements have this many
-// bytes.
+// ring.cc: do a collective's work on one channel. `element` is the size of an
+// element in bytes.
 void ring(Block &block, struct ncclDevWorkColl *work, const Function &function,
 	  size_t element);
 

@@ -33,8 +33,8 @@ struct Launch {
 	}
 };
 
-// Collect the work of all batches that belong together. Afterwards index is
-// that of the last batch.
+// Collect the work of all batches that belong together. Sets *index to the last
+// of these batches.
 std::vector<void *> gather(const Launch &launch, int *index)
 {
 	std::vector<void *> works;
@@ -51,7 +51,7 @@ std::vector<void *> gather(const Launch &launch, int *index)
 	}
 }
 
-// Report the event that NCCL's profiler shows as a kernel's channel.
+// Report the event that NCCL's profiler shows for a channel of a kernel.
 void stamp(Block &block, struct ncclDevProfiler *where, bool enabled,
 	   uint64_t counter)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive concurrently, since each may wait until the other rank does
-// the opposite.
+// Send and receive concurrently: the send may wait for a receive of its peer,
+// and the receive for a send of its peer.
 #include "functions.hpp"
 #include "primitives.hpp"
 #include "standin.hpp"
@@ -18,7 +18,8 @@ namespace
 
 using kernel::Block;
 
-// One direction of the work, and this channel's part of it.
+// One direction of the work: a send or a receive. After take_part(), only this
+// channel's part.
 struct Half {
 	bool send;
 	int rank, parts;
@@ -49,7 +50,8 @@ Half half_of(const struct ncclDevWorkP2p &work, bool send)
 	return half;
 }
 
-// Return false if this channel has no part of it.
+// Reduce the half to this channel's part. Return false if the channel has no
+// part.
 bool take_part(Half &half, int part)
 {
 	size_t begin, end;
@@ -62,7 +64,7 @@ bool take_part(Half &half, int part)
 	return true;
 }
 
-// Without bytes there is still one message.
+// Send or receive the half. If it has no bytes, there is still one message.
 void run_half(Block &block, const Half &half)
 {
 	kernel::Setup setup;

@@ -44,8 +44,8 @@ Primitives::~Primitives()
 		receiver.save();
 	for (Sender &sender : senders) {
 		sender.save();
-		// Otherwise the next kernel could overwrite data that is still
-		// being sent.
+		// Wait until the network has read the user's buffer: the next
+		// kernel could overwrite data that is still being sent.
 		if (sender.registered)
 			sender.wait_read(steps);
 	}
@@ -114,8 +114,9 @@ static void add(float *sum, const float *a, const float *b, size_t n)
 		sum[i] = a[i] + b[i];
 }
 
-// Add this rank's elements and those of all peers. The result is in `space`. If
-// there is nothing to add, it is in the source. Return NULL after an abort.
+// Add this rank's elements and those of all peers, in `space`, and return the
+// address of the result. If there is only one source, return its address
+// instead. Return NULL after an abort.
 const char *Primitives::combine(const Move &move, ssize_t offset, size_t count,
 				char *space)
 {
@@ -153,8 +154,8 @@ void Primitives::data(const Move &move, ssize_t offset, size_t count)
 		own.resize(size);
 		space = own.data();
 	}
-	// The network transfers registered memory itself: whole peer-to-peer
-	// messages, and the first step of a ring.
+	// In two cases, the network reads the registered memory itself: for
+	// whole peer-to-peer messages, and in the first step of a ring.
 	bool wire_reads = move.send && !senders.empty() &&
 			  senders[0].registered &&
 			  (peer_to_peer || !move.receive);

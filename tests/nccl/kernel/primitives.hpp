@@ -11,7 +11,7 @@
 namespace kernel
 {
 
-// Source and destination of the user's elements.
+// The user's buffer in which a move has its source or target.
 enum class Buffer {
 	none,
 	input,
@@ -28,7 +28,7 @@ struct Setup {
 	void *output = nullptr;
 	size_t step_size = 0; // in bytes; 0 means that of the buffers
 	bool registered_from = false, registered_to = false;
-	// this is a send or receive, not a collective
+	// for a send or receive, not a collective
 	bool peer_to_peer = false;
 };
 

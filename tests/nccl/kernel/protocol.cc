@@ -60,7 +60,8 @@ Receiver::Receiver(Block &block, struct ncclConnInfo *info, int protocol,
 {
 	if (protocol != simple)
 		return;
-	// Return credits if the step was rounded up.
+	// If the step was rounded up, tell the sender that the skipped steps
+	// are free.
 	store(info->head, step);
 	registered = with_registered && (info->flags & NCCL_DIRECT_NIC);
 	if (registered)
@@ -96,10 +97,10 @@ bool Receiver::take_ll(char *to, size_t size)
 	return true;
 }
 
-// The tail announces LL128 data, too, but a GPU does not read the tail. If a
-// network device stores data after its flag, the GPU reads the line too early.
-// Nor does a GPU read lines in order. Its warps read all of them concurrently.
-// So this function reads lines in the order of their arrival.
+// Read lines in the order in which their flags arrive. The tail also announces
+// LL128 data, but a GPU does not read the tail: if a network device stored data
+// after its flag, the GPU would read the line too early. A GPU does not read
+// lines in order either: its warps read all lines concurrently.
 bool Receiver::take_ll128(char *to, size_t size)
 {
 	uint64_t flag = step + 1;

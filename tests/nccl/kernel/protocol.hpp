@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection, as a GPU uses it: where steps are stored, when there
-// is room or data, and the data format of each protocol.
+// One end of a connection, as a GPU uses it: the place where steps are stored,
+// the waits for room or data, and the data format of each protocol.
 #ifndef KERNEL_PROTOCOL_HPP
 #define KERNEL_PROTOCOL_HPP
 
@@ -18,18 +18,18 @@ enum {
 class Connection
 {
       public:
-	// Steps are rounded up to multiples of `turn` steps, as on a GPU.
+	// The first step is rounded up to a multiple of `turn`, as on a GPU.
 	Connection(Block &block, struct ncclConnInfo *info, int protocol,
 		   int turn);
 
-	// The next step. Each kernel continues at the step at which the last
-	// one stopped.
+	// The next step. A kernel continues at the step at which the previous
+	// kernel stopped.
 	uint64_t step;
 	void save();
 
 	// Return the address of the step's data.
 	char *slot() const;
-	// Return whether the network reads and writes the user's buffer.
+	// The network reads or writes the user's buffer itself.
 	bool registered = false;
 
       protected:
@@ -46,8 +46,8 @@ class Receiver : public Connection
 
 	// Simple: wait until `steps` more steps have arrived.
 	bool wait(int steps);
-	// LL and LL128: copy `size` bytes of the current step to `to` when they
-	// arrive. A line is valid when its flag is set. A GPU reads the flag
+	// LL and LL128: wait for `size` bytes of the current step and copy them
+	// to `to`. A line is valid when its flag is set. A GPU reads the flag
 	// together with the line.
 	bool take(char *to, size_t size);
 	void post(int steps);
@@ -62,8 +62,8 @@ class Sender : public Connection
       public:
 	using Connection::Connection;
 
-	// Wait until there is room for `steps` more steps. Store the size of
-	// each.
+	// Wait until there is room for `steps` more steps. Store `size` as the
+	// size of each step.
 	bool wait(int steps, size_t size);
 	// Write data of the current step in the format of its protocol.
 	void put(const char *from, size_t size);
@@ -77,7 +77,7 @@ class Sender : public Connection
 	void put_ll128(const char *from, size_t size);
 };
 
-// Return how many bytes this much data takes on the wire.
+// Return how many bytes `size` bytes of data take on the wire.
 size_t wire_size(int protocol, size_t size);
 
 } // namespace kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings: each rank receives from the previous one and sends to the next.
+// Rings: each rank receives from the previous rank and sends to the next rank.
 #include "functions.hpp"
 #include "primitives.hpp"
 
@@ -153,7 +153,7 @@ void reduce(Ring &ring, const Part &part)
 	}
 }
 
-// If the network itself accesses registered buffers, only this rank's own part
+// If the network accesses registered buffers itself, only this rank's own part
 // of the result must be copied.
 void copy_own(Ring &ring, const Part &part, int coll)
 {

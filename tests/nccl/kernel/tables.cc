@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of kernels from NCCL's device code. This file includes no header of
-// NCCL, because the headers declare the tables constant. That works since names
-// of variables are not mangled.
+// NCCL, because the headers declare the tables constant. The linker does not
+// notice that, since names of variables are not mangled.
 //
-// There is one kernel, of which only the address is used. The ID of a function
+// There is only one kernel, and only its address is used. The ID of a function
 // is its row in the table.
 namespace
 {

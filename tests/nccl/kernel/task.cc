@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-// This is never destroyed, since threads of NCCL outlive main().
+// Workers are never destroyed, since threads of NCCL outlive main().
 struct kernel::Worker {
 	std::mutex lock;
 	std::condition_variable change;
-	std::function<void()> work; // empty if there is none or if it is done
+	std::function<void()> work; // empty if there is none or it is done
 
 	Worker()
 	{
@@ -23,7 +23,7 @@ struct kernel::Worker {
 	{
 		std::unique_lock<std::mutex> guard(lock);
 
-		// Make naps as short as requested.
+		// Let sleeps end on time.
 		prctl(PR_SET_TIMERSLACK, 1000UL);
 		for (;;) {
 			change.wait(guard, [this] { return (bool)work; });

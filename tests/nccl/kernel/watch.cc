@@ -21,7 +21,7 @@ struct Sleeper {
 	std::atomic<uint32_t> over{ 0 };
 };
 
-// This is never destroyed, since threads of NCCL outlive main().
+// The list is never destroyed, since threads of NCCL outlive main().
 struct Sleepers {
 	std::mutex lock;
 	std::vector<Sleeper *> all;
@@ -40,8 +40,9 @@ long futex(std::atomic<uint32_t> *word, int op, uint32_t value,
 	return syscall(SYS_futex, word, op, value, limit);
 }
 
-// A thread that is woken may get the waker's CPU immediately. So first remove
-// the threads from the list. Do not wake any of them under the lock.
+// Wake the threads whose words are ready. A woken thread may get this thread's
+// CPU immediately. So first remove the threads from the list and release the
+// lock, then wake them.
 void look()
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -55,13 +56,14 @@ void look()
 	all.erase(first, all.end());
 	guard.unlock();
 	for (Sleeper *sleeper : woken) {
-		// From here on the waiter may have returned.
+		// After this store, the waiter may return at any time.
 		sleeper->over.store(1, std::memory_order_release);
 		futex(&sleeper->over, FUTEX_WAKE_PRIVATE, 1);
 	}
 }
 
-// Return false if a check has removed it already.
+// Remove a sleeper from the list. Return false if look() has already removed
+// it.
 bool leave(Sleeper *sleeper)
 {
 	std::vector<Sleeper *> &all = sleepers().all;
@@ -94,7 +96,7 @@ void kernel::watch(const std::function<bool()> &ready, unsigned int naps)
 		futex(&self.over, FUTEX_WAIT_PRIVATE, 0);
 }
 
-// This is the sched_yield() of NCCL and of this whole library, see
+// NCCL and this library call this function instead of sched_yield(), see
 // library/CMakeLists.txt.
 extern "C" int __real_sched_yield();
 extern "C" int __wrap_sched_yield()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All-to-all by grouped sends and receives. If ranks share connections, NCCL
- * merges several of these into one network receive.
+ * merges several receives into one network receive.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +65,8 @@ void test_alltoall(struct rank *r)
 	}
 }
 
-/* Post many without waiting in between, so that receives are posted long before
- * their sends. */
+/* Post many all-to-alls without waiting in between, so that receives are posted
+ * long before their sends. */
 void test_queued(struct rank *r)
 {
 	size_t bytes = 65536, all = bytes * (size_t)r->n;
@@ -93,8 +93,8 @@ void test_queued(struct rank *r)
 	device_free(r, out);
 }
 
-/* Return a size that both ends know. It differs by pair and round, and may be
- * 0. */
+/* Return the size of the message from one rank to another. Both ranks can
+ * compute it. It differs by pair and round, and may be 0. */
 static size_t ragged_size(const struct rank *r, int from, int to,
 			  unsigned round)
 {
@@ -123,7 +123,7 @@ static void ragged_once(struct rank *r, char *in, char *out, unsigned round)
 	memset(out, POISON, most * (size_t)r->n);
 	NCCL(r, ncclGroupStart());
 	for (int k = 0; k < r->n; k++) {
-		/* Each rank uses another order in each round. */
+		/* Each rank uses a different order in each round. */
 		int to = (k * 5 + r->rank + (int)round) % r->n;
 		int from = (k + r->rank * 3 + (int)round) % r->n;
 

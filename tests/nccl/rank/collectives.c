@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every collective, and exchanges between pairs, by size. */
+/* Run every collective, and exchanges between pairs, for each size. */
 #include <string.h>
 
 #include <nccl.h>
@@ -95,8 +95,8 @@ static void rooted_once(struct rank *r, size_t bytes, unsigned round)
 	device_free(r, out);
 }
 
-/* Exchange data with the rank that is half the number of ranks further. That
- * rank is on another node. */
+/* Send to rank (rank + n / 2) modulo n and receive from rank (rank - n / 2)
+ * modulo n. These ranks are on the other node. */
 static void exchange_once(struct rank *r, size_t bytes, unsigned round)
 {
 	int peer = (r->rank + r->n / 2) % r->n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators are made (several, and by splits), ended, aborted, and made
+/* Make several communicators, split them, end or abort them, and make them
  * again. */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define SEVERAL 3
 
-/* Let all of them work at the same time. */
+/* Make several communicators, and let all of them work at the same time. */
 static void several(struct rank *r, ncclComm_t *comm)
 {
 	size_t count = 1 << 18;
@@ -38,7 +38,7 @@ static void several(struct rank *r, ncclComm_t *comm)
 	}
 }
 
-/* Check that the communicator works in each way. */
+/* Check that the communicator works, by an all-reduce and an all-to-all. */
 static void use(struct rank *r, ncclComm_t comm, unsigned round)
 {
 	all_reduce_once(r, comm, r->stream, 1 << 20, round);
@@ -53,7 +53,8 @@ void test_communicators(struct rank *r)
 
 	several(r, comm);
 	say(r, "%d communicators at once", SEVERAL);
-	/* If there are enough ranks, each half has ranks of both nodes. */
+	/* If there are enough ranks, each of the two halves has ranks of both
+	 * nodes. */
 	NCCL(r, ncclCommSplit(r->comm, r->rank % 2, r->rank, &halves, NULL));
 	use(r, halves, 1);
 	say(r, "halves of %d", comm_size(r, halves));
@@ -83,8 +84,8 @@ void test_rerun(struct rank *r)
 	say(r, "made and ended %d times", r->opt->times);
 }
 
-/* Abort twice: once while rank 0 does not take part, and once while all ranks
- * do. */
+/* Abort an all-reduce twice: once without rank 0 taking part, and once with all
+ * ranks. */
 void test_abort(struct rank *r)
 {
 	size_t count = 4 << 20;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop of collectives that continues while an event happens, see --during and
- * --kill. */
+/* Repeat collectives while an event happens, see --during and --kill. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,16 @@
 
 struct loop {
 	float *in, *out;
-	float *stop, *stopped; /* sent from rank 0 to all ranks */
+	/* `stop`: 1 if this is rank 0 and the loop must stop, otherwise 0.
+	 * `stopped`: the sum of `stop` over all ranks. */
+	float *stop, *stopped;
 	size_t count;
 	double slowest;
 	double starved; /* value of starved() when the current turn began */
 };
 
-/* Make an all-reduce. Then make another one about whether to continue, since
- * all ranks must agree. */
+/* Make an all-reduce. Then sum `stop` in another all-reduce, so that all ranks
+ * stop in the same round. */
 static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 {
 	double begin = now();
@@ -35,8 +36,8 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	*l->stop = (float)stop;
 	error = ncclAllReduce(l->in, l->out, l->count, ncclFloat, ncclSum,
 			      r->comm, r->stream);
-	/* A call that is made after the communicator broke returns its error,
-	 * too. */
+	/* If the communicator has broken before a call, the call returns the
+	 * error. */
 	if (!error)
 		error = ncclAllReduce(l->stop, l->stopped, 1, ncclFloat,
 				      ncclSum, r->comm, r->stream);
@@ -50,14 +51,15 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	return 0;
 }
 
-/* End a rank that got the error. */
+/* Handle the error that this rank got: check it, print how long it took, and
+ * abort the communicator. */
 static void told(struct rank *r, int error, const struct loop *l)
 {
 	double waited = now() - atomic_load(&r->world->begun);
 	double idle = starved() - l->starved, begin, load = 0;
 	char why[600];
 
-	if (idle > waited) /* the turn began before the failure */
+	if (idle > waited) /* the turn began before the fault */
 		idle = waited;
 	getloadavg(&load, 1);
 	snprintf(why, sizeof(why), "%s: %s", ncclGetErrorString(error),
@@ -71,7 +73,8 @@ static void told(struct rank *r, int error, const struct loop *l)
 	printf("rank %d: told after %.2f s, %.2f of them without a CPU, load "
 	       "%.1f, abort took %.2f s: %s\n",
 	       r->rank, waited, idle, load, now() - begin, why);
-	/* Users and frameworks restart only after these two errors. */
+	/* The error must be one of these two: users and frameworks restart a
+	 * job only after them. */
 	if (error != ncclRemoteError && error != ncclSystemError)
 		fail(r, "told of \"%s\"", ncclGetErrorString(error));
 	if (waited - idle > TELL)
@@ -80,7 +83,8 @@ static void told(struct rank *r, int error, const struct loop *l)
 		fail(r, "abort took %.1f s", now() - begin);
 }
 
-/* Rank 0 decides to stop some rounds after the event. */
+/* Return whether this is rank 0 and the loop must stop, which is some rounds
+ * after the event. */
 static bool enough(struct rank *r, unsigned round)
 {
 	if (r->rank || r->opt->expect_error ||

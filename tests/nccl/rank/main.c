@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent. It forks the ranks before any code of NCCL has run, gives each
- * rank the environment of its node, and causes the events that the options
- * name.
+ * The parent of the ranks. It forks the ranks before any code of NCCL has run,
+ * gives each rank the environment of its node, and causes the events that the
+ * options name.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -50,7 +50,7 @@ static const char usage[] =
 	"  --min BYTES        smallest message of a collective [0]\n"
 	"  --max BYTES        largest message of a collective [1048576]\n"
 	"  --times N          repetitions [3]\n"
-	"  --limit SECONDS    most seconds that a wait may take [60]\n"
+	"  --limit SECONDS    maximum seconds of a wait [60]\n"
 	"  --during COMMAND   run this command when the loop runs\n"
 	"  --kill RANK        kill this rank when the loop runs\n"
 	"  --expect-error     each remaining rank must get an error\n";
@@ -147,7 +147,8 @@ static int parse(int argc, char **argv, struct options *opt)
 	return 0;
 }
 
-/* A rank sees only its own GPU. The topology file has all GPUs of the node. */
+/* Set the environment of a rank. A rank sees only its own GPU, but the topology
+ * file has all GPUs of the node. */
 static void set_environment(const struct options *opt, int rank)
 {
 	int node = rank / opt->per_node;
@@ -162,8 +163,8 @@ static void set_environment(const struct options *opt, int rank)
 	for (int i = 0; i < opt->envs; i++) {
 		char *pair;
 
-		/* putenv() keeps the string, so the parent's copy must not
-		 * change. */
+		/* putenv() does not copy the string. It is the parent's string,
+		 * which does not change. */
 		if (strtol(opt->env[i], &pair, 10) == node && *pair == ':')
 			putenv(pair + 1);
 	}
@@ -193,7 +194,7 @@ static _Noreturn void run_rank(const struct options *opt, struct world *world,
 		NCCL(&r, ncclCommDestroy(r.comm));
 	}
 	fflush(NULL);
-	/* Threads of streams may still run. */
+	/* Do not run exit handlers: threads of streams may still run. */
 	_exit(0);
 }
 
@@ -214,7 +215,8 @@ static struct world *world_new(int ranks)
 	return world;
 }
 
-/* Return whether the event during the run has been started. */
+/* After a few rounds of the loop, cause the event and wait until it has ended.
+ * Return false if it is too early. */
 static bool meddle(const struct options *opt, struct world *world,
 		   const pid_t *pid)
 {
@@ -270,8 +272,8 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 	return failed || !done;
 }
 
-/* Print the CPU seconds, and the pages made or mapped, of all ranks for
- * bench/nccl. */
+/* For bench/nccl, print the CPU seconds and the minor page faults of all
+ * ranks. */
 static void say_cpu(void)
 {
 	struct rusage u;

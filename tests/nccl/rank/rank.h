@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl-rank: ranks of NCCL on nodes that are processes of this machine. The
- * test can read device memory, too. With the CUDA stand-in it can read all of
- * it, and on a GPU managed memory.
+ * ranks read and write device memory directly. With the CUDA stand-in, they can
+ * access all device memory. On a GPU, they can access only managed memory, so
+ * they use that.
  *
- * A failure ends its rank with a line about the reason, and the job with it.
- * Every wait has a limit, since these tests look for hangs.
+ * If a rank fails, it prints a line with the reason and ends, and the whole
+ * test ends. Every wait has a time limit, since these tests look for hangs.
  */
 #ifndef NCCL_RANK_H
 #define NCCL_RANK_H
@@ -16,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* These are as in cuda_runtime_api.h and nccl.h. */
+/* The same types as in cuda_runtime_api.h and nccl.h. */
 typedef struct CUstream_st *cudaStream_t;
 typedef struct ncclComm *ncclComm_t;
 
@@ -35,9 +36,9 @@ struct options {
 	int envs;
 	uint64_t min, max; /* bytes of the smallest and largest message */
 	int times;
-	double limit; /* most seconds that each wait may take */
-	const char *during; /* command to run after the test began */
-	int kill; /* rank to kill then, or -1 */
+	double limit; /* maximum seconds of each wait */
+	const char *during; /* command to run while the test runs, or NULL */
+	int kill; /* rank to kill while the test runs, or -1 */
 	bool expect_error; /* all remaining ranks must get an error */
 	bool pin; /* pin each node to its share of the CPUs */
 };
@@ -50,8 +51,9 @@ struct world {
 	atomic_uint rounds; /* rounds of a loop, written by rank 0 */
 	/* 0 before the command runs, 1 while it runs, 2 after it has ended */
 	atomic_int during;
-	atomic_uint during_rounds; /* round in which it ended */
-	/* now() when it began, or when a rank was killed */
+	/* Number of rounds when the command had ended. */
+	atomic_uint during_rounds;
+	/* time when the command began or a rank was killed */
 	_Atomic double begun;
 };
 
@@ -64,10 +66,10 @@ struct rank {
 	cudaStream_t stream;
 };
 
-/* A test in tests.c. If it does not return, the rank has ended. */
+/* A test. If it fails, it ends the rank and does not return. */
 typedef void test_fn(struct rank *r);
 
-/* run.c. End the rank with a line about the failure. */
+/* run.c: print a line about the failure and end the rank. */
 _Noreturn void fail(const struct rank *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Check an ncclResult_t or a cudaError_t. If it is not 0, end the rank. */
@@ -77,14 +79,15 @@ void check_cuda(const struct rank *r, const char *call, int error);
 #define CUDA(r, call) check_cuda(r, #call, call)
 
 double now(void);
-/* Return the seconds for which this thread was ready to run but had no CPU. */
+/* Return how many seconds this thread was ready to run but had no CPU. */
 double starved(void);
 void *device_alloc(const struct rank *r, size_t size);
 void device_free(const struct rank *r, void *memory);
 cudaStream_t stream_new(const struct rank *r);
 /* Make another communicator of all ranks. All ranks must call this. */
 ncclComm_t comm_new(struct rank *r);
-/* Return the rank in a communicator. A second function returns its size. */
+/* Return this rank's number in a communicator. comm_size() returns the size of
+ * the communicator. */
 int comm_rank(const struct rank *r, ncclComm_t comm);
 int comm_size(const struct rank *r, ncclComm_t comm);
 /* Wait for all ranks. */
@@ -94,24 +97,26 @@ void meet(const struct rank *r);
  * error if there is one, or -1 after the time limit.
  */
 int stream_poll(const struct rank *r, ncclComm_t comm, cudaStream_t stream);
-/* Do the same. Any result except 0 is a failure of `what`. */
+/* Wait until the stream is idle. If that fails, end the rank with a line about
+ * `what`. */
 void stream_wait(const struct rank *r, ncclComm_t comm, cudaStream_t stream,
 		 const char *what);
 /* If this is rank 0, print one line. */
 void say(const struct rank *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* data.c: fill memory with data that depends only on rank, index and round. */
+/* data.c: fill memory with data that depends only on the two ranks, the index
+ * and the round. verify() checks it. */
 void fill(void *to, size_t size, int from, int dest, unsigned round);
 void verify(const struct rank *r, const char *what, const void *got,
 	    size_t size, int from, int dest, unsigned round);
-/* Return a whole number. Floats can add these exactly. */
+/* Return a whole number. Floats can add such numbers exactly. */
 float number(size_t i, int rank, unsigned round);
 void verify_sum(const struct rank *r, const char *what, const float *got,
 		size_t count, size_t first, int ranks, unsigned round);
 
-/* Tests share these: one all-reduce, and one all-to-all, with all data
- * compared. */
+/* Shared by the tests: make one all-reduce or one all-to-all, and compare all
+ * data. */
 void all_reduce_once(const struct rank *r, ncclComm_t comm, cudaStream_t stream,
 		     size_t bytes, unsigned round);
 void all_to_all_once(const struct rank *r, ncclComm_t comm, cudaStream_t stream,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User buffers that NCCL registers. If it can, it copies no bytes. */
+/* User buffers that NCCL registers. NCCL copies no bytes of them where it can
+ * avoid that. */
 #include <string.h>
 
 #include <nccl.h>
@@ -59,7 +60,7 @@ void test_registered(struct rank *r)
 	NCCL(r, ncclCommRegister(r->comm, out, bytes, &out_handle));
 	for (int t = 0; t < r->opt->times; t++) {
 		exchange(r, in, out, bytes, (unsigned)t);
-		/* This is a part of the buffer that is not at its start. */
+		/* Use a part of the buffer that does not begin at its start. */
 		exchange(r, in + 4096, out + 8192, bytes - 8192 - 12,
 			 (unsigned)t);
 		gather(r, in, out, bytes, (unsigned)t);

@@ -91,7 +91,7 @@ ncclComm_t comm_new(struct rank *r)
 	if (r->rank == 0) {
 		NCCL(r, ncclGetUniqueId(&id));
 		memcpy(world->id[which], &id, sizeof(id));
-		/* Pairs with the load below. */
+		/* Release: pairs with the acquire below. */
 		atomic_store_explicit(&world->ids, which + 1,
 				      memory_order_release);
 	}
@@ -123,7 +123,7 @@ void meet(const struct rank *r)
 	pthread_barrier_wait(&r->world->barrier);
 }
 
-/* After a long wait, check less often. */
+/* Sleep between two checks. After a long wait, sleep longer. */
 static void nap(double waited)
 {
 	double s = waited / 8 + 50e-6;

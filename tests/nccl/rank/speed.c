@@ -65,7 +65,7 @@ void test_speed(struct rank *r)
 	char *in = device_alloc(r, r->opt->max);
 	char *out = device_alloc(r, r->opt->max);
 
-	/* Use zeros, since denormal floats would take more time. */
+	/* Use zeros: denormal floats would take more time. */
 	memset(in, 0, r->opt->max);
 	memset(out, 0, r->opt->max);
 	for (size_t bytes = 1024; bytes <= r->opt->max; bytes *= 4) {

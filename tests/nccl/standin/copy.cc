@@ -12,8 +12,8 @@ STANDIN_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size,
 	return cudaSuccess;
 }
 
-// Memory that CUDA does not know may be freed before the stream runs, so copy
-// it immediately.
+// Memory that is not from CUDA may be freed before the stream runs, so copy it
+// immediately.
 STANDIN_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
 					enum cudaMemcpyKind,
 					cudaStream_t stream)

@@ -44,7 +44,7 @@ CUresult device_get_uuid(CUuuid *uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-// Contexts have no effect here, since only the device of a thread matters.
+// Contexts have no effect here: only the device of a thread matters.
 CUcontext context()
 {
 	static char only;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events. Each record is one point in a stream's work.
+// Events. Recording an event marks a point in a stream's work.
 #include "standin.hpp"
 
 #include <condition_variable>

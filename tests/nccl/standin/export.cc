@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dma-buf of device memory is an fd whose byte 0 is the first byte of the
-// range. For a whole allocation it is the memfd of the allocation. For a part
-// it is a new memfd, mapped over that part with its contents. The page behind
-// the allocation lists the parts, for processes that open it later.
+// range. For a whole allocation, the fd is the memfd of the allocation. For a
+// part of an allocation, it is a new memfd, which gets the contents of that
+// part and is mapped over it. The page behind the allocation lists the parts,
+// for processes that open it later.
 #include "page.hpp"
 #include "standin.hpp"
 
@@ -36,8 +37,8 @@ int part_memfd(const void *from, size_t size)
 	return fd;
 }
 
-// Return the fd of the part, and make one if needed. On failure, print a
-// message and return -1.
+// Return the fd of the part. If the part has none, make one. On failure, print
+// a message and return -1.
 int part_fd(Parts *parts, const Range &range, uint64_t offset, uint64_t size)
 {
 	void *address = (void *)(range.begin + offset);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches. There is one kernel, kernel/kernel.hpp, and only its arguments
-// control it.
+// Launches. There is only one kernel, kernel/kernel.hpp. Its arguments
+// determine what it does.
 #include "launch.hpp"
 #include "kernel.hpp"
 
@@ -26,7 +26,7 @@ bool arguments(void **extra, const char **buffer, size_t *size)
 	return *buffer && *size;
 }
 
-// They are aligned as on a device.
+// The arguments are aligned as on a device.
 struct Copy {
 	struct Line {
 		alignas(64) char bytes[64];

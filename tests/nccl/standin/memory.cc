@@ -16,8 +16,8 @@ namespace
 
 std::mutex lock;
 
-// This is sorted by start address. This is never destroyed, since threads of
-// NCCL outlive main().
+// All ranges, sorted by start address. The list is never destroyed, since
+// threads of NCCL outlive main().
 std::map<uintptr_t, standin::Range> &ranges()
 {
 	static auto *all = new std::map<uintptr_t, standin::Range>;
@@ -120,14 +120,14 @@ STANDIN_API cudaError_t cudaMalloc(void **device, size_t size)
 	return allocate(device, size, standin::Kind::device);
 }
 
-// Here the host can read all memory.
+// Managed memory is like device memory here: the host can read both.
 STANDIN_API cudaError_t cudaMallocManaged(void **device, size_t size,
 					  unsigned int)
 {
 	return cudaMalloc(device, size);
 }
 
-// Like the real function, this waits for the device first.
+// Wait for the device first, like the real function.
 STANDIN_API cudaError_t cudaFree(void *device)
 {
 	if (device)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page behind a device allocation. It tells processes that open the
-// allocation which parts of it are in separate memfds.
+// The page behind a device allocation. Processes that open the allocation read
+// from it which parts are in separate memfds.
 #ifndef STANDIN_PAGE_HPP
 #define STANDIN_PAGE_HPP
 
@@ -18,16 +18,16 @@ struct Part {
 };
 
 // The allocating process writes everything except `opened`. Processes that open
-// the allocation read it. NCCL exports memory before it passes a handle on, so
-// both never happen at the same time.
+// the allocation read it. NCCL exports memory before it gives the handle to
+// other processes, so writing and reading never happen at the same time.
 struct Parts {
 	uint32_t count;
-	uint32_t opened; // how often another process mapped it
+	uint32_t opened; // number of times that other processes have mapped it
 	Part part[160];
 };
 static_assert(sizeof(Parts) <= page, "one page");
 
-// Map the page of the allocation of this fd. Return NULL on failure.
+// Map the page of the allocation whose memfd is `fd`. Return NULL on failure.
 Parts *parts_map(int fd, size_t size);
 void parts_unmap(Parts *parts);
 

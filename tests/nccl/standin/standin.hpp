@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of this folder share this header. They are a CUDA runtime and
-// driver in which device memory is host memory, a stream is a queue with a
-// thread, and a kernel is code of the CPU (kernel/kernel.hpp).
+// The header of this folder, which is a CUDA runtime and driver without a GPU:
+// device memory is host memory, a stream is a queue with a thread, and a kernel
+// is code of the CPU (kernel/kernel.hpp).
 //
-// Any thread may call any function. Locks are taken in this order: that of all
-// streams, that of a stream, that of the memory.
+// Any thread may call any function. Locks are taken in this order: the lock of
+// all streams, the lock of a stream, the lock of the memory.
 #ifndef STANDIN_HPP
 #define STANDIN_HPP
 
@@ -26,17 +26,17 @@ namespace standin
 
 // error.cc: set the result of this thread's cudaGetLastError() and return it.
 cudaError_t fail(cudaError_t error);
-// Print which unsupported function NCCL has called, and end the process. No
-// test may pass because a function is missing.
+// Print which unsupported function NCCL has called, and end the process, so
+// that no test passes because a function is missing.
 [[noreturn]] void not_done(const std::string &what);
 
 // device.cc: the devices of this process, in the order of STANDIN_GPUS.
 int device_count();
 int device_current();
-// Return its PCI address in the form 0000:10:00.0.
+// Return the PCI address of a device in the form 0000:10:00.0.
 const std::string &device_bus(int device);
-// Return the value of an attribute of the runtime or the driver, which use the
-// same numbers.
+// Return the value of a device attribute. The runtime and the driver use the
+// same numbers for attributes.
 int device_attribute(int attribute);
 
 // memory.cc
@@ -60,9 +60,9 @@ bool memory_find(const void *address, Range *range);
 void memory_add(const Range &range);
 cudaError_t memory_free(void *begin);
 
-// stream.cc: the work of a stream runs in order, one item after the other. Work
-// that never waits is quick. On an idle stream it runs immediately, in the
-// caller.
+// stream.cc: the work of a stream runs in order, one item after the other.
+// Quick work is work that never waits. If the stream is idle, it runs
+// immediately in the caller.
 void stream_add(cudaStream_t stream, std::function<void()> work,
 		bool quick = false);
 // Wait until all work of a stream, or of all streams, is done.

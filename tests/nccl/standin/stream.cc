@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams. Each has a queue, and gets a thread when it has work that may wait.
+// Streams. Each stream has a queue. It gets a thread when it first has work
+// that may wait.
 #include "standin.hpp"
 
 #include <condition_variable>
@@ -47,7 +48,7 @@ class Stream : public std::enable_shared_from_this<Stream>
 		return queue.empty() && !busy;
 	}
 
-	// Its remaining work still runs.
+	// The remaining work of the stream still runs.
 	void end()
 	{
 		std::lock_guard<std::mutex> guard(lock);

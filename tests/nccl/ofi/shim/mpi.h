@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 typedef int MPI_Comm;
-typedef int MPI_Datatype; /* size of the type in bytes */
+typedef int MPI_Datatype; /* size of an element in bytes */
 typedef int MPI_Op;
 typedef int MPI_Info;
 typedef struct {
@@ -46,16 +46,17 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info,
 int MPI_Comm_free(MPI_Comm *comm);
 int MPI_Get_processor_name(char *name, int *len);
 int MPI_Barrier(MPI_Comm comm);
-/* This supports only in-place calls. */
+/* Only in-place calls are supported. */
 int MPI_Allgather(const void *out, int sent, MPI_Datatype out_type, void *in,
 		  int count, MPI_Datatype type, MPI_Comm comm);
-/* This supports one int and MPI_MIN only. */
+/* Only one int and MPI_MIN are supported. */
 int MPI_Allreduce(const void *mine, void *least, int count, MPI_Datatype type,
 		  MPI_Op op, MPI_Comm comm);
 int MPI_Sendrecv(const void *out, int sent, MPI_Datatype out_type, int to,
 		 int out_tag, void *in, int count, MPI_Datatype type, int from,
 		 int in_tag, MPI_Comm comm, MPI_Status *status);
-/* A send is stored until the next receive, since both ranks send first. */
+/* Both ranks send first, so store the data, and exchange it in the next
+ * receive. */
 int MPI_Send(const void *out, int count, MPI_Datatype type, int to, int tag,
 	     MPI_Comm comm);
 int MPI_Recv(void *in, int count, MPI_Datatype type, int from, int tag,
