@@ -365,10 +365,10 @@ void mpib_relink_lane(struct peer_lane *l);
 /* Add a sent or received message of the handshake, without its proof, to the
  * hash that proofs cover. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that claims to be the peer has got a WELCOME, but has
+/* Return whether a caller that calls itself the peer has got a WELCOME, but has
  * not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop callers that claim to be the peer, because this node's own call was
+/* Drop callers that call themselves the peer, because this node's own call was
  * first. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 

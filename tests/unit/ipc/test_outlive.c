@@ -124,7 +124,12 @@ CASE(a_client_fails_if_its_proxy_hung_up_for_good)
 }
 
 static _Atomic bool refuse_poll;
-static _Atomic enum { FREE, HOLD, HELD } look; /* at the proxy's process */
+enum {
+	FREE,
+	HOLD,
+	HELD
+};
+static _Atomic int look; /* of the helper at the proxy's process */
 
 int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
