@@ -236,3 +236,42 @@ CASE(a_send_with_a_receive_gets_room_even_if_others_wait)
 	assert_int_equal(mpib_test(first, &done, NULL), 0);
 	assert_int_equal(done, 0);
 }
+
+static void count_posted(void *user, struct mpib_request *r,
+			 enum mpib_watch what)
+{
+	(void)r;
+	*(unsigned *)user += what == MPIB_WATCH_POSTED;
+}
+
+static void test_in_vain(struct mpib_request *r, unsigned times)
+{
+	int done;
+
+	for (unsigned i = 0; i < times; i++) {
+		assert_int_equal(mpib_test(r, &done, NULL), 0);
+		assert_false(done);
+	}
+}
+
+/* A second call of mpib_report() starts to count again. */
+CASE(a_later_report_begins_after_1024_tests_without_a_result)
+{
+	unsigned posted = 0, at = 0;
+
+	for (unsigned reports = 1; reports <= 2; reports++) {
+		struct mpib_request *r;
+
+		assert_int_equal(mpib_report(rx, MPIB_REPORT_LATER,
+					     count_posted, &posted),
+				 0);
+		r = recv_at(at++, 1);
+		test_in_vain(r, 1023);
+		recv_at(at++, 1);
+		assert_int_equal(posted, reports - 1);
+		test_in_vain(r, 1);
+		for (unsigned i = 0; i < 2; i++)
+			recv_at(at++, 1);
+		assert_int_equal(posted, reports);
+	}
+}

@@ -241,7 +241,11 @@ fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 	expect("::ffff:10.0.0.1", 0);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
 	expect("fe80::1", 1);
+	/* Another namespace may have an interface of the same name. */
 	add("10.0.0.2", IBV_GID_TYPE_ROCE_V2);
-	expect("::ffff:10.0.0.2", 2);
+	expect("fe80::1", 1);
+	scratch_write("ports/1/gid_attrs/ndevs/3", "lo\n");
+	add("127.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:127.0.0.1", 3);
 	assert_int_equal(scratch_remove(NULL), 0);
 }
