@@ -212,13 +212,12 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 
 		if (list->n == MPIB_NETWORKS_MAX ||
 		    mpib_network_parse(at, len, &list->net[list->n]) < 0) {
-			snprintf(
-				why, why_len,
-				"\"%.*s\" is not a network, or is one too many "
-				"(give up to %d as a.b.c.d/bits or "
-				"IPv6/bits, with zeros after the bits)",
-				(int)(len < 64 ? len : 64), at,
-				MPIB_NETWORKS_MAX);
+			snprintf(why, why_len,
+				 "\"%.*s\" is not a network, or is one too "
+				 "many (give up to %d as a.b.c.d/bits or "
+				 "IPv6/bits, with zeros after the bits)",
+				 (int)(len < 64 ? len : 64), at,
+				 MPIB_NETWORKS_MAX);
 			return -EINVAL;
 		}
 		list->n++;
