@@ -26,7 +26,7 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 
 /* Return 0 if other processes cannot punch holes into a segment created by this
  * process. Return -errno if they can, and so could block this process. The
- * reason is that this process lacks CAP_LINUX_IMMUTABLE (-EPERM), or that the
+ * reason is that this process lacks CAP_LINUX_IMMUTABLE (EPERM), or that the
  * kernel is older than Linux 6.1. */
 int mpib_memseg_holes(void);
 
