@@ -103,22 +103,23 @@ static void move_between(const struct node *from, const struct node *to)
 	munmap(e.dst, ROOM);
 }
 
-static void the_largest_message_arrives(const char *sup)
+/* Between two nodes, or within the first one. A message needs 20 s, so the other
+ * two combinations are left to the suites with a max_msg_sz of 4 KiB. */
+static void the_largest_message_arrives(const char *sup, const struct node *to)
 {
 	if (!start_with(sup))
 		skip_as("6 GiB of memory are not free");
-	move_between(&a, &b);
-	move_between(&a, &a);
+	move_between(&a, to);
 }
 
 #define CASE(name) TEST_OF(name, NULL, stop)
 
 CASE(over_two_rails_the_largest_message_arrives)
 {
-	the_largest_message_arrives(NULL);
+	the_largest_message_arrives(NULL, &b);
 }
 
 CASE(over_one_rail_the_largest_message_arrives)
 {
-	the_largest_message_arrives("none");
+	the_largest_message_arrives("none", &a);
 }
