@@ -27,7 +27,8 @@ static void pass(ssize_t moved)
 	exit(1);
 }
 
-/* Return which end this is. Exit if the command line does not say. */
+/* Return 1 for the sending end, 0 for the receiving end. Exit if the command
+ * line names neither. */
 static int sends(int argc, char **argv)
 {
 	const char *way = argc == 2 ? argv[1] : "";

@@ -95,7 +95,8 @@ static void open_node(struct node *n, char *names, const struct shape *s)
 		must(ibv_query_port(dev->ctx, 1, &dev->port), "port");
 		must(ibv_query_gid(dev->ctx, 1, (int)s->gid, &dev->gid), "GID");
 		dev->pd = made(ibv_alloc_pd(dev->ctx), "PD");
-		/* Room for one virtual QP: 2 * CAP for each notify QP. */
+		/* Entries for one virtual QP: 2 * CAP for each data QP, and 2 *
+		 * CAP for the notify QP. */
 		dev->cq = made(ibv_create_cq(dev->ctx,
 					     (int)(2 * CAP * (s->qps + 1)),
 					     NULL, NULL, 0),
@@ -295,7 +296,8 @@ static void exchange(const struct shape *s)
 			post(posted++, s);
 			if (!s->breaks || posted != s->messages / 2)
 				continue;
-			/* At both ends, so that no fragment arrives later. */
+			/* Stop the QP at both ends, so that no late fragment
+			 * arrives. */
 			to_err(node[0].data[0]);
 			to_err(node[1].data[0]);
 		}

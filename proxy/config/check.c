@@ -35,8 +35,8 @@ bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 	return strcmp(mpib_config_origin(cfg, section, key), "built-in") != 0;
 }
 
-/* Return the origin to name in an error if the settings `a` and `b` contradict
- * each other: that of `a` if `a` was given, else that of `b`. */
+/* Return the origin for an error about the contradicting settings `a` and `b`:
+ * the origin of `a` if `a` was given, else the origin of `b`. */
 static const char *origin_of_pair(const struct mpib_config *cfg,
 				  const char *section, const char *a,
 				  const char *b)
@@ -193,8 +193,8 @@ static int check_part(struct mpib_config *cfg, char *why)
 		cfg->window);
 }
 
-/* Check cts.signal_interval if it was given. The built-in value adapts to a
- * short send queue by itself. */
+/* Check cts.signal_interval if it was given. If it was not given, the engine
+ * adapts the built-in value to a short send queue. */
 static int check_signals(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
@@ -211,7 +211,8 @@ static int check_signals(struct mpib_config *cfg, char *why)
 		e->cts_signal, most, e->sq_depth);
 }
 
-/* Check that a quota allows at least one process with one connection. */
+/* Check that a quota, if set, is at least `least`, the amount that `who`
+ * needs. */
 static int check_quota(const struct mpib_config *cfg, const char *key,
 		       uint64_t quota, uint64_t least, const char *who,
 		       char *why)
@@ -289,12 +290,12 @@ static int check_key(struct mpib_config *cfg, char *why)
 
 typedef int check_fn(struct mpib_config *cfg, char *why);
 
-/* The checks of single settings that are texts. */
+/* The checks of text settings, each on its own. */
 static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
 /* Set engine.resume if connections can resume. Without end-to-end acks they
- * cannot: a completed send can be lost when a proxy ends. */
+ * cannot resume, because a completed send can be lost when a proxy ends. */
 static int check_resume(struct mpib_config *cfg, char *why)
 {
 	(void)why;
@@ -374,7 +375,8 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 	return rc ? rc : more;
 }
 
-/* [metrics]: an address that other machines can reach needs TLS and a token. */
+/* Check [metrics]: an address that other machines can reach needs TLS and a
+ * token. */
 
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 {
@@ -407,7 +409,7 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 }
 
 /* Return what is wrong with a file, or NULL. The owner is not checked here: the
- * proxy checks it when it reads the file, as it does for peer.key_file. */
+ * proxy checks the owner when it reads the file, as for peer.key_file. */
 static const char *file_fault(const char *path, bool secret)
 {
 	struct stat st;
@@ -475,7 +477,7 @@ int mpib_config_http(struct mpib_config *cfg, char *why)
 	return check_files(cfg, why);
 }
 
-/* Parsing share.rules, and looking up the share of a user or client. */
+/* Parse share.rules, and look up the share of a user or client. */
 
 static int share_number(const char *text, int base, uint64_t max, uint64_t *n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Set, print and dump single settings, as their table describes them. */
+/* Set, print and dump single settings by their rows in the table. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -78,8 +78,9 @@ static int config_bad(char *why, const struct mpib_setting *s,
 			     s->section, s->key, value, text);
 }
 
-/* Return the shift for a suffix K, M, G or T (powers of 1024). "B" or "iB" may
- * follow. -1: `end` is not such a suffix. */
+/* Return log2 of the factor for a suffix K, M, G or T: 10, 20, 30 or 40. "B" or
+ * "iB" may follow. Return 0 without a suffix, and -1 if `end` is another
+ * text. */
 static int suffix_shift(const char *end)
 {
 	static const char units[] = "KMGT";

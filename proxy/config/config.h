@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The proxy's settings. A table has the range and the default of each setting,
- * and its names in a file, in the environment and on the command line. struct
- * mpib_config has the value of each setting and the source of that value. A
- * source overrides those before it in this list: built-in, variables of NCCL's
- * transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for some
- * settings, the admin command set. Control thread.
+ * and the setting's names in a file, in the environment and on the command
+ * line. struct mpib_config has the value of each setting and the source of that
+ * value. A source overrides those before it in this list: built-in, variables
+ * of NCCL's transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for
+ * some settings, the admin command set. Control thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
  */
@@ -26,11 +26,11 @@
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 96
 #define MPIB_ORIGIN_MAX 128
-#define MPIB_DRAIN_WHY 48 /* bytes of the reason of a drain, with final 0 */
-#define MPIB_WHY_MAX 2048 /* bytes of an error text: a line for each fault */
+#define MPIB_DRAIN_WHY 48 /* bytes of a drain's reason, with the final 0 */
+#define MPIB_WHY_MAX 2048 /* bytes of an error text with one line per fault */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
-/* A value beyond the engine's modes. mpib_config_finish() replaces it with
+/* A value beyond the engine's modes. mpib_config_finish() replaces it: with
  * vanilla if islands are given, with static if sup.bw is given, else with
  * adaptive. */
 #define MPIB_MODE_AUTO (MPIB_MODE_STATIC + 1)
@@ -44,11 +44,11 @@ enum mpib_lanes_mode {
 enum mpib_layout {
 	MPIB_LAYOUT_AUTO, /* FUSED for two HCAs, EACH for more */
 	MPIB_LAYOUT_FUSED, /* one device for each pair of HCAs */
-	MPIB_LAYOUT_EACH, /* one for each HCA; its neighbour is standby */
+	MPIB_LAYOUT_EACH, /* a device for each HCA; its neighbour is standby */
 };
 
-/* Which users may register memory that they made themselves. Such a user can
- * block the proxy when the proxy maps or accesses the memory. */
+/* Which users may register memory that they made themselves. These users can
+ * block the proxy when it maps or accesses the memory. */
 enum mpib_own_memory {
 	MPIB_OWN_MEMORY_NONE,
 	MPIB_OWN_MEMORY_SELF, /* the proxy's own user */
@@ -67,21 +67,21 @@ struct mpib_config_device {
 enum mpib_quota {
 	MPIB_QUOTA_CLIENTS,
 	MPIB_QUOTA_CONNECTIONS, /* in any state */
-	MPIB_QUOTA_REQUESTS, /* in flight: MPIB_REQUESTS per connection */
+	MPIB_QUOTA_REQUESTS, /* in flight; a connection counts MPIB_REQUESTS */
 	MPIB_QUOTA_LISTENERS,
 	MPIB_QUOTA_LANES,
 	MPIB_QUOTA_REGIONS,
 	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
-	MPIB_QUOTA_POOL, /* bytes of staging pools, the proxy's memory */
-	MPIB_QUOTA_FDS, /* descriptors the proxy holds for the user */
-	MPIB_QUOTA_MESSAGES, /* per second, on the control socket */
+	MPIB_QUOTA_POOL, /* bytes of staging pools (memory of the proxy) */
+	MPIB_QUOTA_FDS, /* descriptors that the proxy holds for the user */
+	MPIB_QUOTA_MESSAGES, /* messages per second on the control socket */
 	MPIB_QUOTAS,
 };
 
 /*
  * The rules of the setting share.rules: weight and rate limit of a user or of a
- * client. A user's clients divide its share. A client's connections divide the
- * client's share.
+ * client. A user's clients divide the user's share. A client's connections
+ * divide the client's share.
  */
 
 #define MPIB_SHARE_RULES 32u
@@ -110,16 +110,16 @@ struct mpib_share_rules {
 };
 
 /*
- * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". On -EINVAL,
- * `why` names the wrong rule and describes the syntax of a rule.
+ * Parse rules such as "uid=1000:weight=20:limit=50000,name=train*:weight=50".
+ * On -EINVAL, `why` names the wrong rule and describes the syntax of a rule.
  */
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len);
 /* Parse "weight=20" or "limit=5000" into *share. Returns 0 or -EINVAL. */
 int mpib_share_parse_word(struct mpib_share *share, const char *word);
 
-/* Return the share that the first matching rule gives. If no rule matches, a
- * user's share is `dflt`, and a client's is all zero. */
+/* Return the share that the first matching rule gives. If no rule matches,
+ * return `dflt` for a user, and a share of zeros for a client. */
 struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
 				     uid_t uid, struct mpib_share dflt);
 struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
@@ -133,7 +133,7 @@ struct mpib_config {
 	char run_dir[96]; /* "": mpib_rundir_default() */
 	char run_group[32];
 	char run_user[32]; /* "": do not change the user */
-	char sout[80], sup[80]; /* specifications; "" or auto: discovery */
+	char sout[80], sup[80]; /* specifications; "" or "auto": discovery */
 	char peer_key_file[256]; /* "": peers need no key */
 	char peer_addr[2 * MPIB_ADDRESS_MAX]; /* "": see proxy/peer_link.c */
 	struct in6_addr peer_at[2]; /* peer_addr, parsed; "::": none */
@@ -146,7 +146,7 @@ struct mpib_config {
 	char gid_net[160]; /* "": no preferred network */
 	char hca_filter[256]; /* for discovery, see rails/discover.h */
 	uint32_t layout; /* enum mpib_layout */
-	uint32_t expected_gbps; /* of each rail; 0: not given */
+	uint32_t expected_gbps; /* speed of each rail, Gb/s; 0: not given */
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode or MPIB_MODE_AUTO */
 	char agent_dir[96];
@@ -156,7 +156,7 @@ struct mpib_config {
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* set by mpib_config_finish() */
 	/* `silence`: seconds after which the link to a silent peer is closed.
-	 * `answer`: seconds for which a client waits for an answer. */
+	 * `answer`: seconds that a client waits for the proxy's answer. */
 	uint32_t silence, answer;
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
 	uint32_t resume_grace; /* seconds; used if engine.resume is set */
@@ -164,24 +164,25 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
 	char events_file[256]; /* "auto": in systemd's state directory */
-	uint32_t play; /* mpibctl may inject faults, see stats/play.h */
+	uint32_t play; /* 1: mpibctl may inject faults, see stats/play.h */
 	uint32_t daemon;
-	uint32_t pin; /* shards run near their HCAs */
+	uint32_t pin; /* 1: shards run near their HCAs */
 	uint32_t seccomp; /* enum mpib_seccomp */
-	uint32_t core; /* a crash may leave a core file */
-	uint32_t window, part; /* staging window and part, bytes */
-	uint32_t huge_pages; /* for pools and mpib_mem_alloc() */
+	uint32_t core; /* 1: a crash may leave a core file */
+	uint32_t window, part; /* bytes of a staging window, and of a part */
+	uint32_t huge_pages; /* 1: huge pages for pools and mpib_mem_alloc() */
 	uint32_t own_memory; /* enum mpib_own_memory */
 	uint32_t max_clients, max_regions, max_readers;
-	uint64_t max_memory; /* bytes a client may register */
+	uint64_t max_memory; /* bytes that a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
-	/* Files of TLS and of the bearer token; "": none. metrics_hosts: names
-	 * that a request's Host header may have, separated by commas. */
+	/* Files of TLS and of the bearer token; "": none. `metrics_hosts`:
+	 * names that a request's Host header may have, separated by commas. */
 	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
 	char metrics_hosts[MPIB_VALUE_MAX];
-	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: no quota, or built-in */
+	/* Quotas of each user. 0: no quota; for memory and pool, a default. */
+	uint64_t quota[MPIB_QUOTAS];
 	uint32_t share_threads; /* enum mpib_place, for new clients */
-	uint32_t share_limit; /* Mb/s, for users without a rule */
+	uint32_t share_limit; /* Mb/s, for each user without a rule */
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
@@ -191,10 +192,10 @@ struct mpib_config {
 	unsigned devices;
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
-	bool one_rail; /* found by discovery, with hca.sup = none */
-	/* SUP of each device is another device's SOUT. It carries bytes only
-	 * while the device's own SOUT has failed: the policy is static, with a
-	 * share of 0. */
+	bool one_rail; /* hca.sup is none, and discovery found SOUT */
+	/* true: SUP of each device is another device's SOUT. SUP carries bytes
+	 * only while the device's own SOUT has failed: the policy is static,
+	 * with a share of 0 for SUP. */
 	bool standby;
 	/* Why discovery made these devices; else "". */
 	char why_devices[256];
@@ -216,11 +217,11 @@ struct mpib_setting {
 	const char *section, *key;
 	const char *flag; /* command-line option, without "--" */
 	enum mpib_setting_type type;
-	size_t offset, width; /* of its field in struct mpib_config */
+	size_t offset, width; /* place and bytes of the field in mpib_config */
 	int64_t min, max; /* for numbers and sizes */
 	const char *const *choices; /* NULL-terminated */
-	bool runtime; /* the admin command set may change it */
-	const char *arg; /* the value's name in --help */
+	bool runtime; /* the admin command `set` may change the setting */
+	const char *arg; /* name of the value in --help */
 	const char *env; /* environment variable; NULL: MPIB_SECTION_KEY */
 	const char *help;
 };
@@ -231,12 +232,12 @@ extern const unsigned mpib_settings_count;
 /* Return whether a client may request the traffic class, 0 to 255. Call this
  * after mpib_config_finish(). */
 bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
-/* Return the setting of that name, or NULL. */
+/* Return the setting `key` of `section`, or NULL. */
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);
 
-/* Write "did you mean SECTION.KEY?" to `hint`. If no setting has a similar
- * name, write `otherwise`. */
+/* Write "did you mean SECTION.KEY?" to `hint`. If no setting has a name similar
+ * to `typed`, write `otherwise`. */
 const char *mpib_config_nearest(const char *typed, const char *otherwise,
 				char *hint, size_t len);
 
@@ -244,7 +245,7 @@ const char *mpib_config_nearest(const char *typed, const char *otherwise,
 void mpib_config_init(struct mpib_config *cfg);
 
 /* Write the reason for a failure to the buffer `why` of MPIB_WHY_MAX bytes, and
- * return rc. Any thread. */
+ * return `rc`. Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Append a line to `why` if there is room. */
@@ -258,8 +259,8 @@ void mpib_config_why(char *why, const char *line);
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		    const char *value, const char *origin, char *why);
-/* Set a value while the proxy runs. If start-up would refuse the value, *cfg
- * does not change. */
+/* Set a value while the proxy runs. If the proxy would refuse the value at its
+ * start, *cfg does not change. */
 int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 		       const char *value, const char *origin, char *why);
 /* Read settings. The file at `path` must exist; dir/mpib.conf and dir/conf.d
@@ -272,16 +273,17 @@ int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
 /* Return whether mpib_config_read_nccl() reads this variable. */
 bool mpib_config_takes_nccl(const char *name);
-/* Return the value of a variable, or NULL. */
+/* Return the value of the variable `name` in `env`, or NULL. */
 const char *mpib_config_getenv(char **env, const char *name);
-/* Parse metrics.listen, such as "127.0.0.1:9495". -EINVAL: it is not an IPv4
- * address with a port. */
+/* Parse metrics.listen, such as "127.0.0.1:9495". -EINVAL: the text is not an
+ * IPv4 address with a port. */
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call this after all sources were read: parse rails, islands and shares, and
  * check settings against each other. `why` gets a line for each fault. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
 /* Do the part of mpib_config_finish() that checks single settings, addresses
- * and files. It is for a configuration in which some settings were refused. */
+ * and files. Use this for a configuration in which some settings were
+ * refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
 
 /* devices.c: mpib_config_device_set() sets one key, sout or sup, of "[device
@@ -294,18 +296,18 @@ int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
 			    char *why);
 
 /* In the calls below, the number of a rail counts the rails of all devices.
- * Call them after mpib_config_finish(). */
+ * Make these calls after mpib_config_finish(). */
 /* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Describe the device in *d as its section in a file would. If the device has
+/* Write into *d what a section for the device would contain. If the device has
  * one rail, d->sup is "". d->origin is "". */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
 /* Return the number of rails of all devices. */
 unsigned mpib_config_rail_total(const struct mpib_config *cfg);
-/* Return the number of the rail with this label; -1: none. `label` has `len`
+/* Return the number of the rail with this label, or -1. `label` has `len`
  * bytes, in upper or lower case. */
 int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
 			  size_t len);
@@ -313,7 +315,8 @@ int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
 const char *mpib_config_rail_device(const struct mpib_config *cfg,
 				    unsigned rail);
 
-/* Write the value of s into buf, in the syntax of a configuration file. */
+/* Write the value of the setting `s` into `buf`, in the syntax of a
+ * configuration file. */
 void mpib_config_value(const struct mpib_config *cfg,
 		       const struct mpib_setting *s, char *buf, size_t len);
 void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
@@ -321,14 +324,14 @@ void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
 void mpib_config_dump(const struct mpib_config *cfg, FILE *out);
 
 /* Return the source of a setting's value. mpib_config_given() returns whether
- * the value was given, that is, whether it is not built in. Any thread. */
+ * the value comes from a source other than the built-in values. Any thread. */
 const char *mpib_config_origin(const struct mpib_config *cfg,
 			       const char *section, const char *key);
 bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 		       const char *key);
-/* Set engine.cq_whole if quota.lanes was given: that quota also limits the QPs
- * of a user. mpib_config_finish() calls this; call it again after quota.lanes
- * was set. */
+/* Set engine.cq_whole if quota.lanes was given, because that quota also limits
+ * the QPs of a user. mpib_config_finish() calls this; call it again after
+ * quota.lanes was set. */
 void mpib_config_share_cqs(struct mpib_config *cfg);
 
 /* The command line of mpib-proxy, read once at start-up. */
@@ -341,10 +344,11 @@ enum mpib_action {
 };
 
 /*
- * Read every source of the configuration into cfg: the files of dir (or only
- * the --config file), then env, then argv. cfg has the built-in values of
- * mpib_config_init(). Returns 0, or -EINVAL with `why` as above. With
- * MPIB_ACTION_HELP and _VERSION, cfg is not complete.
+ * Read every source of the configuration into `cfg`: the files of `dir` (or
+ * only the --config file), then `env`, then `argv`. Before the call, `cfg` must
+ * have the built-in values of mpib_config_init(). Returns 0, or -EINVAL with
+ * `why` as above. With MPIB_ACTION_HELP and MPIB_ACTION_VERSION, `cfg` is not
+ * complete.
  */
 int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 		      char **env, const char *dir, enum mpib_action *action,
@@ -352,8 +356,8 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 
 void mpib_options_help(FILE *out);
 
-/* Inside config/: the parts of mpib_config_finish(). They return 0, or -errno
- * with one line in `why`. */
+/* Only for this folder: the parts of mpib_config_finish(). They return 0, or
+ * -errno with one line in `why`. */
 int mpib_config_rails(struct mpib_config *cfg, char *why);
 int mpib_config_policy(struct mpib_config *cfg, char *why);
 /* Check that the proxy can serve [metrics], and that only authorized clients

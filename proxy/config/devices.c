@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that are named one by one, and the names of devices and rails. */
+/* Devices that the configuration names, and the names of devices and rails. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static bool sound_name(const char *name)
 	return n > 0 && n < MPIB_DEVICE_NAME_MAX;
 }
 
-/* Return the device of that name; if it is missing, add it. NULL: there are too
- * many devices. */
+/* Return the device of that name; if it does not exist, add it. Return NULL if
+ * there are too many devices. */
 static struct mpib_config_device *devices_find(struct mpib_config *cfg,
 					       const char *name)
 {

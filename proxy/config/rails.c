@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Part of the last step of reading the configuration: find or parse the rails,
- * and derive the policy from several settings. Start-up, control thread.
+ * A part of the last step of reading the configuration: find or parse the
+ * rails, and derive the policy from several settings. Start-up, control thread.
  */
 #include <errno.h>
 #include <mpib/segment.h>
@@ -13,8 +13,8 @@
 /* device.layout: how to group HCAs into devices if no setting names a
  * device. */
 
-/* Return the name of a setting that puts bytes on both rails of a device; NULL:
- * all settings allow a standby rail. */
+/* Return the name of a setting that puts bytes on both rails of a device.
+ * Return NULL if all settings allow a standby rail. */
 static const char *says_split(const struct mpib_config *cfg)
 {
 	bool share = mpib_config_given(cfg, "sup", "bw");
@@ -78,7 +78,7 @@ static enum mpib_layout layout_of(const struct mpib_config *cfg, unsigned n,
 	else if (split && !one)
 		snprintf(because, len, "%s is about pairs", split);
 	else if (!layout_fits(cfg, n) && layout_fits(cfg, n / 2) && !one)
-		snprintf(because, len, "proxy.threads leaves room for no more");
+		snprintf(because, len, "proxy.threads allows no more devices");
 	else {
 		snprintf(because, len, "there are more than two");
 		return MPIB_LAYOUT_EACH;
@@ -107,8 +107,8 @@ static void layout_each(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->standby = !one;
 }
 
-/* Ignore an HCA that is in no pair: all devices have the same number of
- * rails. */
+/* Ignore an HCA that is in no pair, because all devices must have the same
+ * number of rails. */
 static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 			 bool one)
 {
@@ -149,8 +149,8 @@ static int layout_make(struct mpib_config *cfg, const struct mpib_found *f,
 	return 0;
 }
 
-/* Set the share of standby rails. Its origin is device.layout, because no
- * setting gave the share. */
+/* Set the share of standby rails. The origin of the share is device.layout,
+ * because no setting gave the share. */
 static void standby_share(struct mpib_config *cfg)
 {
 	cfg->engine.sup_bw = 0;
@@ -178,8 +178,8 @@ static int layout_standby(struct mpib_config *cfg, char *why)
 
 /* The rails of the devices, and how messages are split over them. */
 
-/* Parse a rail's specification. A bare name, as in NCCL_IB_HCA, is that of an
- * RDMA device: mlx5_0 means rdma:mlx5_0. */
+/* Parse a rail's specification. A name without a prefix, as in NCCL_IB_HCA, is
+ * the name of an RDMA device: mlx5_0 means rdma:mlx5_0. */
 static int parse_rail(struct mpib_config *cfg,
 		      const struct mpib_config_device *d, const char *key,
 		      const char *text, struct mpib_rail_spec *spec, char *why)
@@ -208,7 +208,7 @@ static bool is_auto(const char *rail)
 	return !rail[0] || !strcmp(rail, "auto");
 }
 
-/* Without hca.sout: use the machine's RDMA ports. */
+/* If hca.sout is not given, use the machine's RDMA ports. */
 static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 {
 	struct mpib_hca_filter filter;
@@ -237,7 +237,8 @@ static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 		mpib_config_origin(cfg, "hca", "sout"), cfg->passed_over);
 }
 
-/* For "soft": make both rails of the software HCA, on loopback addresses. */
+/* If hca.sout is "soft", use the software HCA for both rails, on loopback
+ * addresses. */
 static void take_loopback(struct mpib_config *cfg)
 {
 	if (strcmp(cfg->sout, "soft") != 0)
@@ -316,7 +317,7 @@ static int rails_parse(struct mpib_config *cfg,
 	return rc;
 }
 
-/* If devices are named, refuse hca.sout, hca.sup and a layout. */
+/* If settings name devices, refuse hca.sout, hca.sup and a layout. */
 static int rails_alone(const struct mpib_config *cfg, char *why)
 {
 	const char *key = cfg->sout[0] ? "sout" : "sup";
@@ -364,8 +365,8 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
-/* Give software rails one QP by default. Each QP is a TCP connection, and more
- * of them only cost CPU time unless fragments are spread over them. */
+/* Give software rails one QP by default. Each QP is a TCP connection. More
+ * connections only cost CPU time, unless fragments are spread over them. */
 static void take_qps(struct mpib_config *cfg)
 {
 	static const char *const section[MPIB_RAILS] = { "sout", "sup" };

@@ -22,8 +22,8 @@
 #define TEXT(a) 0, 0, NULL, false, a, NULL
 #define CHOICE(list, a) 0, 0, list, false, a, NULL
 #define CHOICE_AS(list, a, env) 0, 0, list, false, a, env
-/* _RUN: like the macros above, but the admin command set may change the setting
- * while the proxy runs. */
+/* The macros with _RUN are like the macros above, but the admin command `set`
+ * may change the setting while the proxy runs. */
 #define UINT_RUN(lo, hi, a) lo, hi, NULL, true, a, NULL
 #define TEXT_RUN(a) 0, 0, NULL, true, a, NULL
 #define CHOICE_RUN(list, a) 0, 0, list, true, a, NULL
@@ -64,7 +64,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "networks whose addresses RoCE ports prefer, as 10.1.0.0/16" },
 	{ "hca", "dmabuf", "dmabuf", MPIB_SET_CHOICE, FIELD(engine.dmabuf),
 	  CHOICE(dmabuf, "MODE"),
-	  "use dma-bufs: auto, yes (required for the start) or no" },
+	  "use dma-bufs: auto, yes (do not start without them) or no" },
 	{ "hca", "filter", "hca-filter", MPIB_SET_TEXT, FIELD(hca_filter),
 	  TEXT("LIST"),
 	  "ports for discovery, as in NCCL_IB_HCA: [^][=]NAME[:PORT],..." },
@@ -81,7 +81,7 @@ const struct mpib_setting mpib_settings[] = {
 	  UINT(1, 65535, "PORT"), "TCP port of the peer link" },
 	{ "peer", "networks", "peer-networks", MPIB_SET_TEXT,
 	  FIELD(peer_networks), TEXT("LIST"),
-	  "networks of peers: NET/BITS,..., auto (of this node) or any" },
+	  "networks of peers: NET/BITS,..., auto (this node's own) or any" },
 	{ "peer", "key_file", "peer-key-file", MPIB_SET_TEXT,
 	  FIELD(peer_key_file), TEXT("FILE"),
 	  "secret that all proxies of a cluster share" },
@@ -90,7 +90,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "time after which the link to a silent peer is closed" },
 	{ "resume", "grace", "resume-grace", MPIB_SET_UINT, FIELD(resume_grace),
 	  UINT(0, 3600, "SECONDS"),
-	  "how long connections wait for the next proxy; 0: they fail" },
+	  "how long connections wait for the next proxy; 0: fail at once" },
 	{ "proxy", "threads", "threads", MPIB_SET_UINT, FIELD(engine.shards),
 	  UINT(1, MPIB_SHARDS_MAX, "N"), "progress threads" },
 	{ "proxy", "pin", "pin", MPIB_SET_CHOICE, FIELD(pin),
@@ -147,7 +147,8 @@ const struct mpib_setting mpib_settings[] = {
 	  FIELD(engine.qps[MPIB_RAIL_SUP]), UINT(1, MPIB_QPS_MAX, "N"),
 	  "QPs of a lane on SUP" },
 	{ "sup", "bw", "sup-bw", MPIB_SET_UINT, FIELD(engine.sup_bw),
-	  UINT_RUN(0, 1024, "N"), "SUP's share of the payload, of 1024" },
+	  UINT_RUN(0, 1024, "N"),
+	  "SUP's share of the payload, in parts of 1024" },
 	{ "policy", "mode", "mode", MPIB_SET_CHOICE, FIELD(mode),
 	  CHOICE_AS(modes, "MODE", "MPIB_MODE"),
 	  "vanilla (0), advanced (1), adaptive (2), static (3) or auto" },
@@ -156,7 +157,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "advanced mode: smaller messages between islands use SOUT only" },
 	{ "policy", "bdp_by", "policy-bdp-by", MPIB_SET_CHOICE,
 	  FIELD(engine.bdp_path), CHOICE(bdps, "WHAT"),
-	  "size: policy.bdp; path: the measured path to each peer" },
+	  "the limit of bdp: size (policy.bdp) or path (measured per peer)" },
 	{ "agent", "dir", "agent-dir", MPIB_SET_TEXT, FIELD(agent_dir),
 	  TEXT("DIR"), "directory of the agent's socket and hints" },
 	{ "agent", "user", "agent-user", MPIB_SET_TEXT, FIELD(agent_user),
@@ -196,7 +197,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "classes that clients may ask for: any, none or N,..." },
 	{ "qp", "service_level", "qp-service-level", MPIB_SET_INT,
 	  FIELD(engine.service_level), UINT(-1, 15, "N"),
-	  "service level; -1: the communicator's on InfiniBand, else 0" },
+	  "service level; -1: traffic class on InfiniBand (1 to 15), else 0" },
 	{ "qp", "pkey_index", "qp-pkey-index", MPIB_SET_UINT,
 	  FIELD(engine.pkey_index), UINT(0, 65535, "N"),
 	  "entry of the port's partition key table" },
@@ -250,7 +251,8 @@ const struct mpib_setting mpib_settings[] = {
 	      "staging memory of a user; 0: a quarter of the memory"),
 	QUOTA("fds", FDS, "N",
 	      "descriptors held for a user: 6 per process, 1 per region"),
-	/* The limit keeps the product with nanoseconds within 64 bits. */
+	/* The maximum keeps the product of the quota and the nanoseconds of a
+	 * second within 64 bits. */
 	QUOTA_TO(1000000000, "messages", MESSAGES, "N",
 		 "control messages of a user per second"),
 	{ "share", "rules", "share-rules", MPIB_SET_TEXT, FIELD(share_rules),
@@ -312,7 +314,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.window = 4 << 20,
 		.part = 512 << 10,
 		.max_clients = 1024,
-		.max_regions = 4095, /* the most that a client can hold */
+		.max_regions = 4095, /* a client can hold no more regions */
 		.quota = {
 			[MPIB_QUOTA_CLIENTS] = 256,
 			[MPIB_QUOTA_CONNECTIONS] = 65536,

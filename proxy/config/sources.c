@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sources of the configuration: files, NCCL's variables, and the command
- * line. The code of the command line reads all sources in their order.
+ * line. mpib_options_read() reads all sources in their order.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -13,9 +13,9 @@
 #include "base/text.h"
 #include "config/config.h"
 
-/* Values of getopt_long(). They are larger than any character, because ':' and
- * '?' report errors. The value for a setting is OPT_SETTING plus the setting's
- * index in the table. */
+/* Return values of getopt_long(). They are larger than any character, because
+ * getopt_long() returns ':' or '?' for an error. The value for a setting is
+ * OPT_SETTING plus the setting's index in the table. */
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
@@ -81,7 +81,7 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 			     near ? near : "", near ? "?" : "");
 }
 
-/* Set the setting of an option; the value is in optarg. */
+/* Set the setting that belongs to an option. The value is in optarg. */
 static int options_set(struct mpib_config *cfg, int option, char *why)
 {
 	const struct mpib_setting *s;
@@ -94,8 +94,9 @@ static int options_set(struct mpib_config *cfg, int option, char *why)
 	return mpib_config_set(cfg, s, optarg ? optarg : "yes", origin, why);
 }
 
-/* Return the next option, like getopt_long(). A word after an option with an
- * optional value is that value, because no other words are allowed. */
+/* Return the next option, like getopt_long(). If a word follows an option whose
+ * value is optional, take the word as the value, because the command line
+ * allows no other words. */
 static int options_next(const struct config_options *o, int argc, char **argv)
 {
 	int c = getopt_long(argc, argv, ":", o->list, NULL);
@@ -152,8 +153,9 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 
 	*action = MPIB_ACTION_RUN;
 	make_options(&o);
-	/* Read argv twice. Its settings override files, so they are read last,
-	 * but --config must be known before files are read. */
+	/* Read argv twice. The first pass looks for --config, which selects the
+	 * files. The second pass, after the files, reads the settings of the
+	 * command line, which override the files. */
 	rc = options_scan(&o, NULL, argc, argv, action, &file, why);
 	if (rc < 0 || *action == MPIB_ACTION_HELP ||
 	    *action == MPIB_ACTION_VERSION)
@@ -173,7 +175,8 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (more < 0)
 		mpib_config_why(why, lines);
 	rc = rc ? rc : more;
-	/* Numbers that were refused cannot be compared with other settings. */
+	/* After an error, check only single settings: a number that was refused
+	 * cannot be compared with other settings. */
 	more = rc ? mpib_config_texts(cfg, lines)
 		  : mpib_config_finish(cfg, lines);
 	if (more < 0)
@@ -219,9 +222,9 @@ void mpib_options_help(FILE *out)
 		"  --device SOUT[,SUP]          a device of these rails; may be "
 		"repeated\n"
 		"  --help, --version\n\n"
-		"Settings, with their names in the environment; [sup] bw in a "
-		"file is\nMPIB_SUP_BW and --sup-bw. Flags override the "
-		"environment, which overrides\nfiles.\n");
+		"Settings, with their names in the environment. For example, "
+		"[sup] bw in a\nfile is MPIB_SUP_BW and --sup-bw. Flags "
+		"override the environment, which\noverrides files.\n");
 	for (unsigned i = 0; i < mpib_settings_count; i++)
 		help_setting(&cfg, &mpib_settings[i], out);
 }
@@ -296,7 +299,7 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 
 /* Return whether the value begins with a quote, or contains typographic quotes
  * or no-break spaces. Quotes have no meaning in the file and would become part
- * of the value; the other characters are hard to see. */
+ * of the value. Typographic quotes and no-break spaces are hard to see. */
 static bool is_quoted(const char *value)
 {
 	return *value == '"' || *value == '\'' || strstr(value, "\xc2\xa0") ||
@@ -347,8 +350,8 @@ static char *file_trim(char *text)
 	return text;
 }
 
-/* Remove a comment. It starts with # or ; as the first byte, or with ; after a
- * blank. */
+/* Remove a comment. A comment starts with # or ; as the first byte, or with ;
+ * after a blank. */
 static void file_uncomment(char *text)
 {
 	char *c = text;
@@ -492,19 +495,19 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 
 /*
  * Settings of NCCL's own transport with the same meaning as settings of the
- * proxy. A cluster has them, tuned for its fabric, in /etc/nccl.conf or in the
- * environment. Names and meanings are those of NCCL_PARAM() in transport/net_ib
- * of NCCL 2.30.
+ * proxy. Operators set these variables, tuned for the fabric, in /etc/nccl.conf
+ * or in the environment. Names and meanings are those of NCCL_PARAM() in
+ * transport/net_ib of NCCL 2.30.
  */
 
-#define UNSET_NONE 1 /* a number; none of them means "not set" */
+#define UNSET_NONE 1 /* a number, and no number means "not set" */
 
 static const struct nccl_setting {
 	const char *name, *section, *key;
-	/* The number that means "not set" to NCCL, or UNSET_NONE; 0: the value
-	 * is text. */
+	/* The number that means "not set" to NCCL, or UNSET_NONE. 0: the value
+	 * is a text. */
 	int unset;
-	const char *const *values; /* the words for the numbers 0, 1 ... */
+	const char *const *values; /* mpib's words for the numbers 0, 1 ... */
 } nccl_settings[] = {
 	{ "NCCL_IB_HCA", "hca", "filter", 0, NULL },
 	{ "NCCL_IB_ADDR_RANGE", "hca", "gid_net", 0, NULL },
@@ -520,8 +523,8 @@ static const struct nccl_setting {
 	{ "NCCL_IB_AR_THRESHOLD", "ar", "threshold", -2, NULL },
 };
 
-/* Return the value in the setting's form; NULL if it means "not set" to NCCL.
- * NCCL's numbers may be hexadecimal or octal. */
+/* Return the value in the form of mpib's setting, or NULL if the value means
+ * "not set" to NCCL. NCCL's numbers may be hexadecimal or octal. */
 static const char *nccl_value(const struct nccl_setting *n, const char *value,
 			      char text[32])
 {

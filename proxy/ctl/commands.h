@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of mpibctl: one table of nouns and verbs, used by --help, shell
- * completion and the test of the manual page.
+ * The commands of mpibctl: one table of nouns and their verbs. --help, shell
+ * completion and the test of the manual page use it, too.
  */
 #ifndef MPIB_CTL_COMMANDS_H
 #define MPIB_CTL_COMMANDS_H
@@ -30,7 +30,7 @@ struct mpib_ctl_command {
 	const char *noun, *verb;
 	bool bare; /* the noun alone means this verb */
 	const char *args; /* names of the arguments, for --help */
-	unsigned min, max;
+	unsigned min, max; /* number of arguments */
 	const char *ask; /* the command for the proxy, without arguments */
 	/* Runs the command and returns the exit status. On failure it prints
 	 * the reason to stderr. */
@@ -41,8 +41,8 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Print "mpibctl: " and `why` to stderr. After mpib_ctl_json_errors(), also
- * print an object with "ok", "error" and "status" to stdout. Returns
+/* Print "mpibctl: " and `why` to stderr. If mpib_ctl_json_errors() was called,
+ * also print an object with "ok", "error" and "status" to stdout. Returns
  * `status`. */
 int mpib_ctl_fail(int status, const char *why);
 void mpib_ctl_json_errors(void);
@@ -50,8 +50,8 @@ void mpib_ctl_json_errors(void);
 /* Return the terminal's width. If stdout is not a terminal, return a width that
  * no line exceeds. */
 unsigned mpib_ctl_width(void);
-/* Flush stdout and return `status`. On failure, print a line to stderr and
- * return MPIB_EXIT_FAILED. */
+/* Flush stdout and return `status`. If the flush fails, print a line to stderr
+ * and return MPIB_EXIT_FAILED. */
 int mpib_ctl_finish(int status);
 
 /* Write the command line for the proxy into buf. If it is too long, print a

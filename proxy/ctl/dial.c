@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 #define PATIENCE_S 10
-#define PROBE_S 2 /* short, because callers soon probe again */
+#define PROBE_S 2 /* short, because callers probe repeatedly */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -82,8 +82,8 @@ static int dial_one(const char *path, int type, int seconds)
 	return rc;
 }
 
-/* Return the state of the proxy's process as in ps(1), '?' if unknown. If
- * systemd made the socket, pid is 1, and the state is unknown. */
+/* Return the state of the proxy's process as in ps(1), or '?' if the state is
+ * unknown. If systemd made the socket, `pid` is 1, and the state is unknown. */
 static char dial_state(pid_t pid)
 {
 	static const char name[] = "(mpib-proxy) ";
@@ -132,7 +132,7 @@ static int dial_next_line(struct mpib_dial *d)
 
 	errno = 0;
 	n = getline(&d->line, &d->room, d->in);
-	/* A line without newline was cut off when the proxy ended. */
+	/* A line without a newline was cut off by the end of the proxy. */
 	if (n > 0 && d->line[n - 1] == '\n') {
 		d->line[n - 1] = '\0';
 		return MPIB_EXIT_OK;
@@ -177,7 +177,7 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 }
 
 /* Connect to the admin socket, which answers all commands. Its connections are
- * reserved for the users that may use it. Return the fd or -errno. */
+ * reserved for the users that may use the socket. Return the fd or -errno. */
 static int dial_admin(struct mpib_dial *d, const char *run_dir)
 {
 	char own[128], dir[sizeof(d->path) - sizeof(MPIB_ADMIN_SOCK)];
@@ -275,8 +275,8 @@ int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
 	fd = dial_one(d->path, SOCK_SEQPACKET, PROBE_S);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
-	/* Ignore errors: if the proxy has hung up, its answer has the
-	 * reason. */
+	/* Ignore errors: if the proxy has hung up, the answer that it sent
+	 * before has the reason. */
 	send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
 	rc = probe_answer(d, fd);
 	close(fd);

@@ -45,8 +45,8 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 /* Connect to the admin socket if this user may use it, else to the stats
  * socket, and read the proxy's greeting. run_dir may be NULL. */
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
-/* Ask the control socket, as a rank does, whether a process could attach now.
- * Waits at most 2 s. Afterwards only d->why, absent and silent are valid. */
+/* Ask the control socket, as a rank does, whether a process can attach. Waits
+ * at most 2 s. Afterwards only d->why, absent and silent are valid. */
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
@@ -54,8 +54,9 @@ void mpib_dial_close(struct mpib_dial *d);
  * a new reference. */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 
-/* Return a member of an answer, or 0 or "" if it has another type. For an
- * object of numbers per rail or per cause, return their sum. */
+/* Return the member `key` of an answer, or 0 or "" if the member has another
+ * type. If the member is an object with a number for each rail or cause, return
+ * the sum of the numbers. */
 uint64_t mpib_json_num(const json_t *o, const char *key);
 double mpib_json_real(const json_t *o, const char *key); /* integers, too */
 const char *mpib_json_str(const json_t *o, const char *key);

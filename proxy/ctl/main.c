@@ -28,7 +28,7 @@ static const struct mpib_option options[] = {
 	  &typed.quiet },
 	MPIB_OPTION_RUN_DIR(&typed.run_dir),
 	{ "commands", 0, NULL, NULL, &commands },
-	{ "help", 'h', NULL, "print this help, or the verbs of one noun",
+	{ "help", 'h', NULL, "print this help; after a noun: its commands",
 	  &help },
 	{ "version", 'V', NULL, "print the version", &version },
 	{ 0 },
@@ -73,7 +73,8 @@ static int ctl_help(const char *noun)
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-/* Print --help for the first noun on the command line. */
+/* Print the help for the first noun on the command line; without a noun, print
+ * the whole help. */
 static int help_asked(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -174,7 +175,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,
 	  "disconnect a client" },
 	{ "clients", "share", false, "CLIENT[.CONN] WHAT...", 2, 3, "share",
-	  mpib_ctl_change, "set its weight=1..100 or limit=MBITS" },
+	  mpib_ctl_change, "set a weight=1..100 or limit=MBITS" },
 	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
 	  "connections, and the traffic of closed ones" },
 	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,
@@ -202,7 +203,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "events", "follow", false, "", 0, 0, "events", mpib_ctl_follow,
 	  "past events, then new ones as they happen" },
 	{ "history", "show", true, "[MINUTES]", 0, 1, "history", mpib_ctl_show,
-	  "rates of both rails in up to the last hour" },
+	  "rates of both rails in the last hour or MINUTES" },
 	{ "counters", "show", true, "", 0, 0, "rails", mpib_ctl_counters,
 	  "all counters of the rails" },
 	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,

@@ -9,7 +9,7 @@
 #include "ctl/table.h"
 
 #define MOST 16
-#define LONG 1000 /* getopt_long()'s number for the first option */
+#define LONG 1000 /* getopt_long() returns this for the first option */
 #define HELP_AT 25 /* column of the help texts */
 #define WIDTH 79
 

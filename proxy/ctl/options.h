@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a tool: one table that is parsed and that --help prints. */
+/* The options of a tool: one table for the parser and for --help. */
 #ifndef MPIB_CTL_OPTIONS_H
 #define MPIB_CTL_OPTIONS_H
 
@@ -24,8 +24,8 @@ struct mpib_option {
 	}
 
 /* Parse the options, and move all other words to the end of argv. Returns the
- * index of the first of these words. -1: `why` has "command line: ... (see
- * PROGRAM --help)". */
+ * index of the first of these words. On failure, returns -1 and writes "command
+ * line: ... (see PROGRAM --help)" into `why`. */
 int mpib_options_read(const struct mpib_option *options, const char *program,
 		      int argc, char **argv, char *why, size_t len);
 /* Print a line for each option to standard output. */

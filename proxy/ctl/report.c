@@ -14,8 +14,8 @@
 extern char **environ;
 
 /* A script for sh. Its arguments are the path of mpibctl, and the run directory
- * or "". The other programs that it runs may be missing. The output contains no
- * key, token or environment. */
+ * or "". The other programs that the script runs may be missing. The output
+ * contains no key, token or environment. */
 static const char script[] =
 	"show() { printf '\\n== %s\\n' \"$*\"; \"$@\"; }\n"
 	"mpibctl() { \"$ctl\" ${dir:+-s \"$dir\"} \"$@\"; }\n"

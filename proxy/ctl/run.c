@@ -57,7 +57,7 @@ int mpib_ctl_finish(int status)
 
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* A pipe that the reader closed is not an error to report. */
+	/* If the reader closed the pipe, print no error. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
 	snprintf(why, sizeof(why), "standard output: %s (check the file)",
@@ -148,8 +148,8 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 		       : MPIB_EXIT_OK;
 }
 
-/* Ask once and print the answer. With --rates, the first answer only begins the
- * interval of the rates. */
+/* Ask once and print the answer. With --rates, do not print the first answer:
+ * it is only the start of the first interval. */
 static int show_once(const struct mpib_ctl_call *call,
 		     struct mpib_answer *before)
 {
@@ -368,8 +368,8 @@ static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 	return mpib_dial_ask(d, line, data);
 }
 
-/* Like ask_news(), but if the proxy hangs up, it may be restarting: connect and
- * ask again, up to TRIES times. */
+/* Like ask_news(). If the proxy hangs up, it may be restarting: connect and ask
+ * again, up to TRIES times. */
 static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
 		     json_int_t last, json_t **data)
 {

@@ -21,7 +21,7 @@ struct table {
 	const char *head[MPIB_TABLE_COLUMNS];
 	bool number[MPIB_TABLE_COLUMNS];
 	bool wraps; /* the last column's text continues on the next lines */
-	char (*cell)[MPIB_CELL_MAX]; /* row by row */
+	char (*cell)[MPIB_CELL_MAX]; /* the texts of all cells, row by row */
 };
 
 /* Replace the control characters in UTF-8 text with '?'. The text may come from
@@ -191,8 +191,8 @@ static void table_print(const struct table *t, unsigned width, FILE *out)
 	}
 }
 
-/* Write n with three digits and a unit. A number below the first unit is
- * exact. */
+/* Write `n` with three digits and a unit. A number without a prefix such as k
+ * is exact. */
 static const char *table_human(uint64_t n, unsigned base,
 			       const char *const *units, char *buf, size_t len)
 {
@@ -286,7 +286,8 @@ static struct found field_at(const json_t *row, const char *path, size_t len)
 	return f;
 }
 
-/* Return a number exactly. For a number per rail or cause, return the sum. */
+/* Return an integer field. If `v` is an object with a number for each rail or
+ * cause, return the sum of the numbers. */
 static json_int_t field_sum(json_t *v)
 {
 	json_int_t sum = json_integer_value(v);
@@ -540,8 +541,8 @@ static const char *next_name(const char *name)
 	return *name ? name + 1 : NULL;
 }
 
-/* Return the field of row at the first name of a list, such as "tx_bytes.sout",
- * or NULL. */
+/* Return the field of `row` with the first name of a list, such as
+ * "tx_bytes.sout", or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
 	return field_at(row, name, strcspn(name, ",")).value;
@@ -588,8 +589,8 @@ static void print_row(const json_t *row, const char *list, FILE *out)
 	fputc('\n', out);
 }
 
-/* Report that no row has a field `name`. Suggest the most similar name, or list
- * some. */
+/* Report that no row has a field `name`. Suggest the field with the most
+ * similar name, or list some fields. */
 static void fields_complain(json_t *row, const char *name, char *why,
 			    size_t len)
 {
@@ -620,7 +621,7 @@ static void fields_complain(json_t *row, const char *name, char *why,
 	table_plain(why);
 }
 
-/* Return whether any of the rows has the field; rows may differ. */
+/* Return whether any row has the field. Rows may have different fields. */
 static bool some_has(const json_t *rows, const char *name)
 {
 	const json_t *row;

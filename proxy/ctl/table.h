@@ -33,20 +33,21 @@ const char *mpib_human_count(uint64_t n, char *buf, size_t len);
 const char *mpib_human_duration(double ns, char *buf, size_t len);
 
 /*
- * Templates, which make text from a JSON row, and tables with such text in
- * their cells.
+ * Templates make text from a JSON row. The cells of tables have such text.
  *
  * {PATH} prints a field of the row, such as {tx_bytes.sout} or {rails.0.pci}.
- * If the field has one number per rail, it prints their sum. For a boolean, it
- * prints the field's name if the field is true, and nothing if it is false. For
- * a list, it prints the texts of the list with commas. For a missing field, it
- * prints "-". {A|B|=text} prints the first alternative that is neither 0 nor
- * empty, else the last one. {PATH:FORM} formats a number or a point in time.
- * FORM is bytes, count, gbps (from Mb/s), rate (Gb/s) or percent; s, ms or age
- * (from seconds); ns or us (from nanoseconds); time, date or since (points in
- * time). The FORM `inner` prints only the part of the text that is in
- * parentheses. Any other FORM separates the texts of a list. [...] is left out
- * if a field in it is 0 or empty; {?PATH} tests a field without printing it.
+ * If the field is an object with a number for each rail or cause, {PATH} prints
+ * the sum of the numbers. For a boolean, it prints the field's name if the
+ * field is true, and nothing if the field is false. For a list, it prints the
+ * texts of the list with commas. For a missing field, it prints "-".
+ * {A|B|=text} prints the first alternative that is neither 0 nor empty, else
+ * the last one. {PATH:FORM} formats a number or a point in time. FORM is bytes,
+ * count, gbps (from Mb/s), rate (Gb/s) or percent; s, ms or age (from seconds);
+ * ns or us (from nanoseconds); time, date or since (points in time). The FORM
+ * `inner` prints only the part of the text that is in parentheses. Any other
+ * FORM is the separator between the texts of a list. [...] is left out if a
+ * field inside the brackets is 0 or empty; {?PATH} tests a field without
+ * printing it.
  */
 
 struct mpib_column {
@@ -75,8 +76,8 @@ enum {
 };
 void mpib_columns_show(bool wide, bool rates);
 
-/* Fill in the template `text` with the fields of row, and write the result into
- * buf, truncated to `len` bytes. */
+/* Fill in the template `text` with the fields of `row`, and write the result
+ * into `buf`, truncated to `len` bytes. */
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
 
 /* Print a table with one line for each element of the arrays `rows` and `more`.

@@ -9,8 +9,8 @@
 #define WITHIN_NS (180 * 1000000000ull)
 #define PAUSE_US 20000
 
-/* Ask whether the upgrade failed. MPIB_EXIT_OK: not yet. Otherwise d->why has
- * the reason. */
+/* Ask whether the upgrade failed. Return MPIB_EXIT_OK if it has not failed.
+ * Otherwise d->why has the reason. */
 static int ask_state(struct mpib_dial *d)
 {
 	json_t *data;

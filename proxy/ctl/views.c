@@ -47,7 +47,8 @@ static const struct mpib_column fault[] = {
 	SHOWN("#UID", "{uid}"),	 { 0 },
 };
 
-/* A job's name is the one that the launcher gave it, else NCCL's number. */
+/* The name of a job is the name that the launcher gave to the job, else NCCL's
+ * number. */
 static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),
@@ -158,7 +159,7 @@ static const struct mpib_column cluster[] = {
 };
 
 static const char *const cluster_below[] = {
-	"{well} well, {faulty} not; asked in {took_s:ms}",
+	"nodes: {well} well, {faulty} faulty; answers took {took_s:ms}",
 	"[slowest: {slowest.from} to {slowest.to}, {slowest.gbps:rate} Gb/s "
 	"while busy, round trip {slowest.rtt_ns:ns}]",
 	NULL,
@@ -321,7 +322,8 @@ static const struct mpib_column history[] = {
 	{ 0 },
 };
 
-/* Requests, and below them connections that are still being set up. */
+/* The table has requests first, then connections that are still being set
+ * up. */
 static const struct mpib_column stuck[] = {
 	SHOWN("#AGE", "{age_s:s}"),	SHOWN("DIR", "{direction}"),
 	SHOWN("#PID", "{pid}"),		SHOWN("#RANK", "{local_rank}"),

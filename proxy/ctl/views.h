@@ -14,13 +14,13 @@ struct mpib_ctl_view {
 	/* Convert the answer to the data to show. Returns a new reference.
 	 * NULL: show the answer itself. */
 	json_t *(*make)(const json_t *answer);
-	const char *rows; /* key of the rows in the data; NULL: all of it */
+	const char *rows; /* key of the rows; NULL: the data are the rows */
 	const char *table; /* key of the table's rows; NULL: rows */
 	const char *more; /* key of more rows of the table, or NULL */
 	/* Key of the number of faulty rows, or NULL. If the number is not 0,
 	 * the exit status is 1. */
 	const char *faulty;
-	const char *but; /* name of a field: skip rows where it is 0; or NULL */
+	const char *but; /* skip rows where this field is 0; or NULL */
 	const struct mpib_column *columns; /* of the table, or NULL */
 	/* Templates of lines; NULL ends them. Empty lines are left out. */
 	const char *const *above, *const *below;
@@ -47,8 +47,9 @@ struct mpib_answer {
 json_t *mpib_ctl_view_rows(const struct mpib_ctl_view *view, json_t *data);
 /*
  * Replace the previous answer with `data`, and take over the reference. Each
- * row gets tx_gbps and rx_gbps: payload in Gb/s since the previous answer. A
- * new row counts from 0. A row whose counters were reset gets null.
+ * row gets `tx_gbps` and `rx_gbps`: payload in Gb/s since the previous answer.
+ * In a new row, the counters count from 0. In a row whose counters were reset,
+ * the rates are null.
  */
 void mpib_answer_put(struct mpib_answer *a, const struct mpib_ctl_view *view,
 		     json_t *data);

@@ -15,26 +15,27 @@ enum metrics_family_type {
 	FAMILY_HISTOGRAM, /* in seconds */
 };
 
-/* A family of metrics. Its samples come from one field of the JSON rows of a
- * kind of object (rails, clients, ...), or from fill(). */
+/* A family of metrics. Its samples come from one JSON field of each rail,
+ * client or other object, or from fill(). */
 struct metrics_exposition;
 struct metrics_family {
 	const char *name; /* without _total and _info; NULL ends the list */
 	enum metrics_family_type type;
 	const char *help;
-	/* The field within a row, such as "share.weight". For an info, the
-	 * fields that become its labels, such as "device provider". */
+	/* Path of the field within a row, such as "share.weight". For an info,
+	 * the fields that become the labels, such as "device provider". */
 	const char *path;
-	const char *by; /* if the field is an object: the label for its keys */
-	unsigned times; /* factor from the field to the sample; 0 means 1 */
+	const char *by; /* label for the keys, if the field is an object */
+	unsigned times; /* multiplies the field's value; 0 means 1 */
 	void (*fill)(const struct metrics_exposition *m);
 };
 
 /* The families of one kind of object, such as the rails. */
 struct metrics_noun {
-	mpib_view_fn *rows; /* an array, or one row; NULL: use fill() instead */
+	mpib_view_fn *rows; /* returns an array or one row; NULL: use fill() */
 	const struct metrics_family *families;
-	/* Labels of each sample: name of the label, and key of its field. */
+	/* Labels of each sample: the label's name and the key of the field with
+	 * the label's value. */
 	struct {
 		const char *name, *key;
 	} label[2];
@@ -47,8 +48,8 @@ struct metrics_exposition {
 	const struct metrics_family *family;
 };
 
-/* The bounds of buckets: 2^first, 2^(first + step), ... 2^last ns. There are
- * few buckets, to keep a scrape small. */
+/* The bounds of buckets: 2^`first`, 2^(`first` + `step`), ... 2^`last` ns.
+ * There are few buckets, to keep a scrape small. */
 struct metrics_bounds {
 	unsigned first, last, step;
 };
@@ -61,7 +62,8 @@ struct labels {
 	size_t len;
 };
 
-/* Add a label. The format has three escapes within quotes. */
+/* Add a label. In the value, escape the backslash, the quote and the
+ * newline. */
 static void add_label(struct labels *l, const char *name, const char *value)
 {
 	const char *end = value + strnlen(value, LABEL_MAX);
@@ -163,8 +165,8 @@ static void put_sample_hist(const struct metrics_exposition *m,
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
-/* Write the head of a family. An info is a gauge, because the format has no
- * type "info". */
+/* Write the TYPE and HELP lines of a family. An info is written as a gauge,
+ * because the format has no type "info". */
 static void put_head(const struct metrics_exposition *m)
 {
 	static const char *const type[] = { "counter", "gauge", "gauge",
@@ -189,7 +191,7 @@ static void put_value(const struct metrics_exposition *m,
 				   : json_is_true(value));
 }
 
-/* Write one sample for each member of the object. */
+/* Write one sample for each member of `object`. */
 static void put_members(const struct metrics_exposition *m,
 			const struct labels *l, json_t *object)
 {
@@ -207,7 +209,7 @@ static void put_members(const struct metrics_exposition *m,
 	}
 }
 
-/* Write an info. Each label has the name of its field. */
+/* Write a sample of an info family. Each label has the name of its field. */
 static void put_info(const struct metrics_exposition *m, struct labels *l,
 		     const json_t *row)
 {
@@ -247,7 +249,8 @@ static void put_row(const struct metrics_exposition *m,
 	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {
 		const char *name = noun->label[i].name;
 
-		/* Write the label of the device only if there are several. */
+		/* Write the label of the device only if there are several
+		 * devices. */
 		if (strcmp(name, "net") != 0 || m->view->snap->devices > 1)
 			add_field(&l, name,
 				  json_object_get(row, noun->label[i].key));
@@ -260,8 +263,7 @@ static void put_row(const struct metrics_exposition *m,
 		put_value(m, &l, value);
 }
 
-/* Write the families of one kind of object. Return false if there is no
- * memory. */
+/* Write the families of one kind of object. Return false if memory is short. */
 static bool put_noun(struct metrics_exposition *m,
 		     const struct metrics_noun *noun)
 {
@@ -439,7 +441,7 @@ static const struct metrics_family of_proxy[] = {
 	      "Age of the oldest request that is not completed.", "oldest_s"),
 	GAUGE("clients", "Processes attached.", "clients"),
 	GAUGE("clients_leaving",
-	      "Processes that ended and whose memory is being fenced.",
+	      "Processes that ended, but whose memory is not released yet.",
 	      "usage.leaving"),
 	GAUGE("regions", "Memory regions registered.", "usage.regions"),
 	GAUGE("registered_bytes", "Memory registered for clients.",
@@ -466,7 +468,7 @@ static const struct metrics_family of_rails[] = {
 	      "Rated speed of the rail's port, 0 when it is not known.",
 	      "speed_mbps"),
 	SPEED("rail_expected_bytes_per_second",
-	      "Speed of the setting hca.speed, 0 if it is not set.", "expected_mbps"),
+	      "Expected speed of the rail's port (hca.speed), 0 if not set.", "expected_mbps"),
 	MPIB_MOVED_COUNTERS(MOVED, NO_METRIC)
 	MPIB_RAIL_COUNTERS(COUNTED, NO_METRIC)
 	GAUGE("srq_free", "Receives that wait in the rail's shared receive queues.",
@@ -534,7 +536,7 @@ char *mpib_metrics_text(const struct mpib_view *v)
 		return NULL;
 	for (noun = nouns; noun->families; noun++)
 		ok &= put_noun(&m, noun);
-	fputs("# EOF\n", m.out); /* a comment in the format, marks the end */
+	fputs("# EOF\n", m.out); /* end marker; a comment in this format */
 	ok &= !ferror(m.out);
 	if (fclose(m.out) == 0 && ok)
 		return text;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots for readers. The ticket of a wait is the number of the first
- * snapshot that may answer it. gather_serve() holds a reference to the snapshot
- * until it has called all readers that it may answer.
+ * Snapshots for readers. The ticket of a waiting reader is the number of the
+ * oldest snapshot that is new enough for the reader. gather_serve() holds a
+ * reference to the snapshot until it has called the callbacks of all such
+ * readers.
  */
 #include "metrics/gather.h"
 
@@ -33,8 +34,8 @@ static void gather_end(struct mpib_gather *g)
 		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
 }
 
-/* Call the callback of each reader that the new snapshot may answer. Readers
- * with later tickets follow in the list and get another snapshot. */
+/* Call the callback of each reader for which the new snapshot is new enough.
+ * Readers with later tickets follow in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
@@ -58,7 +59,7 @@ static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	gather_serve(g, snap ? &g->view : NULL);
 }
 
-/* Return the smallest older_ns of all waiting readers; UINT64_MAX: no reader
+/* Return the smallest `older_ns` of all waiting readers; UINT64_MAX: no reader
  * asks for requests. */
 static uint64_t gather_youngest(const struct mpib_gather *g)
 {
@@ -103,8 +104,8 @@ void mpib_gather_ask_requests(struct mpib_gather *g,
 	wait->arg = arg;
 	wait->waiting = true;
 	wait->older_ns = older_ns;
-	/* Answer with the next snapshot. A snapshot that is in progress may
-	 * have read a shard already, so it is too old for this call. */
+	/* Wait for the next snapshot. A snapshot in progress is too old for
+	 * this call, because it may have read a shard already. */
 	wait->ticket = g->begun + 1;
 	wait->put_off = false;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
@@ -122,8 +123,8 @@ void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait)
 {
 	struct mpib_gather_wait *next = TAILQ_FIRST(&g->waits);
 
-	/* Insert `wait` after those that wait for this snapshot, and after
-	 * those that were put off before. */
+	/* Insert `wait` behind the readers that wait for the current snapshot,
+	 * and behind the readers that were put off earlier. */
 	while (next && (next->ticket <= g->begun || next->put_off))
 		next = TAILQ_NEXT(next, link);
 	wait->waiting = wait->put_off = true;

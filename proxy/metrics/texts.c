@@ -7,10 +7,11 @@
 #include "base/event.h"
 #include "metrics/exposition.h"
 
-/* Time between two snapshots. All readers that ask in between share the next
- * snapshot. */
+/* Time between two snapshots. All readers that ask during this time share the
+ * next snapshot. */
 #define PACE (20 * MPIB_MSEC)
-/* Time of a slice, after which the loop continues. */
+/* Time that one slice may take. After it, the control thread does other
+ * work. */
 #define BUDGET (MPIB_MSEC / 2)
 #define EVENTS 100
 #define HOUR_S 3600
@@ -33,7 +34,7 @@ static json_t *stats_time(const struct mpib_view *v)
 static const struct {
 	const char *key;
 	mpib_view_fn *fn;
-	mpib_view_part_fn *part; /* instead of fn, if the list may be long */
+	mpib_view_part_fn *part; /* used instead of `fn` for long lists */
 } keys[] = {
 	{ "time", stats_time, NULL },
 	{ "info", mpib_view_info, NULL },
@@ -71,7 +72,7 @@ static void stats_part(struct mpib_texts *t, const struct mpib_view *v)
 
 static void texts_on_next(void *arg);
 
-/* Take the next snapshot if a text is wanted and none is in progress. */
+/* Take the next snapshot if a text is wanted and no text is in progress. */
 static void texts_want(struct mpib_texts *t)
 {
 	uint64_t now = mpib_loop_now(t->gather->loop), at = t->told_ns + PACE;

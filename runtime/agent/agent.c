@@ -123,8 +123,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-/* Close the socket by mpib_close_of(): another user may have sent descriptors
- * over it whose close takes long. */
+/* Use mpib_close_of(), because another user may have sent descriptors over the
+ * socket that are slow to close. */
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
@@ -282,7 +282,8 @@ static void hear_summary(struct mpib_agent_link *l,
 	l->heard = true;
 }
 
-/* Store the reason by its slot. If memory is short, drop it. */
+/* Store the agent's reason under the number of its hint slot. If memory is
+ * short, drop the reason. */
 static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 {
 	if (r->hint_slot >= l->slots)

@@ -156,7 +156,7 @@ bool mpib_address_default(struct in6_addr *addr)
 }
 
 #define V4_BITS 96u /* IPv4-mapped form: bits before the IPv4 address */
-#define LONGEST 126u /* longest mask that still describes a network */
+#define LONGEST 126u /* longest mask, in bits, that still describes a network */
 
 static bool same_bits(const struct in6_addr *a, const struct in6_addr *b,
 		      unsigned bits)
@@ -214,8 +214,9 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 		    mpib_network_parse(at, len, &list->net[list->n]) < 0) {
 			snprintf(why, why_len,
 				 "\"%.*s\" is not a network, or is one too "
-				 "many (give up to %d as a.b.c.d/bits or "
-				 "IPv6/bits, with zeros after the bits)",
+				 "many (give at most %d as a.b.c.d/LEN or "
+				 "IPv6/LEN, with zeros after the first LEN "
+				 "bits)",
 				 (int)(len < 64 ? len : 64), at,
 				 MPIB_NETWORKS_MAX);
 			return -EINVAL;

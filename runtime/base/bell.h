@@ -39,8 +39,8 @@ void mpib_bell_fini(struct mpib_bell *bell);
 void mpib_bell_ring(struct mpib_bell *bell);
 
 /* Return whether mpib_bell_heard() may return true. Used only by callers of
- * mpib_bell_heard(). Relaxed: a ring missed here makes fd readable and wakes
- * the owner. */
+ * mpib_bell_heard(). Relaxed: a ring that this load misses makes fd readable
+ * and wakes the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {
 	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;

@@ -25,8 +25,8 @@ static inline uint64_t mpib_now_ns(void)
  * used is ahead of the clock by more than the burst. One thread; times are
  * nanoseconds. */
 
-/* Account for one event that uses the time `takes`. *paid is the time used up
- * so far, 0 at first. */
+/* Add the cost of one event, `takes` ns, to *paid, the time used up so far (0
+ * at first). */
 static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)
 {
 	if (*paid < now)

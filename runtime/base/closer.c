@@ -24,13 +24,13 @@
  * LASTS_NS. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
-/* Pause receiving from a user that has this many threads: each message can add
- * another MPIB_RIGHTS_MAX. While receiving is paused, the check runs often. So
- * it uses a shorter limit than LASTS_NS. */
+/* Pause receiving from a user whose closes use this many threads: each message
+ * can add another MPIB_RIGHTS_MAX threads. While receiving is paused, the check
+ * runs often, so it uses a shorter limit than LASTS_NS. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
-/* If all users together have this many threads, receive nothing more from a
- * user with even one close that lasts longer than LASTS_NS. */
+/* While the closes of all users together use this many threads, one close
+ * longer than LASTS_NS is enough to receive nothing more from its user. */
 #define MOST_OF_ALL 512u
 #define FULL 8 /* sockets waiting for close may use 1/FULL of all descriptors */
 /* Bytes to unmap at once, which takes 2 ms with ordinary pages. */
@@ -258,7 +258,7 @@ static void close_by(uid_t user, enum kind kind, const struct doomed *d)
 	taken = closer_take(user, kind, d);
 	closers_start();
 	pthread_mutex_unlock(&lock);
-	if (!taken) /* without memory, close here, even if that blocks */
+	if (!taken) /* no memory: close on this thread, even if that blocks */
 		closer_end(d);
 }
 

@@ -33,15 +33,15 @@ void mpib_close_received(uid_t user, int fd);
 void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
 /* Return whether to receive descriptors from the user. 0: yes. -EAGAIN: very
  * many closes of the user are running; retry in some ms. -EPIPE: receive
- * nothing more from this user, because many of its closes have taken long. One
- * long close is enough if all users together have very many closes. */
+ * nothing more from this user, because many of its closes have taken long.
+ * While very many closes of all users are running, one long close is enough. */
 int mpib_may_receive(uid_t user);
-/* Return whether sockets that wait for their close use an eighth of the
+/* Return whether the sockets that wait to be closed use an eighth of the
  * process's descriptors. If so, accept nothing more from users. *most_of
  * becomes the user with the most such sockets. */
 bool mpib_closers_full(uid_t *most_of);
 
-/* Ending waits in the kernel. */
+/* Interrupting system calls that block for long. */
 
 /* Interrupt the calling thread every ms, whatever it waits for, until
  * timer_delete(). Uses SIGURG, so the program cannot use that signal. Return 0

@@ -148,8 +148,8 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 
 	(void)context;
 	/* Replace only pages that were removed (BUS_ADRERR), not broken memory.
-	 * Otherwise restore the default action: the access faults again and
-	 * ends the process. */
+	 * Otherwise restore the default action of SIGBUS, so that the access
+	 * faults again and ends the process. */
 	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at)) {
 		mpib_crash_note(info);
 		signal(sig, SIG_DFL);

@@ -8,12 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copy into memory that a GPU kernel or another thread polls during the copy:
- * in ascending order, with stores of 8 bytes or more where alignment allows,
- * each visible only after all stores to lower addresses. */
+/* Copy into memory that a GPU kernel or another thread polls during the copy.
+ * The stores are in ascending order, and each becomes visible only after all
+ * stores to lower addresses. Where alignment allows, a store has 8 bytes or
+ * more. */
 void mpib_copy_up(void *to, const void *from, size_t len);
 /* Zero memory in atomic stores of 8 bytes. Use this for memory that another
- * thread writes after the memory's address was sent to a remote node: neither
+ * thread writes only after a remote node was sent the memory's address: neither
  * the compiler nor a race checker can see that order. `to` and `len` must be
  * multiples of 8. */
 void mpib_zero_words(void *to, size_t len);

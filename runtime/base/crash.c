@@ -30,7 +30,8 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 		if (signals[i] == sig)
 			sigaction(sig, &before[i], NULL);
 	}
-	/* After a fault no raise() is needed: the access faults again. */
+	/* After a fault no raise() is needed, because the access faults
+	 * again. */
 	if (info->si_code <= 0)
 		raise(sig);
 	errno = saved;

@@ -12,8 +12,8 @@
 
 static const char *environ_nearest(const char *name)
 {
-	/* Compare without the prefix, which would make any two names
-	 * similar. */
+	/* Compare without the common prefix, because it would make any two
+	 * names similar. */
 	struct mpib_suggest s = { .typed = name + strlen(PREFIX) };
 
 	for (unsigned i = 0; mpib_environ_names[i]; i++)

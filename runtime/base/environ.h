@@ -28,8 +28,7 @@ unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
  * No setting has such a value, so these variables are ignored. */
 bool mpib_environ_is_link(const char *value);
 
-/* Return whether mpib-proxy reads the variable and a client process does
- * not. */
+/* Return whether mpib-proxy reads the variable but client processes do not. */
 mpib_environ_want mpib_environ_is_proxys;
 
 /* All names that some part of mpib reads, NULL-terminated. They include the

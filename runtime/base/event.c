@@ -25,8 +25,8 @@ static int file = -1; /* holds a copy of each event; -1: no file */
 /* Writes the file. */
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
-/* How many events each user may still cause. If the table is full, the user
- * whose last event is oldest is replaced. */
+/* The number of events that each user may still cause (`left`). If the table is
+ * full, the user whose last event is oldest is replaced. */
 static struct event_user {
 	uint32_t uid, left;
 	/* Time when `left` was last reduced or refilled; 0: unused entry. */
@@ -35,8 +35,8 @@ static struct event_user {
 } users[64];
 
 /* An event in the file, at the same index as in the journal. The checksum
- * detects entries that were never written, half-written entries, and entries of
- * a program with other fields. */
+ * detects entries that were never written, half-written entries, and entries
+ * that a version of the program with other fields wrote. */
 struct event_record {
 	uint64_t sum;
 	struct mpib_event event;
@@ -87,7 +87,7 @@ static int event_write(int fd, const struct mpib_event *e)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* An event to write to fd, the file that was open when the event happened. */
+/* An event, and the descriptor of the file that was open when it happened. */
 struct event_job {
 	int fd;
 	struct mpib_event event;

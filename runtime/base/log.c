@@ -82,8 +82,8 @@ void mpib_log_begin(void)
 {
 	int fd;
 
-	/* Each open() gets the lowest free number. Use close-on-exec: an
-	 * executed program opens its own. */
+	/* Each open() gets the lowest free number. Use close-on-exec, because
+	 * an executed program opens /dev/null itself. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	} while (fd >= 0 && fd <= STDERR_FILENO);

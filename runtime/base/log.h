@@ -41,8 +41,8 @@ bool mpib_log_is_journal(void);
 void mpib_log_set_json(bool on);
 bool mpib_log_is_json(void);
 
-/* Send lines to sink instead of stderr; NULL restores stderr. Lines already
- * queued go to the new sink, too. */
+/* Send lines to sink instead of stderr; NULL restores stderr. Lines that are
+ * already queued also go to the new sink. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
 /* Start a thread that writes the lines, so that a stuck reader of stderr blocks
@@ -70,11 +70,11 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 #define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * For writes that may never return: to a pipe without a reader, a hanging disk,
- * a stuck supervisor. A writer has a thread and a queue of at most
- * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue
- * is full, the write is dropped and counted. Until mpib_writer_start(), the
- * caller's thread writes.
+ * For writes that may never return, such as writes to a pipe without a reader,
+ * a hanging disk or a stuck supervisor. A writer has a thread and a queue of at
+ * most MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the
+ * queue is full, the write is dropped and counted. Until mpib_writer_start(),
+ * the caller's thread writes.
  */
 
 #define MPIB_WRITER_BYTES (1u << 20)
@@ -88,7 +88,8 @@ struct mpib_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
 	TAILQ_HEAD(, mpib_writer_job) jobs; /* oldest first */
-	size_t bytes; /* total of queued jobs and the one being written */
+	/* total bytes of the queued jobs and of the job being written */
+	size_t bytes;
 	uint64_t lost; /* writes dropped and not yet reported */
 	bool started;
 };

@@ -61,8 +61,8 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
-/* Drop the watch's events that this turn has not handled yet, except those in
- * `but`. */
+/* Drop the watch's events that this turn has not handled yet, except the event
+ * bits in `but`. */
 static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
 			  uint32_t but)
 {
@@ -260,8 +260,8 @@ int mpib_loop_run(struct mpib_loop *loop)
 {
 	int rc;
 
-	/* Relaxed: the read-modify-writes in the bell order this flag and the
-	 * wake-up. */
+	/* Relaxed: the bell's atomic read-modify-writes order this flag with
+	 * the wake-up. */
 	while (!atomic_exchange_explicit(&loop->stop, false,
 					 memory_order_relaxed)) {
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);

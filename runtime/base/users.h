@@ -3,8 +3,8 @@
  * Accept the callers of a listening socket, on the loop's thread. If
  * descriptors or memory are short, the loop stops watching the socket for a
  * while, because it would stay readable and the loop would spin. Accepting also
- * pauses during a flood of callers, so that the thread can do other work, and
- * while very many sockets of users wait for their close.
+ * pauses during a flood of callers, so that the thread can do other work. It
+ * also pauses while very many sockets of users wait to be closed.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -82,9 +82,10 @@ bool mpib_unread_none(int sock);
  * descriptors that arrive with the message, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* The last entries of every bounded table of the proxy. Any thread. */
+/* The entries that every bounded table of the proxy reserves for root. Any
+ * thread. */
 
-/* Return how many of the `places` of a table may be in use before the table
+/* Return how many of a table's `places` entries may be in use before the table
  * refuses this user. The last 1/32 is reserved for root, so that users cannot
  * lock root out. */
 static inline uint32_t mpib_places_for(uint32_t places, uid_t uid)

@@ -288,10 +288,10 @@ struct mpib_mr_attr {
  * handle is reused after all others. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
-/* Delete a region. Connections of the client that still use it break with
- * -ECANCELED: conn_broken is called, and the owner must stop and destroy them.
- * `done` runs after the region is unused and deregistered. -ENOENT: no region
- * has this handle. */
+/* Delete a region. Connections of the client that still use the region break
+ * with -ECANCELED: conn_broken is called, and the owner must stop and destroy
+ * them. `done` runs after the region is unused and deregistered. -ENOENT: no
+ * region has this handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister a region immediately. mpib_mr_del() must follow. Work that uses

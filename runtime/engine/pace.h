@@ -28,8 +28,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A shard counts as shared for this long after it last changed between tenants,
- * because a tenant submits nothing while it waits for its peer. */
+/* A shard counts as shared until this long after it last switched tenants: a
+ * tenant that waits for its peer submits nothing, but still shares the
+ * shard. */
 #define MPIB_PACE_LATELY_NS 100000000ull
 
 enum mpib_wait {
@@ -55,13 +56,13 @@ struct mpib_pace {
 
 void mpib_pace_init(struct mpib_pace *p);
 
-/* Note that the last turn found work. */
+/* Record that the last turn found work. */
 static inline void mpib_pace_busy(struct mpib_pace *p)
 {
 	p->idle_since = 0;
 }
 
-/* Note that the shard accepted work of this tenant. Only the address of the
+/* Record that the shard accepted work of this tenant. Only the address of the
  * tenant is compared. */
 static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 				   uint64_t now)
@@ -92,7 +93,8 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
 /* Return what to do before the next turn, after a turn found nothing. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
-/* Note that a yield or a sleep ended. It took `ns`; a yield ended at `now`. */
+/* Record that a yield or a sleep ended. It took `ns`; a yield ended at
+ * `now`. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns);
 

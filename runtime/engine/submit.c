@@ -93,7 +93,7 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
 		/* Drop a part of a failed request, and let the client reuse the
 		 * memory of the part: other requests of the group may need it.
-		 * The refused send ends only with them. */
+		 * The refused send ends only together with these requests. */
 		engine_conn_progress(f, d->req, d->pos + d->len);
 		return 1;
 	}

@@ -80,7 +80,8 @@ enum {
 	/* Find lost stripes by the peer's receive bitmaps, then call
 	 * mpib_fence_replayed(). `epoch` is already the next one. */
 	MPIB_FENCE_REPLAY = 1u << 3,
-	/* Start or restart the hold-down, then call mpib_fence_hold_over(). */
+	/* Start or restart the hold-down. When it ends, call
+	 * mpib_fence_hold_over(). */
 	MPIB_FENCE_HOLD = 1u << 4,
 	/* make QPs, send RECONNECT of `epoch` */
 	MPIB_FENCE_RECONNECT = 1u << 5,

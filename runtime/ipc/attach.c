@@ -22,8 +22,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that is starting, or that first
- * lets the processes of the previous proxy attach. */
+/* How long a first attach waits for a proxy that is starting, or that lets the
+ * processes of the previous proxy attach first. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -146,7 +146,7 @@ static int attach_send_hello(const struct mpib_client *c, int sock)
 {
 	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
 
-	/* A proxy that hung up may have sent the reason before, see
+	/* A proxy that hung up may have sent the reason first, see
 	 * recv_welcome(). */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
@@ -168,8 +168,8 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 	if (rc == 0)
 		rc = mpib_message_recv(sock, m);
 	/* The proxy hung up without reading the HELLO. The first recvmsg()
-	 * reports that, and the second returns the data that the proxy had sent
-	 * before. */
+	 * reports the hang-up, and the second returns the data that the proxy
+	 * had sent before. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
@@ -509,7 +509,8 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
-	/* While all cores of the node are busy, 2 s are too short. */
+	/* While all cores of the node are busy, a timeout of 2 s would be too
+	 * short. */
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 10000;
 	return o;

@@ -25,7 +25,8 @@
 #include "ipc/feed.h"
 #include "ipc/window.h"
 
-#define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
+/* number of polls without a result before the clock is read */
+#define MPIB_LOOK_EVERY 64
 
 /*
  * How to undo a pool, region, listener or connection that the proxy made for
@@ -36,8 +37,8 @@
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Id of the request that makes the object, if its answer is late. The
-	 * answer will contain `id`. 0: `id` is known. */
+	/* Id of the request that makes the object, while its answer is late:
+	 * only the answer will contain `id`. 0: `id` is known. */
 	uint32_t asked;
 	/* type of the undo request: MPIB_CTL_DEREG, MPIB_CTL_CLOSE_LISTEN or
 	 * MPIB_CTL_CLOSE */
@@ -56,7 +57,7 @@ struct mpib_memory {
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration at a proxy after the first one. */
+	/* The latest registration at a proxy other than the first proxy. */
 	uint32_t at; /* number of that attach; 0: none */
 	uint32_t asked; /* id of the request; 0: answered */
 	uint32_t mr; /* the region there */
@@ -71,7 +72,7 @@ struct mpib_pool {
 	struct mpib_memory memory; /* used only for mpib_mem_alloc() */
 };
 
-/* Bytes of a window; 0: none. */
+/* Return the size of a window in bytes; 0: no window. */
 static inline uint32_t mpib_window_size(const struct mpib_pool *window)
 {
 	return window ? (uint32_t)window->memory.size : 0;
@@ -105,8 +106,9 @@ struct mpib_region {
 struct mpib_attached;
 struct mpib_message;
 
-/* One instance of a connection's end. It exists from the request to a proxy
- * until that proxy ends or loses the connection. */
+/* One instance of a connection's end. It begins when the client requests the
+ * connection from a proxy, and ends when that proxy ends or loses the
+ * connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
@@ -142,7 +144,8 @@ enum mpib_closing {
 	MPIB_CLOSING_NOT,
 	/* the proxy has closed it: wait until its index is FREE */
 	MPIB_CLOSING_TOLD,
-	MPIB_CLOSING_OWED, /* wait for its next instance, then close that */
+	/* wait for its next instance, then close that instance */
+	MPIB_CLOSING_OWED,
 };
 
 struct mpib_conn {
@@ -171,16 +174,17 @@ struct mpib_conn {
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
-	/* 0: usable. -ENOTCONN: not ready yet. Other values: the connection
-	 * failed for the reason in `why`, and nothing is pushed or copied any
-	 * more. */
+	/* 0: usable. -ENOTCONN: not ready yet. Other values: the connection has
+	 * failed for the reason in `why`, and nothing more is pushed or
+	 * copied. */
 	int error;
 	/* The current instance. These three change under the client's lock. */
 	struct mpib_attached *at;
 	struct mpib_index *place; /* &at->index[index] */
 	uint32_t index;
 	bool is_sender;
-	bool refused; /* the latest send found no free request */
+	/* the latest call of mpib_isend() found no free request */
+	bool refused;
 	/* For rail_report.c. Any value but MPIB_REPORT_OFF: the connection is
 	 * armed, and the slow path watches the next post. */
 	enum mpib_report report;
@@ -235,7 +239,8 @@ struct mpib_listener {
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
-	uint32_t at; /* number of the latest attach at which it was requested */
+	/* number of the latest attach at which the listener was requested */
+	uint32_t at;
 };
 
 /* Maximum number of unanswered registrations. Descriptors in a socket count
@@ -248,7 +253,7 @@ enum mpib_attach_state {
 	MPIB_ATTACH_REGISTERED,
 	/* everything is requested; connections may use this attach */
 	MPIB_ATTACH_WHOLE,
-	/* was not whole when this client shut the socket down */
+	/* this client shut the socket down before the attach was whole */
 	MPIB_ATTACH_CUT,
 };
 
@@ -286,8 +291,8 @@ enum mpib_asked {
  * no helper.
  */
 struct mpib_helper {
-	/* True: the client will continue at another proxy when this one
-	 * ends. */
+	/* true: when this proxy ends, the client will continue at another
+	 * proxy */
 	atomic_bool resumes;
 	bool runs;
 	pthread_t thread;
@@ -297,16 +302,16 @@ struct mpib_helper {
 	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: end of the grace period; 0: the proxy runs */
-	/* The last turn saw that the proxy's process has ended. False: wait for
-	 * its pidfd. */
+	/* True: the last turn saw that the proxy's process has ended. False:
+	 * wait for the pidfd of the process. */
 	bool ended;
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* pause before the next attempt */
 	char tried[256]; /* why the last attempt failed */
 	uint32_t upgrade; /* number of the announced upgrade; 0: none */
 	bool attach; /* the announcement is not handled yet */
-	/* Why the client cannot continue; "": it never could. Written before
-	 * `resumes` becomes false. */
+	/* Why the client can no longer continue; "": it never could. Written
+	 * before `resumes` becomes false. */
 	char why[512];
 };
 
@@ -422,8 +427,8 @@ int mpib_client_lock(struct mpib_client *c);
 /* Take the lock, with or without a proxy. Call this only in the process that
  * attached. */
 void mpib_client_hold(struct mpib_client *c);
-/* Take the lock if no other thread has it. Posts and tests use this, so that
- * they never wait for a thread that waits for the proxy. */
+/* Take the lock if no other thread has it. Posts and tests use this function,
+ * so that they never wait for a thread that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
 /* Any thread, without the lock. If the last check was at least 10 ms ago, check
@@ -488,8 +493,8 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Remove `d`, whose answer is late, from client->debts: the caller needs the
- * object after all and handles the answer. */
+/* Remove `d`, whose answer is late, from client->debts, because the caller
+ * needs the object after all and will handle the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
 /* Drop all undo requests that were not sent yet (client->debts), because the
  * proxy drops all objects of the client anyway. */
@@ -499,7 +504,7 @@ void mpib_debts_forget(struct mpib_client *c);
  * helper.c, keep.c.
  */
 /* Start the helper of an attached client. If that fails, the client runs
- * without one. */
+ * without a helper. */
 void mpib_helper_start(struct mpib_client *c);
 /* Stop the helper and wait until its thread has ended. Call this only in the
  * process that attached. */
@@ -562,25 +567,24 @@ int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 /* Like mpib_memory_register(), without waiting. 0: all is registered; 1: call
  * again after a message from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* Under the lock. Close the kept descriptor of deregistered memory, and
- * deregister the memory at a successor, too. The memory is on no list any
- * more. */
+/* Under the lock. Close the kept descriptor of deregistered memory, and also
+ * deregister the memory at a successor. The memory is on no list any more. */
 void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
 /*
  * connect.c.
  */
-/* Under the lock. From now on use that index of `at` for posts. */
+/* Under the lock. From now on use the index `index` of `at` for posts. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Stop using the current index. Returns the index's debt. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* Under the lock. Request the connection from the client's proxy, even if it
- * was requested before. `base` is the number of receives that have
+/* Under the lock. Request the connection from the client's current proxy, even
+ * if this was done before. `base` is the number of receives that have
  * completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. From the proxy's report about the connection at that index,
- * copy what a later request for the connection needs. */
+/* Under the lock. From the proxy's report about the connection at the index
+ * `index`, copy the fields that a later request for the connection needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
@@ -591,14 +595,14 @@ void mpib_why_tell(struct mpib_conn *conn, const char *text);
 /* Under the lock. Handle an answer to WHY. */
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
 /* On the connection's thread: copy out the arrived bytes, then mark the
- * connection failed, so that nothing is pushed or copied again. If `why` is
+ * connection as failed, so that nothing more is pushed or copied. If `why` is
  * NULL, ask the proxy for the reason. Returns rc and sets the text. 0: the
  * reason is not known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
-/* On the connection's thread, before a request. 1: usable. 0: not now, or it
- * failed and the reason is not known yet. -errno: failed, and the text is
- * set. */
+/* On the connection's thread, before a request. 1: the connection is usable. 0:
+ * it is not usable at the moment, or has failed for a reason that is not known
+ * yet. -errno: it has failed, and the text is set. */
 int mpib_conn_usable(struct mpib_conn *conn);
 /* Return the enum mpib_conn_state at that index. */
 static inline unsigned mpib_index_state(const struct mpib_attached *at,
@@ -658,7 +662,8 @@ static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 		       ? &conn->req[number]
 		       : &conn->feed.room[number - MPIB_REQUESTS];
 }
-/* Give r, which has a place and is being posted, the next generation. */
+/* Set the generation of r to the connection's next one. r is being posted and
+ * has a place (feed.h). */
 static inline void mpib_request_number(struct mpib_conn *conn,
 				       struct mpib_request *r)
 {
@@ -667,7 +672,7 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 /*
  * Return how many slots of the ring may be pushed, or -errno, as
  * mpib_ring_room() does. Call this before each push. Only the fast path does
- * not call it, and pushes into room that an earlier call returned. So
+ * not call it, because it pushes into room that an earlier call returned. So
  * mpib_conn_lap() is called at least once per lap of the ring.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)

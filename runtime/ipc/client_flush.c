@@ -183,8 +183,8 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Search q->room, not the list at q->first: a failed flush is free, but
-	 * still on that list. */
+	/* Search q->room, not the list at q->first, because a failed flush may
+	 * be free but still on that list. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

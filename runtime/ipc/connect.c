@@ -74,7 +74,7 @@ void mpib_close_listen(struct mpib_listener *listener)
 /*
  * Prepare the ring of an index for another connection. The new connection
  * starts where the shard stopped reading. Erase the descriptors that the last
- * connection pushed after that, or the shard would serve them for the new
+ * connection pushed after that point, or the shard would serve them for the new
  * connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
@@ -101,8 +101,8 @@ static bool index_is_free(const struct mpib_client *c, uint32_t index)
 	       mpib_index_state(c->at, index) == MPIB_CONN_FREE;
 }
 
-/* Count connections that are open or closing, not their indexes: a connection
- * that resumes has two. */
+/* Count connections that are open or closing, not their indexes, because a
+ * connection that resumes has two indexes. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
@@ -271,8 +271,8 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 
 	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
-	/* A key that is unchanged since the index was taken belongs to an
-	 * earlier connection. */
+	/* If the key has not changed since the index was taken, it belongs to
+	 * an earlier connection. */
 	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
@@ -568,7 +568,7 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 
 /* Return whether the next proxy must close the connection if this proxy ends
  * before the other end knows of the close. A connection that was never ready
- * has no other end: its request ends with the proxy. */
+ * has no other end, and the request for it ends with the proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(conn->at, conn->index);

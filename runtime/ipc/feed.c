@@ -17,8 +17,8 @@ static bool is_reserved(const struct mpib_request *r)
 }
 
 /* Return whether a word of r's unused place already has the next generation,
- * because it was written before generations wrapped. The progress word is
- * written for few requests, so it may be older than the completion word. */
+ * because it was written before generations wrapped. Few requests write the
+ * progress word, so it may be older than the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
@@ -158,7 +158,7 @@ void mpib_place_rest(struct mpib_request *r)
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from `first` to `end` are in use: reuse the place of a send that
+/* All places from `first` to `end` are in use. Give r the place of a send that
  * is complete but not tested yet. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
@@ -281,7 +281,7 @@ void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->work++;
 }
 
-/* Like mpib_stage_push(), for a request that may have no place yet. */
+/* Like mpib_stage_push(), but the request may have no place yet. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int rc;
@@ -300,9 +300,10 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* A waiting request blocks later requests that are not wanted. A
-	 * waiting wanted send blocks later wanted sends. So sends of one tag
-	 * stay in order. */
+	/* If a request must wait, later requests must wait, too, except sends
+	 * that the oldest unanswered receive wants. If such a wanted send must
+	 * wait, later wanted sends must wait, too. So sends of one tag stay in
+	 * order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests and places. A request is in the rank's memory. The place of a
- * request is an index and a completion in the reply segment, by which the proxy
- * knows the request. A connection has MPIB_REQUESTS places. A receive has a
- * place from its post to its end. A send has a place from its first descriptor
- * to its completion. So a rank may have many more sends than the proxy must
- * store. Sends without a place wait in the feed queue (feed.c).
+ * Requests and places. A request is in the rank's memory. The "place" of a
+ * request is an index, with a completion in the reply segment, by which the
+ * proxy knows the request. A connection has MPIB_REQUESTS places. A receive has
+ * a place from its post to its end. A send has a place from its first
+ * descriptor to its completion. So a rank may have many more sends than the
+ * proxy must store. Sends without a place wait in the feed queue (feed.c).
  *
  * Receives are answered in order, but sends come in any order of tags. So
  * places and the staging window (window.h) have the same rule: a part is
@@ -16,13 +16,13 @@
  *
  * Why nothing hangs: assume that the oldest unanswered receive lacks a send,
  * that the rank posts or has queued this send, and that no place is free. Then
- * other sends have all places. If one of them was posted to a QP, it completes,
- * and find_place() of feed.c reuses its place, whether it was tested or not.
- * Otherwise all of them are queued in the shard. So the shard polls for CTS,
- * finds the receive and publishes its tags. A receive has at most
- * MPIB_GROUP_MAX buffers. The reserve has the same number of places, and they
- * are free again when the receive is answered. A full feed queue still accepts
- * a wanted send, so mpib_isend() does not hang either.
+ * other sends have all places. If one of these sends was posted to a QP, it
+ * completes, and find_place() of feed.c reuses its place, whether the send was
+ * tested or not. Otherwise all of these sends are queued in the shard. So the
+ * shard polls for CTS, finds the receive and publishes its tags. A receive has
+ * at most MPIB_GROUP_MAX buffers. The reserve has the same number of places,
+ * and these are free again when the receive is answered. A full feed queue
+ * still accepts a wanted send, so mpib_isend() does not hang either.
  *
  * MPIB_SENDS_MAX: a caller may have 256 sends (for 32 receives of 8 buffers)
  * that have completed and are not tested, 256 that wait for their receives in
@@ -40,8 +40,8 @@
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
-/* In each period of this many generations, the place that was unused longest is
- * used. */
+/* Once in this many generations, the place that was unused longest is used
+ * next. */
 #define MPIB_TURN (1u << 21)
 
 struct mpib_conn;
@@ -59,9 +59,10 @@ struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
 	/* next in a list of `conn` or of its feed queue */
 	struct mpib_request *next;
-	const struct mpib_completion *completion; /* NULL: it has no place */
-	/* op, place, idx and n of the descriptor, for a request of one
-	 * buffer */
+	/* NULL: the request has no place */
+	const struct mpib_completion *completion;
+	/* the fields `op`, `place`, `idx` and `n` of the descriptor, for a
+	 * request of one buffer */
 	uint8_t plain[4];
 	/* Generation: odd; 2 more than that of the connection's previous
 	 * request. No earlier word of the place has the same generation:

@@ -54,8 +54,8 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* Request the connection from the proxy. 0, even if the proxy refused; -EPIPE;
- * -ETIMEDOUT: the answer may still come. */
+/* Request the connection from the proxy. Return 0 if the proxy answered, even
+ * if it refused; -EPIPE; or -ETIMEDOUT: the answer may still come. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
@@ -83,9 +83,9 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Close the earlier instance only now: if the proxy had no instance of
-	 * the connection, it would tell the peer that the connection is
-	 * closed. */
+	/* Do not close the earlier instance before: if the proxy had no
+	 * instance of the connection, it would tell the peer that the
+	 * connection is closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -163,8 +163,9 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 }
 
 /* Get a window for the next instance if the current one has a window: tests
- * need a window, but only posts get one. True: no window yet, because a quota
- * or the memory is used up until other connections release their windows. */
+ * need a window, but only posts get one. Return true if there is no window yet,
+ * because a quota or the memory is used up until other connections release
+ * their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -200,8 +201,9 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Return whether the next instance was ready and then failed, because its other
- * end closed. If so, its count of completed receives is valid. */
+/* The next instance has failed. Return whether it was ready before, and failed
+ * because its other end closed. If so, its count of completed receives is
+ * valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -291,8 +293,9 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* Request connections from a new proxy. If `accepts`, request those that wait
- * for an accept, else the others. 0, -EPIPE, -ETIMEDOUT. */
+/* Request connections from a new proxy. If `accepts` is true, request the
+ * connections that wait for an accept, else the other connections. Return 0,
+ * -EPIPE or -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -393,7 +396,7 @@ void mpib_successor_drop(struct mpib_client *c)
 {
 	if (!c->successor)
 		return;
-	/* After this the successor drops the client. */
+	/* The shutdown makes the successor drop the client. */
 	shutdown(c->successor->sock, SHUT_RDWR);
 	mpib_attached_put(c->successor);
 	c->successor = NULL;
@@ -423,7 +426,7 @@ static void successor_tell(struct mpib_client *c, int rc)
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
-/* Attach to the proxy at the socket. If none runs, start one, but not after
+/* Attach to the proxy at the socket. If no proxy runs, start one, but not after
  * `start_until` (ms). Other threads may take the lock during the attach.
  * -EPERM: that proxy would resume nothing. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
@@ -513,9 +516,9 @@ static void thread_tell(struct mpib_client *c)
 	(void)mpib_message_send(c->at->sock, &resumed.h, NULL, 0);
 }
 
-/* Tell the proxy that the client will request nothing more. If this message is
- * lost, or while a connection waits for an index, peers wait until their grace
- * period ends. */
+/* Tell the proxy that the client will request nothing more. The message is not
+ * sent while a connection waits for an index. Without the message, peers wait
+ * until their grace period ends. */
 static void resumed_tell(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -614,8 +617,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not whole, the library itself disconnected from the
-	 * proxy. */
+	/* If the attach is not whole, it was the library that disconnected from
+	 * the proxy. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(

@@ -46,8 +46,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	struct mpib_desc *d;
 	uint64_t off;
 
-	/* `size` 0 wraps to the largest size_t, so it takes the slow path
-	 * too. */
+	/* `size` - 1 wraps if `size` is 0, so that size also takes the slow
+	 * path. */
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
 	if (unlikely(region->client != c))
@@ -83,8 +83,9 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 }
 
 /*
- * Push r. If other requests are queued, or r has no place or is staged, queue
- * it. 1: accepted; 0: the ring or the window has no room, call again; -errno.
+ * Push r to the shard. Queue r instead if other requests are queued, if r is
+ * staged, or if r has no place (feed.h). Return 1 if r was accepted, 0 if the
+ * ring or the window has no room (call again), or -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -108,7 +109,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Publish for tools the time at which sends began to be refused. */
+/* Publish the time since which sends are refused, for tools. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -365,8 +366,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	if (unlikely(rc && rc != MPIB_BROKEN_LOST)) {
 		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
-		/* The request may have completed before the connection broke:
-		 * test it again. conn->error is set, which ends the
+		/* Test the request again, because it may have completed before
+		 * the connection broke. conn->error is set, which ends the
 		 * recursion. */
 		return mpib_test_int(r, done, sizes);
 	}

@@ -150,7 +150,7 @@ void mpib_keep_stop(struct mpib_client *c)
 	if (helper->keeper < 0)
 		return;
 	if (c->forks == mpib_forks) {
-		/* A forked child may have the socket, too. */
+		/* A forked child may also have the socket. */
 		shutdown(helper->keeper, SHUT_RDWR);
 		mpib_thread_join(helper->keeping);
 	}

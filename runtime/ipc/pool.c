@@ -14,7 +14,7 @@
 #include "ipc/message.h"
 
 #define FIRST_BYTES (512u << 10) /* size of a connection's first window */
-/* idle windows are released after once to twice this time */
+/* an idle window is released after this time, or up to twice this time */
 #define SWEEP_MS 30000
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
@@ -69,8 +69,8 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 
 /*
  * Release the empty, unused window without waiting for the answer. The proxy
- * may still write to the window of a closing connection, but it fences before
- * it deregisters.
+ * may still write to the window of a closing connection, but the proxy fences
+ * the writes before it deregisters the window.
  */
 static void window_drop(struct mpib_client *c, struct mpib_pool **window)
 {

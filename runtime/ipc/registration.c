@@ -97,11 +97,11 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 /*
  * Return whether the existing region r can be used instead of a new region,
  * which `like` describes. With mpib_reg(), r must have the same range of the
- * same memory; the pools are compared, because r's pool may have been freed.
- * With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
+ * same memory. The pools are compared, too, because r's pool may have been
+ * freed. With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
  * identified by its addresses, because each export has its own inode. A memfd
- * is identified by its file, too, because it may be mapped where another one
- * was.
+ * is also identified by its file, because it may be mapped where another memfd
+ * was mapped before.
  */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
@@ -243,7 +243,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	return 0;
 }
 
-/* Note that the proxy has no MR of the region any more. The region is on
+/* Record that the proxy has no MR of the region any more. The region is on
  * c->graves, and region_bury() will free it. */
 static void mr_gone(struct mpib_debt *d)
 {
@@ -315,7 +315,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* Check this here; the proxy would refuse it as well. */
+	/* Check this here, although the proxy would also refuse it. */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -341,7 +341,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
-		/* another thread may have registered it meanwhile */
+		/* another thread may have registered it in the meantime */
 		there = region_again(r);
 	}
 	if (there) {
@@ -443,8 +443,8 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 }
 
 /* Return the memory to register next at this proxy. If `asked` is not 0, return
- * the memory that is being registered by the request with this id. NULL:
- * none. */
+ * instead the memory that is being registered by the request with this id.
+ * NULL: none. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
 				       const struct mpib_attached *at,
 				       uint32_t asked)

@@ -4,7 +4,7 @@
  * contain all data needed to post them again. Nothing writes for the old
  * instance any more, so its completion words are final. A sending end has a
  * record of each send, with the receive that the send answers. If the
- * receiver's rank has completed that receive, the send is complete, too.
+ * receiver's rank has completed that receive, the send is also complete.
  */
 #include <errno.h>
 
@@ -22,9 +22,9 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* Return how many receives have completed according to a place's completion
- * word. 0: the word is not from a recent request of this instance. `posts` is
- * the latest count of posts. */
+/* Return the number of completed receives that follows from the completion word
+ * `word` of a place. 0: the word is not from a recent request of this instance.
+ * `posts` is the latest count of posts. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
@@ -126,8 +126,8 @@ static unsigned queued_left(const struct mpib_conn *conn,
 	return n;
 }
 
-/* Under the lock. Return whether the buffer's region still exists: requests of
- * the fast path do not hold their regions. */
+/* Under the lock. Return whether the buffer's region still exists. It may not,
+ * because requests of the fast path do not hold references on their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
 {

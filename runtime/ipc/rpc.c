@@ -208,10 +208,10 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts: objects that the client has dropped and the proxy still has, or will
- * have when it handles a request whose caller stopped waiting. A further
- * control request undoes each of them. It is sent as soon as the socket has
- * room, and no caller waits for its answer.
+ * Debts: objects that the client has dropped, but that the proxy still has, or
+ * will have when it handles a request whose caller stopped waiting. A further
+ * control request undoes each of these objects. It is sent as soon as the
+ * socket has room, and no caller waits for its answer.
  */
 
 static void debt_over(struct mpib_debt *d)
@@ -289,7 +289,7 @@ void mpib_debts_forget(struct mpib_client *c)
 		debt_pay(LIST_FIRST(&c->debts));
 }
 
-/* Note that the proxy sent an answer, late or not. */
+/* Record that the proxy sent an answer, late or not. */
 static void rpc_heard(struct mpib_client *c)
 {
 	c->deaf = false;
@@ -311,9 +311,9 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 }
 
 /*
- * Wait for the answer to request id, and handle late answers to earlier
- * requests meanwhile. After 7/8 of the time limit send a probe: a proxy that
- * answers it is only slow at this request, not deaf.
+ * Wait for the answer to the request `id`. While waiting, handle late answers
+ * to earlier requests. After 7/8 of the time limit send a probe: a proxy that
+ * answers the probe is only slow with this request, and not hanging.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)

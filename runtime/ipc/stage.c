@@ -11,8 +11,10 @@
 
 /* pause between two requests for a window after a refusal */
 #define AGAIN_MS 10
-#define LARGER_MS 1000 /* the same pause if the connection has a small window */
-#define WAITS 16 /* posts without room before a whole window is requested */
+/* this pause if the connection already has a small window */
+#define LARGER_MS 1000
+/* number of posts that find no room before a whole window is requested */
+#define WAITS 16
 
 int mpib_bell_write(struct mpib_conn *conn)
 {
@@ -127,7 +129,8 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 
 static uint32_t group_bytes(const struct mpib_request *r)
 {
-	uint32_t sum = 0; /* mpib_irecv() keeps the sum below MPIB_WINDOW_MAX */
+	/* mpib_irecv() ensures that the sum is below MPIB_WINDOW_MAX */
+	uint32_t sum = 0;
 
 	for (unsigned i = 0; i < r->n; i++)
 		sum += is_direct(&r->buf[i])
@@ -178,7 +181,7 @@ static bool is_busy(const struct mpib_conn *conn)
 /*
  * Decide what a post returns after a request for a window failed with rc. If
  * the connection had a window and released it while idle, return 0, so that the
- * post is tried again: it must not fail because other connections use the
+ * post is tried again: the post must not fail because other connections use the
  * memory or the proxy is slow. Else return rc.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
@@ -206,7 +209,7 @@ static uint32_t better(const struct mpib_conn *conn,
 }
 
 /* Try to replace a small window, which may hold parts, by a whole one. Do
- * nothing if a whole window is too small as well. */
+ * nothing if even a whole window is too small. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -232,8 +235,8 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 /*
  * Get a window for r, which is not queued yet. Only posts get windows. All
  * staged buffers of a group must be in the window at the same time, so a group
- * may need a larger window. It gets one once the current window is unused. 1:
- * done; 0: not yet; -errno.
+ * may need a larger window. It gets a larger window when the current one is
+ * unused. 1: done; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {

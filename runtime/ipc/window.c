@@ -69,8 +69,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* Return whether the shard knows the send's receive. If so, it posts each part
- * of the send at once. */
+/* Return whether the shard knows the send's receive. If so, the shard posts
+ * each part of the send at once. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;

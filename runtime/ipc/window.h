@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection's staging window, cut into two runs. Parts leave a run in the
- * order in which they were put in. If a send waits for its receive, its part
- * blocks later parts of the run. So the runs follow the rule of feed.h:
+ * order in which they were put in. While a send waits for its receive, its
+ * parts block later parts of the run. So the runs follow the rule of feed.h:
  *
  * - In the big run parts may wait for receives.
  * - The small run is reserved for sends that match the current receive: the
  *   shard has published them as wanted, or has sent earlier parts of them.
  *   These sends use the big run first.
  *
- * If a send matches the current receive, the shard posts each of its parts at
- * once, so its parts always leave the run. So the sends for the current receive
- * are never blocked by sends that wait for later receives. A receiver's parts
- * leave in the order of the receives, so its whole window is the big run.
+ * If a send matches the current receive, the shard posts each part of the send
+ * at once, so these parts always leave the run. So the sends for the current
+ * receive are never blocked by sends that wait for later receives. A receiver's
+ * parts leave in the order of the receives, so its whole window is the big run.
  *
  * The runs are used only on the connection's thread, inside post and test.
  *
  * A connection begins with a small window, since most connections carry little
  * and the kernel takes time to allocate pages. It gets a whole window after
  * several posts had to wait for room (stage.c). Parts that are in the small
- * window stay there until they leave in order.
+ * window stay there until all earlier parts have left.
  *
  * Any thread that holds the client's lock may release a window that was idle
- * for long (mpib_windows_sweep()). So the connection's thread marks the window
- * as used before it adds a part, and as resting when the window is empty.
+ * for a long time (mpib_windows_sweep()). So the connection's thread marks the
+ * window as used before it adds a part, and as resting when the window is
+ * empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
@@ -34,10 +35,10 @@
 #include <stdint.h>
 
 #define MPIB_WINDOW_MAX (1u << 30)
-#define MPIB_PARTS 256 /* maximum of parts in one run */
-/* Maximum of parts that wait for receives. The shard can store 64 descriptors
- * of a connection: these parts, one for each other place, and the parts of a
- * send whose receive is known. */
+#define MPIB_PARTS 256 /* maximum number of parts in one run */
+/* Maximum number of parts that wait for receives. The shard can store 64
+ * descriptors of a connection: one for each of these parts, one for each other
+ * place, and those of a send whose receive is known. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return how many bytes of the window a part of `len` bytes uses. */
@@ -56,8 +57,10 @@ struct mpib_request;
 struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
 	uint8_t idx; /* index of the buffer in a grouped receive */
-	bool waits; /* the shard may not know the receive of its send yet */
-	/* its send has completed, but earlier parts have not left yet */
+	/* the shard may not know the receive of this part's send yet */
+	bool waits;
+	/* the send of this part has completed, but earlier parts have not left
+	 * yet */
 	bool gone;
 	uint32_t pos, len; /* range in that buffer */
 	uint32_t at; /* offset in the window */
@@ -75,16 +78,18 @@ struct mpib_run {
 
 enum mpib_window_state {
 	MPIB_WINDOW_NONE, /* not needed yet, or released */
-	/* the window is empty: a thread claims it by changing this state */
+	/* the window is empty; a thread claims the window by changing this
+	 * state */
 	MPIB_WINDOW_RESTS,
 	MPIB_WINDOW_USED, /* the connection's thread uses it */
 };
 
 struct mpib_window {
 	_Atomic unsigned state; /* enum mpib_window_state; protects all below */
-	_Atomic uint32_t sweep; /* client->sweeps when it began to rest */
+	/* value of client->sweeps when the window began to rest */
+	_Atomic uint32_t sweep;
 	char *base;
-	uint32_t mr; /* region of the window, which contains nothing else */
+	uint32_t mr; /* region that contains the window and nothing else */
 	uint32_t size;
 	uint32_t had; /* size of the largest window so far */
 	/* ms: do not request another window before this time */
@@ -104,7 +109,8 @@ struct mpib_window {
  * previous window. `keep` is the maximum size of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* Return whether the window holds no part and no proxy may still access one. */
+/* Return whether the window holds no part, and no proxy may still access a
+ * part. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -151,7 +157,7 @@ bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
 /* Sender: r has completed, and its connection has not failed. Detach r's parts
- * from r: they leave only after earlier parts of other requests. */
+ * from r, because they leave only after earlier parts of other requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening side of connections. Accepts of local clients are matched with
- * CONN_OPENs from peers in the order of arrival; a CONN_OPEN that comes before
- * any accept waits in the listener's backlog. Control thread.
+ * CONN_OPENs from peers in the order of arrival. If no accept is waiting, a
+ * CONN_OPEN waits in the listener's backlog. Control thread.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "peer/internal.h"
 
-/* Queue w, whose lane and listener are set, for an accept. */
+/* Queue the CONN_OPEN w, whose lane and listener are set, until an accept is
+ * available. */
 static void accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
@@ -128,7 +129,8 @@ static void accept_again(const struct peer_conn *c)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 }
 
-/* Return whether this CONN_OPEN created this end, and its lane still exists. */
+/* Return whether this CONN_OPEN created this end, and the end's lane still
+ * exists. */
 static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
 	return c->lane && c->their_id && c->their_id == from;
@@ -153,7 +155,7 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* The peer created its end again, so this end's lane no longer exists at the
- * peer. This node's client must request the connection again, too. */
+ * peer. So this node's client must request the connection again. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
 	*why = "the other rank has not resumed the connection";
@@ -163,9 +165,9 @@ static int accept_lose(struct peer_conn *c, const char **why)
 	return c->state == PEER_CONN_LOST ? -EAGAIN : -ECONNRESET;
 }
 
-/* Look up the CONN_OPEN's key. 0: unknown; 1: handled, nothing more to do;
- * -errno and `why`: refuse the CONN_OPEN. A repeated CONN_OPEN never creates a
- * second end. */
+/* Look up the CONN_OPEN's key. Return 0 if the key is unknown, 1 if the
+ * CONN_OPEN is handled completely, or -errno with `why` if the CONN_OPEN must
+ * be refused. A repeated CONN_OPEN never creates a second end. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {

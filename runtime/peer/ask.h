@@ -16,8 +16,8 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* The part of this proxy that asks and that knows this node's state. Called on
- * the loop. */
+/* Callbacks of the code that asks the peers and that makes this node's report.
+ * Called on the loop. */
 struct mpib_inquirer {
 	/* A peer wants a report: give it to mpib_broker_report(). */
 	void (*asked)(void *arg);
@@ -50,9 +50,9 @@ void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has not yet answered a question that was asked at
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report, for peers that have asked and for peers that ask
- * within a second. Adds the agent's message for all peers to the report. The
- * caller must keep the report until the next call. */
+/* Set this node's report, which answers the peers that have asked and the peers
+ * that will ask within a second. Adds the agent's message for all peers to the
+ * report. The caller must keep the report until the next call. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {

@@ -35,7 +35,7 @@ static const char *key_file_fault(const struct stat *st)
 }
 
 /* Read the *n bytes of a key. Return NULL, or the fault. Drop a newline at the
- * end, because editors add one that other nodes' files may not have. */
+ * end: an editor may have added it on this node only. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);

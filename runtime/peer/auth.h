@@ -36,8 +36,8 @@ struct mpib_seal {
 	uint64_t count;
 };
 
-/* Return what is wrong with a key's file; the owner is not checked. NULL:
- * nothing that this process can see. */
+/* Return what is wrong with a key's file; the owner is not checked. NULL: this
+ * process can see no fault. */
 const char *mpib_cluster_key_fault(const char *path);
 /* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
  * must belong to root or to this user, and no other user may be able to read or

@@ -398,8 +398,8 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 }
 
 /* Find the connection of a request by client and index. NULL if that connection
- * has ended and a new one has its index: a connection that is younger than the
- * request. */
+ * has ended and a new one has its index: then the connection at the index is
+ * younger than the request. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
 					  uint64_t age)
@@ -489,7 +489,8 @@ static void on_old(void *arg, struct mpib_snapshot *snap)
 		const struct mpib_snap_conn *f = &snap->conn[q->conn];
 		struct peer_conn *c;
 
-		/* The limit may have been raised or removed meanwhile. */
+		/* The limit may have been raised or removed since the timer was
+		 * armed. */
 		if (!b->request_ns || q->age_ns < b->request_ns)
 			break;
 		c = deadline_conn_of(b, f, q->age_ns);

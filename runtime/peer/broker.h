@@ -59,8 +59,8 @@ struct mpib_broker_opts {
 		grace_s;
 };
 
-/* The broker's record of an attached client. The caller owns it and must not
- * move it in memory until mpib_broker_forget() calls back. */
+/* The broker's record of an attached client. The caller owns the record and
+ * must not move it in memory until mpib_broker_forget() calls `done`. */
 struct peer_client {
 	uid_t uid;
 	unsigned shard;
@@ -86,10 +86,10 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
  * -errno with a reason in `why`, usually that the address cannot be bound. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
-/* Return whether clients of the previous proxy may still request their
- * connections and listeners: until the grace period ends or mpib_broker_grown()
- * is called. During this time, peers that ask for unknown connections wait.
- * Afterwards the broker answers that these are closed. */
+/* Return true until the grace period ends or mpib_broker_grown() is called.
+ * During this time, clients of the previous proxy may request their connections
+ * and listeners, and peers that ask for unknown connections wait. Afterwards
+ * the broker answers such peers that the connections are closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
 /* Call this after mpib_engine_close(), whose last callbacks still need the
@@ -104,10 +104,10 @@ extern const struct mpib_engine_events mpib_broker_events;
 #define MPIB_CONNECT_S 120u
 
 /*
- * Set time limits. A request that is older than request_s (0: no limit) fails
- * its connection. It fails up to a quarter of request_s late, but at most a
+ * Set time limits, in seconds. A request that is older than `request_s` (0: no
+ * limit) fails its connection, up to a quarter of request_s late, but at most a
  * second late. A receive may wait longer while its sender has nothing to send.
- * A connect that is not accepted within connect_s (0: MPIB_CONNECT_S) fails.
+ * A connect that is not accepted within `connect_s` (0: MPIB_CONNECT_S) fails.
  * request_s also applies to requests that are outstanding. connect_s applies
  * only to later connects.
  */

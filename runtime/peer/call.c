@@ -19,19 +19,20 @@
 
 /*
  * The first address of a proxy identifies the proxy. A second address, of
- * another interface, may accept calls, too. Each end sends its second address
+ * another interface, may also accept calls. Each end sends its second address
  * in the handshake. Before the first link, a second address may come from a
- * handle. Such an address is used only if the cluster's key proves both
- * identities. Two proxies have only one link. When the link breaks, or is
- * silent for a part of the allowed time, the caller calls both addresses in
- * turn until the peer's time ends. It calls the first address from its own
- * first address, and the second from its own second.
+ * handle. An address from a handle is used only if the cluster has a key, with
+ * which both ends prove their identity. Two proxies have only one link. When
+ * the link breaks, or is silent for a part of the allowed time, the caller
+ * calls both addresses in turn until the peer's time ends. It calls the peer's
+ * first address from its own first address, and the peer's second address from
+ * its own second address.
  */
 
 /* Fractions of the time that a peer may be silent. LINK_PART: silence of a link
- * before the other address is tried. QUICK_PART: limit for bytes that the
- * peer's kernel has not acknowledged (it acknowledges even if the peer's
- * process is stopped), and for each try. */
+ * before the other address is tried. QUICK_PART: how long sent bytes may remain
+ * unacknowledged by the peer's kernel (which acknowledges even if the peer's
+ * process is stopped), and the time limit of each call. */
 #define LINK_PART 3
 #define QUICK_PART 20
 #define LINK_LEAST_S 3 /* PING goes to a silent peer once per second */
@@ -99,8 +100,9 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call may be in progress that was made from a handle with only the
-	 * first address. Such a call has a longer time limit. */
+	/* A call in progress may have been made from a handle with only the
+	 * first address. The time limit of such a call is longer, so shorten
+	 * it. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -138,12 +140,14 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 /* Calling a peer. */
 
 #define RETRY_NS (100 * MPIB_MSEC)
-/* A call keeps its precedence for this long while it connects. The READY of a
- * call waits this long for a caller that claims to be the peer. */
+/* While a call connects, it keeps its precedence for this long. The READY of a
+ * call is held for at most this long while a caller that claims to be the peer
+ * is pending. */
 #define DEFER_NS MPIB_SEC
 
-/* End the call: the answer may have been lost when the peer's end of the
- * connection was lost, and a pending call keeps the peer's own calls away. */
+/* End the call, because the answer may have been lost with the peer's end of
+ * the TCP connection. While this call is pending, this node refuses the peer's
+ * own calls. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -200,9 +204,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect has lost its precedence. The call
-	 * regains it here: if this node accepted the peer's call now, each end
-	 * would keep the link that the other end cuts. */
+	/* A call that took long to connect has lost its precedence, and regains
+	 * it here: if this node now accepted the peer's call, each end would
+	 * keep the link that the other end cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -255,8 +259,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* If the lower node calls, its call has precedence. If both calls
-	 * succeeded, each end would cut the other's link. */
+	/* A call of the node with the lower node id has precedence. If both
+	 * calls succeeded, each end would cut the other's link. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
@@ -323,8 +327,8 @@ static void call_one(struct mpib_peer *p)
 
 bool mpib_call_wins(const struct mpib_peer *p)
 {
-	/* A call that takes long to connect must not keep the peer's call away:
-	 * a firewall may allow only one direction. */
+	/* A call that takes long to connect must not cause refusals of the
+	 * peer's call: a firewall may allow only one direction. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&

@@ -81,8 +81,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* If `bad` is true, make the decoding fail. Return whether it has failed.
- * Encoding never fails here, because this program wrote the values. */
+/* If `bad` is true, make the decoding fail. Return whether this call made it
+ * fail. Encoding never fails here, because this program wrote the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Pause before a receiving end asks the peer again whether the sender will
- * resume. */
+/* Pause after which a receiving end repeats the question whether the sender
+ * will resume. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -52,7 +52,7 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Remove the connection from the list it waits on. */
+/* Remove the connection from the list on which it waits. */
 static void conn_unlist(struct peer_conn *c)
 {
 	if (c->state == PEER_CONN_LINK)
@@ -275,7 +275,7 @@ void peer_conn_linked(struct peer_conn *c)
 		conn_on_wait(c);
 		return;
 	}
-	c->state = PEER_CONN_NEW; /* it is on no list if the next step fails */
+	c->state = PEER_CONN_NEW; /* on no list, in case the next step fails */
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
@@ -368,7 +368,7 @@ static void conn_tell_rank(const struct peer_conn *c)
 	end->port = c->peer->node.port;
 	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
 	memcpy(end->second, &c->peer->node.second, sizeof(end->second));
-	/* Release pairs with the acquire in mpib_conn_learn(): if the proxy is
+	/* Release pairs with the acquire in mpib_conn_learn(). If the proxy is
 	 * killed before this store, the rank ignores all the fields. */
 	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
 }
@@ -462,8 +462,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* The peer's receiving end waits for the sending end on this node. Tell the
- * peer if there will be none. */
+/* Handle a CONN_WAIT: the peer's receiving end waits for the sending end on
+ * this node. If this node will have no sending end, tell the peer. */
 static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg gone = {
@@ -570,8 +570,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
-/* Pause before the first retry of a refused connect. It doubles up to the
- * second value. */
+/* Pause before the first retry of a connect that was refused. Each further
+ * pause is twice as long, up to AGAIN_MOST_NS. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
 
@@ -658,7 +658,7 @@ static void conn_end_stop(struct peer_conn *c)
 	mpib_agent_del(c->hint);
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
-	/* The peer's answer will tell whether it had begun to write. */
+	/* The peer's answer will tell whether the peer had begun to write. */
 	if (c->offered)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
@@ -668,7 +668,7 @@ static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
 		/* The peer had stopped writing before it sent CONN_CLOSE. Tell
-		 * it that this end has stopped, too. */
+		 * the peer that this end has also stopped. */
 		c->quiet = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
@@ -694,7 +694,7 @@ void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
 }
 
-/* Start the connect again over another lane, after this end was cleaned up. */
+/* After the clean-up of this end, start the connect again over another lane. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
 	bool later = c->error == -EAGAIN;
@@ -713,7 +713,7 @@ static void conn_end_begin_again(struct peer_conn *c)
 	peer_conn_begin_later(c, c->pause_ns);
 }
 
-/* Start a connect again that the peer refused for now (-EAGAIN), or whose
+/* Start again a connect that the peer refused for now (-EAGAIN), or whose
  * CONN_OPEN was lost at the peer with its lane (-ECANCELED). Its next CONN_OPEN
  * has a new id, so that a late answer to the previous one matches nothing. */
 static void conn_end_renew(struct peer_conn *c, int error)

@@ -91,8 +91,8 @@ struct mpib_peer {
 	 * called first. */
 	uid_t maker;
 	uint64_t called_ns; /* start of this node's call */
-	/* This node's call waits before its READY, because a caller that claims
-	 * to be the peer is pending. */
+	/* The READY of this node's call is held back, because a caller that
+	 * claims to be the peer is pending. */
 	bool held;
 	/* node id in the WELCOME, while `held` is set */
 	struct mpib_node_id answer;
@@ -137,8 +137,8 @@ struct peer_lane {
 	/* Send nothing about the lane: the peer knows that the lane has ended,
 	 * or no longer has the lane. */
 	bool muted;
-	/* On the current link: mpib_relink_lane() has listed the lane; its
-	 * LANE_ACCEPT was sent. */
+	/* State on the current link. `listed`: mpib_relink_lane() has listed
+	 * the lane. `accept_sent`: the lane's LANE_ACCEPT was sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
@@ -193,11 +193,12 @@ struct peer_conn {
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
-	/* deadline to become READY, if the connection has a name */
+	/* if the connection has a name: time by which it must be READY */
 	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
-	struct mpib_handle handle; /* sender: given by the client */
-	uint8_t traffic_class; /* requested by the sender, 0: none */
+	struct mpib_handle handle; /* sender: the handle that the client gave */
+	/* traffic class that the sender requested, 0: none */
+	uint8_t traffic_class;
 	struct mpib_listener_entry *listener; /* receiver: set while it waits */
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
@@ -286,10 +287,10 @@ struct mpib_broker {
 	struct mpib_fifo_sum waits; /* bytes queued for peers on all links */
 	struct peer_asker asker;
 	char refused[200]; /* last logged reason of a refusal */
-	/* Time of that log line, and number of refusals since. */
+	/* Time of that log line, and number of refusals since then. */
 	uint64_t refused_ns, refused_count;
-	/* The last refusal, by either end, for each node that has had no link
-	 * since. */
+	/* The last refusal, by either end, of each node that has had no link
+	 * since the refusal. */
 	struct mpib_refusal {
 		struct in6_addr addr;
 		char peer[MPIB_LABEL_MAX], why[200];
@@ -319,7 +320,7 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
 /* Return whether another entry can be made for the user. The new entry may
  * replace an unneeded one. A peer that has proved its identity may use the
- * places reserved for root. */
+ * entries that are reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
 /* Find or make the entry of a peer that has proved its identity; if there are
  * many entries, the new one replaces an unneeded one. NULL: no memory, or too
@@ -389,14 +390,15 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
  * a key, the caller must still prove it. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Choose the address for the next call: not the one whose call failed or whose
- * link broke. `second`: that was the second address. */
+/* Choose the address for the next call, after a call to one address failed or
+ * its link broke: choose the other address. `second`: the failed address was
+ * the second one. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* A caller that claimed to be the peer is gone: if this node's call waited for
- * that, send the call's READY. */
+/* Call this when a caller that claimed to be the peer is gone. If this node's
+ * own call was held back because of the caller, send the READY of that call. */
 void mpib_call_release(struct mpib_peer *p);
 /* Like mpib_peer_want(), after ns. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
@@ -414,8 +416,8 @@ bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted, or is not listed
- * yet: the list will contain the same information. */
+/* Send a message about the lane, unless the lane is muted or not listed yet. If
+ * it is not listed yet, the list will contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Like peer_lane_tell(), for an answer, which the list does not contain. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
@@ -470,8 +472,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Take the next step of ending the connection, from PEER_CONN_OVER on. */
 void peer_conn_step(struct peer_conn *c);
-/* The lane ends, and the peer has dropped everything on it: restart the
- * connects that were offered on it. */
+/* Call this when the lane ends and the peer has dropped everything on it.
+ * Restart the connects that were offered on the lane. */
 void peer_lane_renew(struct peer_lane *l);
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);

@@ -6,8 +6,8 @@
  * lower node id wins: the lower node ignores the other LANE_OPEN, and the
  * higher node gives up its own lane. The end that first kills a lane sends
  * LANE_CLOSE, and after that nothing else about the lane. The other end then
- * kills its side, too. Each end releases memory only after it has killed its
- * own side.
+ * kills its own side. Each end releases memory only after it has killed its own
+ * side.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -98,9 +98,9 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Count the lanes that the user opened if `ours` is true, else those that peers
- * opened for the user. *here counts the lanes to this peer, *all the lanes to
- * all peers. */
+/* If `ours` is true, count the lanes that the user opened, else the lanes that
+ * peers opened for the user. Set *here to the number of lanes to this peer, and
+ * *all to the number of lanes to all peers. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -116,7 +116,7 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 }
 
 /* Check whether another lane to the peer may be created. If `ours` is true, the
- * user opens it, else the peer opens it for a listener of the user. 0, or
+ * user opens the lane, else the peer opens it for a listener of the user. 0, or
  * -EDQUOT with a reason in `why`. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
@@ -454,8 +454,8 @@ static void came_up(struct peer_lane *l)
 }
 
 /* Both ends opened a lane: give up `mine` and move its connections to `theirs`.
- * Tell the peer, because it may cancel its own lane before it learns that
- * `mine` is gone. */
+ * Tell the peer that `mine` is gone, because the peer may cancel its own lane
+ * before it learns that. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -680,8 +680,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer no longer has this lane, or it would use it and not open
-	 * another. */
+	/* The peer no longer has this lane, or it would use this lane and not
+	 * open another. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
@@ -716,7 +716,7 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	int rc;
 
 	if (!l || l->state >= PEER_LANE_DYING) {
-		/* this end has given the lane up meanwhile */
+		/* this end has given up the lane since its LANE_OPEN */
 		lane_tell_gone(p, m);
 		return true;
 	}
@@ -736,8 +736,8 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* A peer's messages about lanes. Each may come twice, or refer to a lane that
- * this end no longer has. */
+/* A peer's messages about lanes. Each message may come twice, or refer to a
+ * lane that this end no longer has. */
 
 static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
@@ -809,7 +809,7 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		m->to ? peer_lane_find(p, m->to) : lane_of_opener(p, m->from);
 
 	/* If the lane is not up yet, the peer will send its LANE_OPEN after
-	 * this. */
+	 * this message. */
 	if (!l || l->state != PEER_LANE_UP)
 		return true;
 	if (l->their_id != m->from)

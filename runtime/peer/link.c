@@ -46,7 +46,7 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n)
 					   then <= fifo_share(f->sum));
 }
 
-/* Subtract n bytes from the queue's sum. */
+/* Subtract n bytes from the sum in which the queue is counted. */
 static void fifo_less(const struct mpib_fifo *f, size_t n)
 {
 	if (!f->sum)
@@ -430,9 +430,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* bind() to an address of the other family fails. In that case let the
-	 * kernel choose; the peer reports that the caller's address is not the
-	 * claimed one. */
+	/* bind() to an address of the other family fails, so the kernel then
+	 * chooses the address. The peer will report that this address is not
+	 * the claimed one. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

@@ -32,8 +32,8 @@ struct mpib_fifo {
 	struct mpib_fifo_sum *sum; /* NULL: not counted */
 };
 
-/* Queues up to this size are always allowed. Larger ones count against a
- * sum. */
+/* Queues up to this size are always allowed. Larger queues count against the
+ * limit of a sum. */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -43,17 +43,18 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 
 /* Count the queue in `sum` until its owner frees the queue. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether n more bytes fit. The sum allows each queue a part of the free
- * space, so full queues stop growing while there is still room for others. */
+/* Return whether n more bytes fit. The sum allows each queue only a part of the
+ * free space, so full queues stop growing while other queues still have
+ * room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory; the queue is then empty, but still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
-/* Maximum of bytes that wait to be sent on one link, including seals. The limit
- * prevents a peer that does not read from filling this proxy's memory. If it is
- * exceeded, the lanes of all users to this peer are killed. The limit leaves
- * room for the close messages of all connections that four users can have by
- * default. */
+/* Maximum number of bytes that wait to be sent on one link, including seals.
+ * The limit prevents a peer that does not read from filling this proxy's
+ * memory. If it is exceeded, the lanes of all users to this peer are killed.
+ * The limit leaves room for the close messages of all connections that four
+ * users can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -99,7 +100,8 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		      const struct in6_addr *addr, uint16_t port,
 		      const struct mpib_link_events *events, void *ctx,
 		      struct mpib_link **link);
-/* Make a link of an accepted socket, which the link then owns. 0 or -errno. */
+/* Make a link from an accepted socket, which the link then owns. 0 or
+ * -errno. */
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
@@ -111,9 +113,9 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. Never fails. The link is cut if more bytes wait than
- * MPIB_OUTBOX_MAX, or than the link's part of the common limit, because the
- * peer does not read. Then the loop will call down(). */
+/* Send a message. Never fails. If the peer does not read, and more bytes are
+ * queued than MPIB_OUTBOX_MAX or than the link's part of the common limit, the
+ * link is cut and the loop will call down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Close the link without calling down(). Queued messages are still sent if the
  * kernel accepts them immediately. */

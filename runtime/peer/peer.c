@@ -31,10 +31,10 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 
 /*
  * List this end's lanes and connections on a new link to a peer. Messages on
- * the broken link may be lost, so the peer's state is unknown. protocol.h says
- * which messages list what. A lane is listed as a whole. Before a lane is
- * listed, only answers about it are sent, so that later messages match the
- * peer's knowledge.
+ * the broken link may be lost, so the peer's state is unknown. protocol.h
+ * defines the messages that list a lane and those that list a connection. A
+ * lane is listed as a whole. Before a lane is listed, only answers about it are
+ * sent, so that later messages match the peer's knowledge.
  */
 
 /* Lanes listed in one turn of the loop. */
@@ -148,8 +148,8 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* Let the lanes wait for a new link. They wait for the rest of the time that a
- * link may be silent. */
+/* Let the lanes wait for a new link, for the rest of the time that a link may
+ * be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -325,8 +325,8 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
  * created for a peer that has proved its identity, or that a client of this
  * node needs to reach. A caller that has proved nothing gets no entry. */
 
-/* Limits that bound this proxy's memory: on all peers, and on peers that one
- * user needs and that have not answered. */
+/* Limits that bound this proxy's memory: the maximum number of all peers, and
+ * of the peers that one user needs and that have not answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 

@@ -201,8 +201,8 @@ static void code_short(struct mpib_codec *c, char *text, size_t size)
 		code_text(c, text, n);
 }
 
-/* Encode or decode bits. When decoding, clear those that this version does not
- * know. */
+/* Encode or decode bits. When decoding, clear the bits that this version does
+ * not know. */
 static void code_bits(struct mpib_codec *c, uint8_t *v, uint8_t known)
 {
 	mpib_code8(c, v);
@@ -377,7 +377,7 @@ static const struct {
 	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 
-/* Return the PARTS parts of a type of message; NULL: unknown type. */
+/* Return the array of PARTS parts of a type of message; NULL: unknown type. */
 static const struct part *parts_of(unsigned type)
 {
 	if (type >= sizeof(messages) / sizeof(messages[0]) ||

@@ -2,7 +2,7 @@
 /*
  * The messages on peer links. On the wire: u32 length of what follows, u8 type,
  * then the fields below in this order, little-endian. The addressee assigned
- * the id "to", and finds its object by it. The sender assigned the id "from".
+ * the id `to`, by which it finds its object. The sender assigned the id `from`.
  *
  *   HELLO        Fields: magic, lowest and highest version, node, challenge.
  *                The first message of the connecting end.
@@ -14,9 +14,9 @@
  *                is up at both ends. Then each end lists its state, see below.
  *   PING         Sent only while the link is up. Answer: PONG.
  *   PONG         Answers a PING.
- *   LANE_OPEN    Fields: from, nonce, name, key, lane_info. `name` is that of a
- *                connection that needs the lane, `nonce` that of the listener
- *                for which this connection was made.
+ *   LANE_OPEN    Fields: from, nonce, name, key, lane_info. `name` is the name
+ *                of a connection that needs the lane, `nonce` the nonce of the
+ *                listener for which this connection was made.
  *                Answer: LANE_ACCEPT or LANE_REJECT.
  *   LANE_ACCEPT  Fields: to, from, lane_info. A rail that is down has no QPs,
  *                and the QP numbers sent for it are ignored. The end that lost
@@ -31,12 +31,13 @@
  *                back.
  *   CONN_OPEN    Fields: name, number, met, from, lane, nonce, connection.
  *                `met` is the number of the last CONN_ACCEPT that the sender's
- *                rank got; 0: none, so it may use a new accept. A CONN_OPEN is
- *                accepted once. A repetition with the same number, from and
- *                lane gets the same CONN_ACCEPT.
+ *                rank got; 0: none, so the CONN_OPEN may use a new accept. A
+ *                CONN_OPEN is accepted once. A repeated CONN_OPEN with the same
+ *                `number`, `from` and `lane` gets the same CONN_ACCEPT.
  *                Answer: CONN_ACCEPT or CONN_REJECT.
- *   CONN_ACCEPT  Fields: to, from, number, base, connection. `number` is that
- *                of the accept, `base` that of the receive that has slot 0.
+ *   CONN_ACCEPT  Fields: to, from, number, base, connection. `number` is the
+ *                number of the accept, `base` the number of the receive that
+ *                has slot 0.
  *   CONN_REJECT  Fields: to, error, why. -EAGAIN: a later CONN_OPEN may be
  *                accepted.
  *   CONN_CANCEL  Fields: name, from (the value in the CONN_OPEN).
@@ -65,15 +66,15 @@
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. It is valid only on the link to the node with
- * which the connection was made. "connection" stands for the connection's
- * number, and the key and the address of its tables.
+ * which the connection was made. The field "connection" contains the
+ * connection's number, and the key and the address of its tables.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
- * WELCOME, and the READY's proof also covers READY. Proofs are zeros in the
- * covered bytes. Every message that an end sends after its WELCOME or READY is
- * encrypted and followed by a seal of 16 bytes. The length includes the seal
- * and is not encrypted. In a cluster without a key, challenges and proofs are
- * zeros.
+ * WELCOME, and the READY's proof covers HELLO, WELCOME and READY. A proof is
+ * computed as if the proof fields contained zeros. Every message that an end
+ * sends after its WELCOME or READY is encrypted and followed by a seal of 16
+ * bytes. The length includes the seal and is not encrypted. In a cluster
+ * without a key, challenges and proofs are zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
@@ -121,7 +122,8 @@ struct mpib_node_id {
 	struct in6_addr addr; /* see base/address.h */
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
-	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */
+	/* IPv4 address of its SOUT rail, network order; 0: none */
+	uint32_t sout;
 	/* A second address that accepts peer links, on the same port; "::":
 	 * none. */
 	struct in6_addr second;
@@ -133,7 +135,8 @@ struct mpib_lane_key {
 	uint32_t uid;
 	/* shards of the opener and of the acceptor */
 	uint16_t from_shard, to_shard;
-	uint8_t traffic_class; /* used by both ends; 0: the configured one */
+	/* traffic class used by both ends; 0: the configured class */
+	uint8_t traffic_class;
 	uint64_t serial; /* 0: shared */
 };
 
@@ -148,8 +151,9 @@ struct mpib_conn_name {
 #define MPIB_REPORT_SETTINGS 40u
 #define MPIB_REPORT_JOBS 8u
 #define MPIB_REPORT_WAITING 8u
-#define MPIB_REPORT_JOB 48u /* bytes of a job's name, with its terminating 0 */
-/* bytes of the reason of a drain, with its terminating 0 */
+/* size of a job's name in bytes, with the terminating 0 */
+#define MPIB_REPORT_JOB 48u
+/* size of the reason of a drain in bytes, with the terminating 0 */
 #define MPIB_REPORT_WHY 48u
 
 enum {

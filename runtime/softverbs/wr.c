@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Posting by ibv_wr_*(). After ibv_wr_start() the requests are collected in an
- * ordinary chain of WRs. ibv_wr_complete() posts all of them or none. A mistake
- * of the program in between is recorded in `error`, which ibv_wr_complete()
- * returns. */
+ * ordinary chain of WRs. ibv_wr_complete() posts all of them or none. If the
+ * program makes a mistake between the two calls, the mistake is recorded in
+ * `error`, and ibv_wr_complete() returns it. */
 #include "softverbs/softverbs.h"
 
 #include <pthread.h>

@@ -13,8 +13,8 @@
 #define SOFT (1 << MPIB_PROVIDER_SOFT)
 #define RDMA (1 << MPIB_PROVIDER_RDMA)
 
-/* The first match is used. `error` 0 matches any error, and `call` NULL matches
- * any call. */
+/* Only the first entry that matches is used. `error` 0 matches any error, and
+ * `call` NULL matches any call. */
 static const struct {
 	int providers;
 	int error;

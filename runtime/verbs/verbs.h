@@ -116,13 +116,13 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	/* Disarm cq after its owner was woken, if leaving it armed has a cost.
-	 * `spoke`: its channel was readable. True: an event is pending or will
-	 * come, and the caller must read it. Called by the thread that owns the
-	 * context's progress. */
+	/* After the owner of cq was woken, disarm cq if leaving it armed has a
+	 * cost. `spoke`: the channel of cq was readable. True: an event is
+	 * pending or will come, and the caller must read it. Called by the
+	 * thread that owns the context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
-	 * Set motion->turns. Unless qp is NULL, add its arrivals to
+	 * Set motion->turns. Unless qp is NULL, add the arrivals of qp to
 	 * motion->came. False: another thread holds the device, call again
 	 * later. This pointer is NULL if the device, like an HCA, makes
 	 * progress without the process. Called by the thread that owns the

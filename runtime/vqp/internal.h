@@ -79,7 +79,8 @@ struct mpib_vqp {
 	 * ports. */
 	struct mpib_vqp_attr attr;
 	bool multi; /* several QPs, or ports: WRs do not pass through */
-	/* the virtual QP has failed: one end may never receive a number */
+	/* the virtual QP has failed: some sequence number may never arrive at
+	 * one end */
 	bool broken;
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
@@ -177,7 +178,7 @@ bool mpib_vqp_room(const struct mpib_phys *p);
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
-/* DQPLB: note that fragment w is complete, so that the span can advance. */
+/* DQPLB: record that fragment w is complete, so that the span can advance. */
 void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
 /* Add w to p's chain, which mpib_vqp_flush() posts, or pass w to p's port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);

@@ -13,8 +13,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-/* Note that these devices carried data of virtual WR `id`. The WR's own notice
- * or the next message's notice must cover that data. */
+/* Record that these devices carried data of virtual WR `id`. The WR's own
+ * notice or the next message's notice must cover that data. */
 static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
 	for (; id < v->tx_next; id++) {

@@ -21,7 +21,8 @@
 
 #define MPIB_SEQ_MOD 0xffffffu
 #define MPIB_SEQ_WINDOW 16384u /* a power of two */
-/* Sender: limit of numbers from the oldest incomplete one to the newest. */
+/* At the sender, the newest number is less than this much above the oldest
+ * incomplete number. */
 #define MPIB_SEQ_SPAN (MPIB_SEQ_WINDOW / 2)
 /* Limit of WRs in flight. At most this number of receives can complete on each
  * device before the receiver polls that device. */
@@ -47,9 +48,9 @@ struct mpib_seq {
 	struct mpib_seq_entry window[MPIB_SEQ_WINDOW];
 };
 
-/* Note that a part of the number `seq` arrived, with this number of payload
- * bytes. `all` is the mask of the number's parts, and `part` is one bit of
- * `all`. The number is complete when all parts have arrived. Return 1:
+/* Record that one part of the message with number `seq` arrived, with `bytes`
+ * bytes of payload. `all` is the mask of the message's parts, and `part` is one
+ * bit of `all`. The number is complete when all parts have arrived. Return 1:
  * accepted; 0: late and dropped; -EPROTO: a correct sender uses no such number,
  * so other numbers may be lost. */
 int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
@@ -77,7 +78,7 @@ static inline bool mpib_seq_may_send(const struct mpib_seq_sent *s)
 	       MPIB_SEQ_SPAN;
 }
 
-/* Note that the number `seq` is complete. It must have been in flight: oldest
+/* Record that the number `seq` is complete. It must have been in flight: oldest
  * <= seq < next. */
 void mpib_seq_answered(struct mpib_seq_sent *s, uint32_t seq);
 

@@ -570,7 +570,8 @@ uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length)
 {
 	uint64_t n = (length + vqp->attr.frag - 1) / vqp->attr.frag;
 
-	/* DQPLB numbers an empty message, too, so it needs one WR. */
+	/* DQPLB also numbers an empty message, so an empty message needs one
+	 * WR. */
 	return n == 0 && vqp->attr.mode == MPIB_VQP_DQPLB ? 1 : (uint32_t)n;
 }
 

@@ -28,7 +28,7 @@ done
 nodes_ready 0 1 2 3
 # A node without peers is alone and healthy.
 status 0 -s "$dir/n0" cluster
-has '^1 well, 0 not' <"$dir/out" || fail "alone: $(cat "$dir/out")"
+has '^nodes: 1 well, 0 faulty' <"$dir/out" || fail "alone: $(cat "$dir/out")"
 
 for node in 1 2 3; do
 	job "perf$node" "0 $node" --pattern sendrecv --min 1M --max 1M \
@@ -49,7 +49,7 @@ await answer || fail "not all answer"
 # On a busy machine, a peer's answers may be late for a moment.
 others_are_well() {
 	[ "$(ctl cluster --quiet -o peer | wc -l)" -eq 1 ] &&
-		has '^3 well, 1 not' < <(ctl cluster)
+		has '^nodes: 3 well, 1 faulty' < <(ctl cluster)
 }
 await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
@@ -63,7 +63,7 @@ for node in 1 2 3; do
 done
 # Node 1 shows its link with node 0 from its own side.
 seen_by_1() { # it has a link with node 0 alone
-	has '^1 well, 1 not' < <(ctl_of 1 cluster)
+	has '^nodes: 1 well, 1 faulty' < <(ctl_of 1 cluster)
 }
 await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
 # Node 0 shows the same values as the node itself.

@@ -189,7 +189,7 @@ until_true "document.querySelectorAll('#peers tbody tr').length >= 1"
 cluster="[...document.querySelectorAll('#cluster tbody tr')]"
 until_true "${cluster}.length === 2 && ${cluster}[0].cells[0].textContent === model.now.info.peer_link"
 until_true "${cluster}.every((r) => r.cells[7].textContent === 'well' && r.cells[2].textContent === '2/2')"
-until_true "document.getElementById('cluster-beside').textContent.startsWith('2 well, 0 not')"
+until_true "document.getElementById('cluster-beside').textContent.startsWith('nodes: 2 well, 0 faulty')"
 # The proxy keeps the last hour, including the time before the page was loaded.
 until_true "model.hour.length >= 2"
 open_page '?theme=light&period=500'
@@ -277,7 +277,7 @@ until_true "document.querySelectorAll('#clients tbody tr').length === 64"
 # Rows with faults come first. The page says how many rows it hides.
 until_true "${cluster}.length === 100 && ${cluster}[0].cells[7].textContent === 'SUP at 100 of 400 Gb/s' &&
 	${cluster}[1].cells[7].textContent === 'silent for 4.2 s' && ${cluster}[2].cells[1].textContent === 'node000'"
-until_true "document.getElementById('cluster-beside').textContent === '118 well, 2 not; asked in 1.2 ms, slowest: 10.0.0.7:24790 to 10.0.0.9:24790, 38.20 Gb/s while busy, round trip 12 \u00b5s, 100 shown, those with faults first'"
+until_true "document.getElementById('cluster-beside').textContent === 'nodes: 118 well, 2 faulty; answers took 1.2 ms, slowest: 10.0.0.7:24790 to 10.0.0.9:24790, 38.20 Gb/s while busy, round trip 12 \u00b5s, 100 shown, those with faults first'"
 until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"

@@ -34,9 +34,9 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* The next two functions return the number of bytes of stripe k of a range, and
- * these bytes with their destination when rail r carries them. SUP carries the
- * first bytes, so that the cut is a multiple of 128. */
+/* The next two functions return the size of stripe k of a range, and the stripe
+ * with its destination when rail r carries it. SUP carries the first bytes, so
+ * that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -134,7 +134,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
  * must post it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
-/* Report that all chains of a send op with a report are posted. */
+/* Record the bytes posted on each rail for each request of the send op that has
+ * a report. Call this after all chains of the send op are posted. */
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p);
 
 #endif

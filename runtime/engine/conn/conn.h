@@ -595,7 +595,7 @@ void mpib_group_drop(struct engine_conn *f);
 
 /* send_op.c. Add the connection to a list of the shard, or remove it. The list
  * `waiting` has the senders whose send ops wait for an end-to-end ack. The list
- * `ack_pending` has the receivers that must write one. */
+ * `ack_pending` has the receivers that must write an end-to-end ack. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
 /* Return the offset of the end-to-end acks in the CTS table, the same at both

@@ -115,7 +115,8 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 		mpib_sender_advance(f);
 		return;
 	}
-	/* The send op now owns the range's reference, so take another one. */
+	/* The send op now owns the range's reference, so take another
+	 * reference. */
 	mpib_mr_ref(e->mr);
 	e->addr += len;
 	e->pos += len;

@@ -165,8 +165,7 @@ static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 		mpib_report_rail(f, s->req, r, 0, 0, bytes);
 }
 
-/* Release the slot s, which is the one at `tail`, and the other slots of its
- * group. */
+/* Release slot s, which is at `tail`, and the other slots of its group. */
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
 	for (unsigned i = 0, n = s->n; i < n; i++) {
@@ -409,8 +408,8 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
  * of its own table and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
 
-/* Return how many CTS one WRITE can carry, of those from slot `first` to before
- * slot `end`. Their entries must be adjacent in the table and have at most
+/* Return how many of the CTS from slot `first` to before slot `end` one WRITE
+ * can carry. Their entries must be adjacent in the table and have at most
  * MPIB_MSG_LEAST bytes in total. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
@@ -420,9 +419,9 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* An unsignalled WR occupies the SQ until a later signalled WR completes. The
- * limit leaves room for a replay, which is the longest chain on one QP, when
- * all signalled WRs have completed. */
+/* An unsignalled WR occupies the SQ until a later signalled WR completes. After
+ * all signalled WRs have completed, the SQ must have room for a replay, the
+ * longest chain on one QP. This limit on unsignalled WRs ensures that. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
@@ -469,7 +468,7 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* The peer reads each CTS only once. It may have read a
+		/* The peer reads each CTS only once, and may have read a
 		 * repeated CTS when that CTS came first, on another rail. So
 		 * after repeated CTS the ack is written separately. */
 		if (first >= f->rx.cts_posted)

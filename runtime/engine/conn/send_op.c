@@ -2,8 +2,8 @@
 /* Send ops: the chain of WRs that one rail carries, its spreading over several
  * QPs, and the state in flight. A send op is in flight until the completions of
  * all its rails have arrived, and, on lanes with end-to-end acks, until the
- * receiver has acknowledged the slot. The receiver's end-to-end acks are
- * written here, too. Shard thread. */
+ * receiver has acknowledged the slot. This file also writes the receiver's
+ * end-to-end acks. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
@@ -371,7 +371,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 void mpib_ack_bad(struct engine_conn *f)
 {
 	engine_conn_break(f, -EPROTO,
-			  "peer %s claims to have what was not sent",
+			  "peer %s acknowledged a message that was not sent",
 			  f->lane->peer);
 }
 

@@ -329,7 +329,8 @@ static inline void note_end(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
-/* Note the post of a range. Return whether the range's request has a report. */
+/* Record that a range was posted. Return whether the range's request has a
+ * report. */
 __attribute__((always_inline)) static inline bool
 post_range(struct engine_conn *f, const struct op_range *s)
 {
@@ -516,9 +517,10 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 }
 
 /* Return whether the IMMs of the step need a record. Without a record the
- * receiver computes the size from byte_len. That is enough if each rail's bytes
- * are the payload of its IMM, and if the last part does not fill a slot after
- * which the receiver would expect more parts. */
+ * receiver computes the size from byte_len. That is not enough if some of a
+ * rail's bytes are not the payload of its IMM. Nor is it enough if the message
+ * ends exactly at the end of a slot, because the receiver would expect more
+ * parts. */
 static bool needs_record(const struct engine_conn *f,
 			 const struct mpib_cts *cts, const struct mpib_step *s,
 			 bool ends_message)
@@ -624,7 +626,7 @@ static inline bool sender_fits(const struct engine_conn *f,
 	return e->tag == tag && e->pos == 0;
 }
 
-/* Make a step of any kind. `sup` is as for part_step(). */
+/* Post the next send op, of any kind. `sup` is as for part_step(). */
 __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 						   uint32_t sup)
 {
@@ -668,7 +670,7 @@ static inline bool step_is_plain(const struct engine_conn *f,
 	       f->lane->imm_version != MPIB_IMM_V1;
 }
 
-/* Make the step of a plain send, on rail r only. */
+/* Post the send op of a plain send, on rail r only. */
 __attribute__((always_inline)) static inline uint64_t
 plain_step(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, unsigned r)

@@ -101,9 +101,9 @@ static uint64_t policy_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Fill in the split of adaptive mode. It comes from a hint, which does not cut
- * small messages, or from the lane's measurements. Return the time since which
- * the split applies. */
+/* Fill in the split of adaptive mode. It comes from the hint or, without a
+ * hint, from the lane's measurements. A hint does not cut small messages.
+ * Return the time since which the split applies. */
 static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
 				struct mpib_split_why *why)
 {

@@ -11,13 +11,14 @@
 #define FILL_NS (5 * NS)
 /* bytes/s; lower rates would need a finer unit of tokens */
 #define RATE_MIN 10000
-#define ROUNDS 64 /* maximum of rounds in one call, to pay debts */
+/* maximum number of rounds in one call, so that classes can pay their debt */
+#define ROUNDS 64
 /* A turn visits at most this many of a tenant's leaves that cannot post. These
  * visits take about 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket. False: the bucket is still empty. If it has tokens again
- * before t->wake_ns, set t->wake_ns to that time. */
+/* Fill the bucket. False: the bucket is still empty. If the bucket will have
+ * tokens again before t->wake_ns, set t->wake_ns to that time. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -41,7 +42,7 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 
 /* Grant the quantum of a round. Unused credit of the last round is lost, but
  * debt remains. A class with any credit may post a send op, so its debt is at
- * most one send op, which may have 2 GiB. */
+ * most the size of one send op, up to 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
 	int64_t quantum = mpib_drr_quantum_of(n);
@@ -51,8 +52,8 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* Renew the credit of n, which has no active sibling and used up its credit for
- * `ops` send ops. Grant the quanta that it used, at most one per send op. */
+/* Renew the credit of n, after n used it up on `ops` send ops. n has no active
+ * sibling. Grant the quanta that n used, at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
 	int64_t quantum = mpib_drr_quantum_of(n),
@@ -84,8 +85,8 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 	return broke;
 }
 
-/* Return how much credit the leaf may use before it or an ancestor has none
- * left. */
+/* Return how much credit the leaf may use before the leaf or an ancestor has no
+ * credit left. */
 static int64_t credit_of(const struct mpib_drr_class *leaf)
 {
 	int64_t least = INT64_MAX;
@@ -132,7 +133,7 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
-/* Let the leaf post for this much credit, and charge the leaf and its
+/* Let the leaf post for `credit` bytes of credit, and charge the leaf and its
  * ancestors. Return an MPIB_DRR_* value. Set *broke to the lowest class without
  * credit; NULL: all have credit. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
@@ -271,8 +272,8 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
-/* Return, after a visit to the tenant, whether more of its classes must be
- * visited before the shard may sleep. Classes in debt get one visit per
+/* Call this after a visit to the tenant. Return whether more of its classes
+ * must be visited before the shard may sleep. Classes in debt get one visit per
  * sweep. */
 static bool drr_is_unseen(struct mpib_drr_class *n,
 			  const struct mpib_drr_turn *t)
@@ -306,8 +307,8 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 }
 
 /* Count a visit to n. Return false if the turn has visited enough leaves that
- * posted nothing. A leaf that had nothing to send does not count, because it
- * has left the list of active leaves. */
+ * posted nothing. A visit to a leaf that had nothing to send does not count,
+ * because the leaf has left the list of active leaves. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
@@ -365,9 +366,9 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	return kept ? KEEP : OVER;
 }
 
-/* If only one leaf is active, return it. Before that, grant a quantum to the
- * leaf and to its ancestors, as round_of() would. NULL: several leaves are
- * active, or a class has a limit. */
+/* If only one leaf is active, grant a quantum to the leaf and to its ancestors,
+ * as round_of() would, and return the leaf. NULL: several leaves are active, or
+ * a class has a limit. */
 static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
 	struct mpib_drr_class *n = TAILQ_FIRST(&root->active), *below;
@@ -461,7 +462,7 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 }
 
 /*
- * Make an idle class active again. If it is still the same round and the
+ * Make an idle class active again. If the round is still the same and the
  * class's turn had not ended, the turn continues. If the turn had ended, the
  * class waits for its next turn and keeps its debt. So a pause between two
  * messages is neither an advantage nor a disadvantage. A class that was idle

@@ -17,11 +17,11 @@
  *
  * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
  * have very many such leaves. So a turn visits a limited number of them, and
- * the next turns visit the others. If a leaf used up its credit in a round,
- * while its tenant still has credit, the limit starts again.
+ * the next turns visit the others. If a leaf used up its credit in a round but
+ * its tenant still has credit, the visits are counted from zero again.
  *
  * A leaf returns MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL if it lacks room that
- * other leaves need, too. It keeps its place in the order and its credit, so it
+ * other leaves also need. It keeps its place in the order and its credit, so it
  * gets the next room.
  *
  * Shard thread, except that the control thread may set weight and rate at any
@@ -53,8 +53,8 @@ struct mpib_drr_class {
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
 	uint32_t children; /* number of active children */
-	/* number of children, active or not, that are or contain a leaf added
-	 * by mpib_drr_enter() */
+	/* number of children, active or not, that are a leaf added by
+	 * mpib_drr_enter() or contain such a leaf */
 	uint32_t members;
 	/* root: number of leaves added by mpib_drr_enter() and not removed */
 	uint32_t leaves;
@@ -143,16 +143,18 @@ void mpib_drr_wake(struct mpib_drr_class *leaf);
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
 /* Return whether order matters: there are several leaves, and they belong to
- * several tenants or a weight was set. Idle leaves count, too: when a leaf
- * becomes active, another leaf must not have filled the queues. */
+ * several tenants or a weight was set. Idle leaves also count, because another
+ * leaf must not have filled the queues when an idle leaf becomes active. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
 	unsigned left; /* send ops that may still be posted */
 	unsigned posted;
-	bool in_debt; /* a class could post after paying its debt */
+	/* a class has something to post but must pay its debt first */
+	bool in_debt;
 	bool shut; /* a leaf returned MPIB_DRR_WINDOW_FULL in this round */
-	/* Remaining visits, in a tenant, to leaves that cannot post. */
+	/* Number of leaves that cannot post which this turn may still visit.
+	 * Reset for each tenant. */
 	unsigned looks;
 	unsigned spent; /* number of leaves that stopped for lack of credit */
 	bool unseen; /* the next turns must visit the other leaves */
@@ -165,7 +167,7 @@ struct mpib_drr_turn {
 
 /* Make one round over the active children of `root`. Post at most t->left send
  * ops, and count them in t->posted. If all children are in debt, make more
- * rounds, up to a limit, until one of them posts. */
+ * rounds, up to a limit, until a child posts. */
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t);
 
 /* Return whether the class or one of its ancestors waits for tokens of its

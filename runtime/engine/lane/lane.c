@@ -73,9 +73,9 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 }
 
 /* Exclude rails from a lane that is not connected yet: the rails that this
- * shard has lost (rail/rail.h) and those that the peer has lost (`theirs`). If
- * no other rail is left, or the lane has no failover, return -ENETDOWN and set
- * a last error. */
+ * shard has lost (rail/rail.h) and the rails that the peer has lost (`theirs`).
+ * If no other rail is left, or the lane has no failover, return -ENETDOWN and
+ * set a last error. */
 static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 {
 	struct mpib_engine *e = lane->shard->engine;
@@ -104,8 +104,8 @@ static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 	return 0;
 }
 
-/* Create the QPs of a rail. A rail that is away gets its QPs later, but their
- * number is fixed here. */
+/* Create the QPs of a rail. A rail that is away gets its QPs later, but this
+ * call fixes their number. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {
@@ -200,7 +200,7 @@ static void on_connect(struct mpib_msg *msg)
 	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	/* A rail that is away stays DOWN. The end that lost the device will
-	 * fence it. */
+	 * fence the rail. */
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!(lane->away >> r & 1))
 			mpib_rail_enter(lane, r, MPIB_RAIL_LIVE);
@@ -233,8 +233,8 @@ static int check_layers(const struct mpib_lane *lane,
 		if (ours == theirs)
 			continue;
 		snprintf(why, why_len,
-			 "rail %s is %s here and %s there (give both nodes "
-			 "rails of one link layer)",
+			 "rail %s is %s at this node but %s at the other "
+			 "(give both nodes rails of the same link layer)",
 			 mpib_rail_name(r), mpib_link_layer_name(ours),
 			 mpib_link_layer_name(theirs));
 		return -EPROTO;

@@ -65,7 +65,8 @@ struct engine_client {
 	/* NULL, or filled in when the client is removed */
 	struct engine_client_moved *moved;
 	TAILQ_HEAD(, engine_conn) timed;
-	/* Durations of past connections' requests, by is_sender. */
+	/* Durations of the requests of past connections, indexed by
+	 * is_sender. */
 	struct mpib_hist_counts closed_done[2];
 	struct mpib_mr *mr_made[MPIB_MRS_MAX];
 	uint32_t mr_given; /* the last handle assigned */
@@ -84,7 +85,8 @@ struct mpib_lane_qp {
 	/* numbers of WRs posted and done; a wr_id contains `posted` modulo
 	 * 2^24 */
 	uint32_t posted, retired;
-	uint32_t asked; /* value of `posted` after the last signalled WR */
+	/* value of `posted` just after the last signalled WR was posted */
+	uint32_t asked;
 	/* -errno of ibv_post_send(); mpib_lanes_refused() handles it */
 	int refused;
 	bool no_ece; /* no ECE was set, so the answer contains none */
@@ -121,7 +123,7 @@ struct mpib_lane {
 	uint32_t frag; /* bytes; longer stripes may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	/* slots use this many QPs in turn, from the first QP on */
+	/* number of QPs that slots use in turn, starting with the first QP */
 	uint32_t round[MPIB_RAILS];
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
@@ -146,8 +148,8 @@ struct mpib_lane {
 	/* Maximum size of a send op on a rail, in bytes: the smallest rail_msg
 	 * of all rails used so far. */
 	uint32_t msg_most;
-	/* Maximum size of a plain message: the lesser of msg_most and
-	 * shard->ar_above. */
+	/* Maximum size of a plain message, in bytes: the smaller of msg_most
+	 * and shard->ar_above. */
 	uint32_t plain_most;
 	uint8_t all; /* bit mask of the rails */
 	/* mask of LIVE rails, which may be posted to; 0 if the lane is
@@ -172,8 +174,8 @@ struct mpib_lane {
 	 * watchdog has not seen all of them complete. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
-	/* Counts of events that belong to no connection, and totals of past
-	 * connections. */
+	/* Totals of past connections, plus the events that belong to no
+	 * connection. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;
@@ -182,7 +184,7 @@ struct mpib_lane {
 
 /*
  * Bits of wr_id: kind 4 | connection 20 | send op 16 | QP's posted count 24. In
- * error completions wr_id is valid, too; opcode is not.
+ * error completions wr_id is also valid, but opcode is not.
  */
 enum mpib_wr_kind {
 	MPIB_WR_UNSIGNALED = 1, /* inside a chain, or an unsignalled CTS */
@@ -216,8 +218,8 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* Limit of WRs that may be posted without a check of room: the other rail's
- * chain, and a replay. */
+/* Maximum number of WRs that may be posted without a check of the shard's pool:
+ * the other rail's chain, and a replay. */
 #define MPIB_WR_SPARE 128u
 
 static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
@@ -275,10 +277,11 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 /*
  * Append the WRs of c, at least one, to the chain of a QP on `rail`. The chain
  * is posted with one doorbell at the end of the turn. The caller has checked
- * for room. Only the last WR is signalled, unless its kind is UNSIGNALED. Its
- * wr_id is `last`, made by mpib_wr_tag(). The wr_ids of the others contain the
- * connection's id, `conn`. This function adds q->posted to each wr_id. If
- * ibv_post_send() fails at the doorbell, q->refused holds the error.
+ * for room. Only the last WR is signalled, unless its kind is UNSIGNALED. The
+ * wr_id of the last WR is `last`, made by mpib_wr_tag(). The wr_ids of the
+ * other WRs contain the connection's id, `conn`. This function adds q->posted
+ * to each wr_id. If ibv_post_send() fails at the doorbell, q->refused holds the
+ * error.
  */
 static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 				const struct mpib_wr_chain *c, uint32_t conn,
@@ -287,8 +290,8 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	struct ibv_send_wr *wr = &c->first->wr;
 
 	mpib_qp_due(q);
-	/* Count down, so that the compiler drops the loop for a chain of one
-	 * WR. */
+	/* Count down, because the compiler then drops the loop for a chain of
+	 * one WR. */
 	for (uint32_t i = c->n; i > 1; i--, wr = wr->next)
 		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
 			    (++q->posted & 0xffffff);
@@ -324,7 +327,7 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 {
 	return !SLIST_EMPTY(&s->dirty) || s->refused;
 }
-/* recovery/stop.c: treat QPs whose ibv_post_send() failed as faults of their
+/* recovery/stop.c: treat each failed ibv_post_send() as a fault of its QP's
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
 /* Post a probe, an empty signalled write. Its completion shows that the QP

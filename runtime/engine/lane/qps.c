@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The QPs of a lane. The control thread creates them, describes them to the
  * peer, connects them with route and ECE, and moves them to ERR. While the
- * shard thread holds them, it posts to them, probes them, and waits for their
- * last WR. */
+ * shard thread holds the QPs, it posts to them, probes them, and waits for
+ * their last WRs. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -87,10 +87,11 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 /*
  * Enhanced connection establishment (ECE): vendor options of a QP, such as
  * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs. The acceptor sets them before RTR and answers with the
- * options of its QPs after RTR, which the opener then sets. If one end has no
- * ECE, neither end sets any. QPs of the software HCA identify each other by
- * ECE, so they set it even if qp.ece is off. Control thread.
+ * options of its QPs. The acceptor sets these before RTR. After RTR it reads
+ * the options of its own QPs and sends them in its answer. The opener then sets
+ * those. If one end has no ECE, neither end sets any. QPs of the software HCA
+ * identify each other by ECE, so they set it even if qp.ece is off. Control
+ * thread.
  */
 
 static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
@@ -133,7 +134,8 @@ static void ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* The options may be another vendor's, so continue without ECE. */
+	/* The options may be those of another vendor, so continue without
+	 * ECE. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x uses no ECE: %s", q->rail, q->qpn,
 			   strerror(-rc));
@@ -184,8 +186,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
-/* Lower msg_most to the limit of this rail. It is never raised again, because
- * WRs in flight may be replayed on the rail. */
+/* Lower msg_most to the limit of this rail. msg_most is never raised again,
+ * because WRs in flight may be replayed on the rail. */
 static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 {
 	uint32_t ar_above = lane->shard->ar_above;
@@ -205,7 +207,8 @@ static void hold_rail(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
 
-		q->refused = 0; /* clear the value from the QP's earlier use */
+		/* clear the value that an earlier use of the QP left */
+		q->refused = 0;
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
@@ -408,9 +411,9 @@ void mpib_lane_check_stopped(struct mpib_lane *lane)
  * level, traffic class and GRH of the address vector. Control thread.
  */
 
-/* Return the configured service level. If none is configured, use the
- * communicator's traffic class on InfiniBand, if it is one of the 16 service
- * levels; else 0. */
+/* Return the configured service level. If none is configured: on InfiniBand,
+ * return the communicator's traffic class if it is at most 15; otherwise return
+ * 0. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -443,9 +446,9 @@ static bool same_subnet(const struct mpib_port_info *port,
 	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
 }
 
-/* Return whether packets need a GRH. RoCE always needs one. InfiniBand needs
- * one if the port requires it, if there is no LID, or to reach another subnet
- * through a router. */
+/* Return whether packets need a GRH. RoCE always needs one. InfiniBand packets
+ * need a GRH if the port requires it, if there is no LID, or to reach another
+ * subnet through a router. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
 {
@@ -491,8 +494,8 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 
 /* Posting. All WRs of a turn for a QP, from any connection, form one chain of
  * pooled WRs. The chain is posted with one doorbell at the end of the turn. The
- * bytes of inline WRs, which are in the connections' tables, are read only
- * then, so they must not change before the doorbell. Shard thread. */
+ * data of inline WRs stays in the connections' tables and is copied at the
+ * doorbell, so it must not change before the doorbell. Shard thread. */
 
 /* Record that ibv_post_send() accepted the WRs before `bad` and refused the
  * rest. mpib_lanes_refused() in recovery/stop.c handles the error after all

@@ -5,9 +5,11 @@
 
 #include <errno.h>
 
-#define CAP 32u /* maximum of fragments in flight on a QP */
-#define GAIN 8u /* auto: a way counts as cheaper only by more than 1/GAIN */
-/* limit of sends in flight and of waiting IMMs; the same at both ends */
+#define CAP 32u /* maximum number of fragments in flight on a QP */
+/* auto: a way counts as cheaper only if it saves more than 1/GAIN */
+#define GAIN 8u
+/* maximum number of sends in flight, and of waiting IMMs; the same at both
+ * ends */
 #define DEPTH 256u
 
 /* Return the QP of a port. Ports of QPs that carry fragments come first, then

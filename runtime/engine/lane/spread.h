@@ -45,10 +45,10 @@ void mpib_spread_free(struct mpib_lane *lane);
 /* Drop all fragments and IMMs of the rail, because the rail is fenced or the
  * lane is broken. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Return the mask of rails on which the stripe of a send op must be spread. The
- * stripe on rail r has bytes[r] bytes. `imm` is the mask of rails on which this
- * send op ends the slot. `before` is the mask of rails on which earlier stripes
- * of the slot were spread. */
+/* Return the mask of rails on which the stripes of a send op must be spread.
+ * The stripe on rail r has `bytes[r]` bytes. `imm` is the mask of rails on
+ * which this send op ends the slot. `before` is the mask of rails on which
+ * earlier stripes of the slot were spread. */
 uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 			  const uint32_t *bytes, uint8_t imm);
 /* Return the length above which stripes on the rail are spread; UINT32_MAX:
@@ -67,7 +67,7 @@ static inline bool mpib_spread_waits(uint32_t bytes)
  * IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
 /* Receiver, dqplb lane: handle an IMM. 1: the IMM was the number of a fragment,
- * or it waits for fragments. 0: the caller must handle the IMM now. -EPROTO:
+ * or it waits for fragments. 0: the caller must handle the IMM itself. -EPROTO:
  * the number is invalid, or more IMMs wait than a correct peer would send. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
 /* Receiver: return the next waiting IMM whose fragments have all arrived.

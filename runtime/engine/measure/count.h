@@ -10,7 +10,7 @@
 #include "engine/trace.h"
 
 /* Count a chain that was posted to QP q of the rail for connection f: its
- * number of WRs and its bytes of payload. imm: the chain ends with a
+ * number of WRs and its bytes of payload. `imm`: the chain ends with a
  * WRITE_WITH_IMM. */
 __attribute__((always_inline)) static inline void
 mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
@@ -44,8 +44,8 @@ static inline void mpib_unstall(struct engine_conn *f)
 	}
 }
 
-/* Note that f must wait for this cause. Do nothing if f already waits for it,
- * so that each wait is counted once. */
+/* Record that connection f must wait for the cause `why`. Do nothing if f
+ * already waits for it, so that each wait is counted once. */
 static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)

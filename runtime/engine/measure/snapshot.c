@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking a snapshot: see snapshot.h. A mailbox message visits the shards one
- * after the other and returns to the control thread before each of them. Each
- * shard thread adds its counters. */
+/* Taking a snapshot: see snapshot.h. The control thread sends a mailbox message
+ * to one shard at a time. The message returns to the control thread before it
+ * goes to the next shard. Each shard thread adds its counters. */
 #include "engine/measure/snapshot.h"
 
 #include <errno.h>

@@ -35,8 +35,8 @@ struct mpib_times {
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
-/* Add to *sum how long all sends, or all receives, of one client took
- * (MPIB_TIME_SUBMIT_DONE). Control thread. */
+/* Add to *sum the histogram of the times (MPIB_TIME_SUBMIT_DONE) of all sends,
+ * or of all receives, of one client. Control thread. */
 void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prevents overruns of a rail's CQ: before a WR is posted, room for its
- * completion is reserved: a place in the CQ.
+ * Prevents overruns of a rail's CQ: before a WR is posted, a place (a CQ entry)
+ * is reserved for its completion.
  *
- * The control thread promises places when it creates objects that need them:
- * one per receive of a tenant, and two per QP, for its last WR and for a probe.
- * All sends share the rest. So even while sends wait for room, receives can be
- * refilled, lanes can be stopped and probes can be posted. Receives and QPs
- * together may reserve up to three quarters of the CQ, and one tenant's lanes
- * up to a quarter of that (mpib_tenant_may_have()). Requests for more are
- * refused with a reason. The last places are reserved for root.
+ * When the control thread creates objects, it reserves ("promises") the places
+ * that they need: one per receive of a tenant, and two per QP, for its last WR
+ * and for a probe. All sends share the other places. So even while sends wait
+ * for room, receives can be refilled, lanes can be stopped and probes can be
+ * posted. Receives and QPs together may reserve up to three quarters of the CQ,
+ * and one tenant's lanes up to a quarter of that (mpib_tenant_may_have()).
+ * Requests for more are refused with a reason. The last 1/32 of these places is
+ * reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -27,22 +28,21 @@
 struct mpib_budget {
 	uint32_t size; /* capacity of the CQ in completions */
 	/* Number of promised places. The control thread writes it, and the
-	 * shard reads it. Relaxed: a mailbox message tells the shard about the
-	 * tenant or QP that has these places, and that message orders the
-	 * change. */
+	 * shard reads it. Relaxed: the mailbox message about the tenant or QP
+	 * that has these places orders the change. */
 	_Atomic uint32_t promised;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
 };
 
-/* Return how many places can be promised. The rest is for sends. */
+/* Return how many places can be promised. The other places are for sends. */
 static inline uint32_t mpib_budget_most(const struct mpib_budget *b)
 {
 	return b->size / 4 * 3;
 }
 
-/* Control thread. Promise n places to the user. -ENOSPC: too few would remain
- * for sends, or for root. */
+/* Control thread. Promise n places to the user. -ENOSPC: too few places would
+ * remain for sends, or for root. */
 static inline int mpib_budget_promise(struct mpib_budget *b, uid_t uid,
 				      uint32_t n)
 {

@@ -16,8 +16,8 @@
 #define AGAIN_NS 100000000u
 /* Packets of a loop-back QP never leave the device, so its timeout is shorter
  * than a lane's. On a port that is down, a flush waits until its READ fails.
- * That takes two tries of 17 ms each, or of 67 ms on devices that quadruple the
- * timeout. */
+ * The READ fails after two tries of 17 ms each, or of 67 ms on devices that
+ * quadruple the timeout. */
 #define TIMEOUT_MOST 12
 #define RETRIES_MOST 1
 
@@ -100,7 +100,7 @@ static int loopback_renew(struct mpib_tenant *t, unsigned r)
 	return rc;
 }
 
-/* Register the destination of all READs. Its contents are not used. */
+/* Register the memory to which all READs write. Nothing uses its contents. */
 static int loopback_register(struct mpib_tenant *t, unsigned r)
 {
 	int rc;

@@ -32,7 +32,7 @@ struct mpib_loopback {
 	uint32_t inflight; /* READs that have not completed */
 };
 
-/* Control thread. Create missing QPs, on every rail that is not away. On
+/* Control thread. Create the missing QPs on every rail that is not away. On
  * failure return -errno and set a last error. */
 int mpib_loopback_make(struct mpib_tenant *t);
 void mpib_loopback_free(struct mpib_tenant *t);
@@ -42,8 +42,8 @@ void mpib_loopback_free(struct mpib_tenant *t);
  * QP. In the latter case a new QP is requested. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);
-/* Handle the completion of a READ. After a failure all READs in flight fail,
- * too. */
+/* Handle the completion of a READ. After a failure, all other READs in flight
+ * also fail. */
 void mpib_loopback_over(struct mpib_tenant *t, unsigned rail, bool ok);
 /* Handle the loss of the rail's device: its READs never complete. */
 void mpib_loopback_lost(struct mpib_tenant *t, unsigned rail);

@@ -10,7 +10,7 @@
 #include "engine/rail/rail.h"
 #include "verbs/explain.h"
 
-/* Size of memory to pin, to check the locked-memory limit. It is about the size
+/* Bytes to pin, to check the locked-memory limit. The number is about the size
  * of the staging windows of a few connections, and above the default limits of
  * distributions. So a proxy that was started without a raised limit is
  * refused. */
@@ -24,8 +24,8 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 	    rail[0].port.link_layer == rail[1].port.link_layer)
 		return 0;
 	snprintf(why, why_len,
-		 "SOUT %s is %s and SUP %s is %s (both rails have one link "
-		 "layer: name another port, or --sup none)",
+		 "SOUT %s is %s but SUP %s is %s (both rails need the same "
+		 "link layer: name another port, or --sup none)",
 		 mpib_rail_spec(s, 0)->name,
 		 mpib_link_layer_name(rail[0].port.link_layer),
 		 mpib_rail_spec(s, 1)->name,
@@ -136,9 +136,9 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 {
 	struct ibv_mr *mr;
 
-	/* The software HCA calls mmap() on the dma-buf, which fails for
-	 * dma-bufs of GPU drivers. So it uses dma-buf only if the configuration
-	 * demands that. */
+	/* The software HCA calls mmap() on a dma-buf, which fails for the
+	 * dma-bufs of GPU drivers. So the software HCA uses dma-buf only if the
+	 * configuration demands that. */
 	if (rail->verbs == &mpib_verbs_soft)
 		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,

@@ -108,13 +108,13 @@ void mpib_rail_close(struct mpib_rail *rail)
 }
 
 /* A tenant's shared receive queues. If a queue is empty, the device answers
- * RNR, and the peer pauses. So a queue must hold more receives than messages
- * can arrive between two turns, and it grows with the number of receiving
- * connections. The control thread sets the target, and the shard thread fills
- * the queue. */
+ * RNR, and the peer pauses. So a queue must hold more receives than the
+ * messages that can arrive between two turns, and it grows with the number of
+ * receiving connections. The control thread sets the target, and the shard
+ * thread fills the queue. */
 
-/* The queue grows with the number of connections, up to this number of
- * connections: the maximum of one client. */
+/* The queue grows with each connection up to this many connections, which is
+ * the most that one client can have. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -127,9 +127,10 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	return size < most ? size : most;
 }
 
-/* Return whether the queue may grow. Half of the CQ must stay free for the
- * QPs and the initial receives (srq.high) of other users, and half of a user's
- * places for that user's QPs. */
+/* Return whether the queue may grow. At most half of the CQ may be promised,
+ * because the QPs and the initial receives (srq.high) of other users need the
+ * other half. The tenant's receives may use at most half of the places that a
+ * tenant may have, because its QPs need the other half. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -247,12 +248,12 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 }
 
 /*
- * Ports at the start of the engine. If a port is down, its rail is away, as if
- * its device had failed (rail.h). The next proxy that starts while the port is
- * up uses the rail again. So a node whose ports are not up yet after booting
- * does not count as a node with fewer rails. A device that does not answer is
- * treated in the same way; the shard may then have no context for it. Control
- * thread, before the shards run.
+ * Ports at the start of the engine. If a port is down, its rail is treated as
+ * lost ("away"), as if its device had failed (rail.h). The next proxy that
+ * starts while the port is up uses the rail again. So a node whose ports are
+ * not up yet after booting does not count as a node with fewer rails. A device
+ * that does not answer is treated in the same way; the shard may then have no
+ * context for it. Control thread, before the shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -311,16 +312,16 @@ static void down_tell(const struct mpib_shard *s, unsigned r)
 		return;
 	if (s->rail[r].port.state == IBV_PORT_NOP)
 		mpib_event(MPIB_LOG_WARN, "rail_down", &about,
-			   "rail %s (%s): the device does not answer, the rail "
-			   "is away until it does (its firmware may hang: see "
-			   "dmesg)",
+			   "rail %s (%s): the device does not answer; the rail "
+			   "is not used until it does (its firmware may hang: "
+			   "see dmesg)",
 			   mpib_rail_label(s, r), mpib_rail_spec(s, r)->name);
 	else
 		mpib_event(
 			MPIB_LOG_WARN, "rail_down", &about,
-			"rail %s (%s): the port is down, the rail is away "
-			"until it comes up (look at cable and switch; RoCE: ip "
-			"link set up; InfiniBand: is a subnet manager "
+			"rail %s (%s): the port is down; the rail is not used "
+			"until the port comes up (check cable and switch; "
+			"RoCE: ip link set up; InfiniBand: is a subnet manager "
 			"running?)",
 			mpib_rail_label(s, r), mpib_rail_spec(s, r)->name);
 }
@@ -341,8 +342,9 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	down_tell(s, r);
 }
 
-/* If a port or a device changed while the shards opened it, mark the rail as
- * away for all of them, because clients of the device can be on any shard. */
+/* If a port or a device changed its state while the shards opened it, mark the
+ * rail as away for all shards, because clients of the device can be on any
+ * shard. */
 static void down_agree(struct mpib_shard *s, unsigned r)
 {
 	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
@@ -367,8 +369,8 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/* The rails that the shard or the peer has lost, as a mask or as text. Control
- * thread. */
+/* The rails that the shard or the peer has lost, as a bit mask or as text.
+ * Control thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)
 {

@@ -8,7 +8,7 @@
 
 #include "engine/shard.h"
 
-/* rail.c: if the error `rc` at the start of the engine means that the device
+/* rail.c, at the start of the engine: if the error `rc` means that the device
  * does not answer (-EIO), mark the rail as away and return true. */
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc);
 /* Open the shard's rails. Return 0, or -errno with a reason in `why`. */

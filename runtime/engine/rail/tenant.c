@@ -11,7 +11,8 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* CQ places that every user may have besides srq.high, even with a small CQ. */
+/* CQ entries ("places") that every user may have besides srq.high, even with a
+ * small CQ. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
@@ -265,8 +266,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	return 0;
 }
 
-/* Return the larger of `places` and the number of places that one lane
- * needs. */
+/* Return `places`, but at least the number of places that one lane needs. */
 static uint32_t places_at_least(const struct mpib_shard *s, uint32_t places)
 {
 	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
@@ -292,8 +292,8 @@ int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 		return 0;
 	return mpib_last_error_set(
 		s->engine, -EDQUOT,
-		"uid %u has %u of the %u completions of rail %s of shard %u "
-		"that a user may have (close connections, or set quota.lanes)",
+		"uid %u has reserved %u of at most %u CQ entries on rail %s "
+		"of shard %u (close connections, or set quota.lanes)",
 		(unsigned)t->uid, has, most, mpib_rail_label(s, rail),
 		s->index);
 }
@@ -332,9 +332,9 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* If this was the last reference, remove the tenant from the list immediately.
- * So if mpib_tenant_get() is called for the same uid before on_leave() is done,
- * it creates a new tenant. */
+/* If this was the last reference, remove the tenant from the list immediately,
+ * so that a call of mpib_tenant_get() for the same uid before on_leave() is
+ * done creates a new tenant. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

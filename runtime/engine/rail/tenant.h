@@ -36,8 +36,9 @@ struct mpib_tenant {
 	/* NULL: the device is away, see rail.h */
 	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
-	/* Control thread: CQ places promised for the tenant's receives; number
-	 * of its QPs, each with MPIB_BUDGET_PER_QP further places. */
+	/* Control thread: `promised` is the number of CQ places for the
+	 * tenant's receives, see budget.h. `qps` is the number of its QPs. Each
+	 * QP has MPIB_BUDGET_PER_QP more places. */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;
@@ -56,8 +57,9 @@ struct mpib_tenant {
 	struct engine_conn_list submitting;
 	/* in the shard's list of tenants with such connections */
 	TAILQ_ENTRY(mpib_tenant) submit_link;
-	/* `named`: in the turn named_turn, the rings that summaries named, plus
-	 * the descriptors read from these rings. */
+	/* `named` is the number of rings that summaries named in turn
+	 * `named_turn`, plus the number of descriptors read from these
+	 * rings. */
 	uint64_t named_turn;
 	unsigned named;
 	/* id of the client that is first in the next turn */
@@ -79,7 +81,7 @@ static inline uint32_t mpib_srq_low(const struct mpib_tenant *t, unsigned rail)
 /* Fill each SRQ that has too few receives. */
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
-/* Note that a completion used a receive of the SRQ. */
+/* Record that a completion used a receive of the SRQ. */
 static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 {
 	struct mpib_shard *s = t->shard;
@@ -91,12 +93,12 @@ static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 }
 /* All functions below: control thread. */
 /* Check whether the tenant may have `qps` more QPs. Any two tenants together
- * may have at most half of the places that can be promised. The last quarter of
- * a tenant's places is for lanes that the tenant opens, not for lanes that a
+ * may have at most half of the CQ places that can be promised. The last quarter
+ * of a tenant's places is for lanes that the tenant opens, not for lanes that a
  * peer opens. Return 0, or return -EDQUOT and set a last error. */
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 			 uint32_t qps, bool by_peer);
-/* Return how many places of the rail's CQ one tenant may have. */
+/* Return the maximum number of the rail's CQ places for one tenant. */
 uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail);
 /* Return the number of receives that a new SRQ must hold. */
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail);

@@ -36,7 +36,8 @@
 #define HOLD_GROWS 3
 /* Time limits of a stop, in ticks of the control thread, so that a pause of the
  * whole process does not count. A device flushes its QPs within milliseconds.
- * The peer's shard has the same limit, and exceeds it only if it hangs. */
+ * The peer's shard has the same limit, and exceeds the limit only if the shard
+ * hangs. */
 #define STOP_TICK_NS 1000000000ull
 #define FLUSH_TICKS 30
 #define PEER_STOP_TICKS 120
@@ -701,9 +702,9 @@ static void rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 
-	/* A correct peer asks again before the answer only if the rail has
-	 * stopped in between. Run one check at a time, however often a peer
-	 * asks. */
+	/* While its question is unanswered, a correct peer asks again only if
+	 * the rail has stopped since that question. Run one check at a time,
+	 * however often a peer asks. */
 	ctl->look_epoch = msg->epoch;
 	if (ctl->looking)
 		ctl->look_again = true;

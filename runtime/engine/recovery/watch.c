@@ -54,9 +54,9 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 }
 
 /* Post a probe after unsignalled WRs. Most CTS are unsignalled. Their loss
- * would not be noticed. Each of them also occupies a place of the CQ's budget,
- * so many idle lanes together would use up the CQ. So post a signalled probe if
- * the newest WRs of a QP are unsignalled during two checks. */
+ * would not be noticed. Each unsignalled WR also occupies a place of the CQ's
+ * budget, so many idle lanes together would use up the CQ. So post a signalled
+ * probe if the newest WRs of a QP are unsignalled during two checks. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {

@@ -190,8 +190,8 @@ static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* Assign a small part of a send op of `len` bytes to rail r, which was idle for
- * long. Return SUP's bytes. */
+/* Assign a small part of a send op of `len` bytes to rail r, which has been
+ * idle for a long time. Return SUP's bytes. */
 __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 						    uint32_t len, unsigned r)
 {

@@ -23,8 +23,9 @@
  * unless much is in flight on that rail.
  *
  * Shard thread. The code uses integers only, and the caller passes the time.
- * Only a post counts as a try of a rail, because a send op without room queries
- * the split again.
+ * An attempt on a rail is counted when a send op is posted, not when its split
+ * is queried, because a send op that finds no room queries the split again
+ * later.
  */
 #ifndef MPIB_ENGINE_SPLIT_ADAPT_H
 #define MPIB_ENGINE_SPLIT_ADAPT_H
@@ -83,11 +84,11 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
 /* Return whether to spread the next part of this size. Repeated calls return
  * the same result until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
-/* Note that a part of this size was posted. mpib_choice_note() must follow
+/* Record that a part of this size was posted. mpib_choice_note() must follow
  * unless the part is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* Note that a part was acknowledged `ns` after its post. `others` is the number
- * of bytes of other parts that were acknowledged in that time. */
+/* Record that a part was acknowledged `ns` after its post. `others` is the
+ * number of bytes of other parts that were acknowledged in that time. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
@@ -311,7 +312,8 @@ struct mpib_adapt {
 	uint32_t share; /* published weight, in parts of 1024 */
 	uint64_t since; /* ns: when `share` last changed */
 	int64_t lead; /* bytes that SUP carried in excess of its weight */
-	/* whether send ops are cut: here "spread" means cut */
+	/* The choice whether to cut send ops. In this struct mpib_choice,
+	 * "spread" means "cut between the rails". */
 	struct mpib_choice cut;
 	/* the weight under which the samples in `cut` were made */
 	uint32_t cut_weight;
@@ -353,11 +355,11 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* Note that a send op was posted, with these bytes on each rail. If there was a
- * query since the last post, it was about this send op. If the result is at
+/* Record that a send op was posted, with these bytes on each rail. If there was
+ * a query since the last post, it was about this send op. If the result is at
  * least 0, pass it to mpib_adapt_ended() when the send op ends. */
 int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
-/* Note that all stripes of a send op are acknowledged. Do not call this for a
+/* Record that all stripes of a send op are acknowledged. Do not call this for a
  * replayed send op. */
 void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 		      const struct mpib_adapt_end *end);

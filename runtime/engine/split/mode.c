@@ -82,8 +82,8 @@ static int parse_nets(struct mpib_islands *is, const char *text, char *why,
 
 		if (island_parse_net(at, len, &net) < 0) {
 			snprintf(why, why_len,
-				 "\"%.*s\" is not a network (give a.b.c.d/bits "
-				 "with zeros after the bits)",
+				 "\"%.*s\" is not a network (give a.b.c.d/LEN "
+				 "with zeros after the first LEN bits)",
 				 (int)(len < 64 ? len : 64), at);
 			return -EINVAL;
 		}
@@ -91,7 +91,7 @@ static int parse_nets(struct mpib_islands *is, const char *text, char *why,
 		    island_find(is, net.net, net.mask)) {
 			snprintf(why, why_len, "\"%.*s\" is %s", (int)len, at,
 				 is->n == MPIB_ISLAND_NETS
-					 ? "one network too many (give 64)"
+					 ? "one network too many (at most 64)"
 					 : "there twice (drop one)");
 			return -EINVAL;
 		}

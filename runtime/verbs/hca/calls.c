@@ -166,9 +166,9 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 
 /*
  * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: the
- * flag was set, so try again. The flag is an optimisation, but a kernel or
- * device that does not know it refuses the whole call. (ibv_reg_mr_iova2 itself
- * drops the flag only if the kernel says that flags may be dropped.)
+ * flag was set, so try again. The flag is only an optimisation, but a kernel or
+ * device that does not know the flag refuses the whole call. (ibv_reg_mr_iova2
+ * itself drops the flag only if the kernel says that flags may be dropped.)
  */
 static bool again_without(struct hca_job *job)
 {
@@ -456,10 +456,11 @@ static int run_modify_qp(struct hca_job *job)
 	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* A QP is moved to ERR so that its peer can write no more data. If this returns
- * -EIO because there was no answer, the HCA's thread still makes the call
- * later. The same thread later deregisters memory, in order. So late writes
- * reach only memory that is still pinned and reserved. */
+/* A QP is moved to ERR so that its peer can write no more data. If the device
+ * does not answer in time, this function returns -EIO, but the HCA's thread
+ * still makes the call later. The same thread deregisters memory, and does that
+ * after this call. So late writes reach only memory that is still pinned and
+ * reserved. */
 static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int mask)
 {
@@ -514,7 +515,8 @@ const struct mpib_verbs mpib_verbs_rdma = {
 
 /* Discovery. The thread of each device queries that device. */
 
-#define PORTS_OF_ONE 4 /* more than any device has */
+/* maximum number of ports of a device; real devices have fewer */
+#define PORTS_OF_ONE 4
 
 struct hca_ports {
 	unsigned n;

@@ -7,8 +7,8 @@
  * query fail immediately, and calls that destroy are left to the thread. So an
  * HCA with hanging firmware delays its caller once, and does not affect other
  * HCAs. If the late call returns, the thread destroys the object that the call
- * created. Then it makes the calls that were left to it, in order. After that
- * the HCA can be opened again.
+ * created. Then the thread makes the calls that were left to it, in order.
+ * After that the HCA can be opened again.
  *
  * Any thread may call. One lock protects all of this; no thread holds it during
  * a verbs call.
@@ -27,8 +27,9 @@
  * limit, depending on its length. Tests change mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
-/* Called every 5 s by a thread that waits for longer, so that the watchdog does
- * not kill the process. Healthy devices can cause such waits. NULL at first. */
+/* A thread that waits for longer than 5 s calls this every 5 s, so that the
+ * watchdog does not kill the process. Healthy devices can cause such waits.
+ * NULL at first. */
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
@@ -57,7 +58,7 @@ struct hca_job {
 	bool done, left; /* `left`: the caller no longer waits */
 	uint64_t bytes; /* length to register or deregister */
 	uint64_t began_ns; /* 0: queued behind other jobs */
-	/* The object that the call is made on, and the object that it
+	/* The object on which the call is made, and the object that the call
 	 * created. */
 	struct ibv_context *ctx;
 	void *on, *made;
@@ -84,8 +85,8 @@ struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
 /* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If *job is NULL then, the thread will
- * free the job. */
+ * frees *job. -EIO: no answer in time. If the call has set *job to NULL, the
+ * thread will free the job. */
 int hca_job_do(struct hca_job **job);
 
 /* Like hca_job_do(), for a call that opens a context: start the thread of the

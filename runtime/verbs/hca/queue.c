@@ -39,7 +39,8 @@ struct hca {
 	char name[sizeof(((struct mpib_rail_spec *)0)->name)];
 	TAILQ_HEAD(, hca_job) jobs;
 	pthread_cond_t asked, answered;
-	unsigned users; /* number of open contexts and of calls that open one */
+	/* number of open contexts, plus the calls that are opening one */
+	unsigned users;
 	bool hung; /* a call exceeded its limit */
 	const char *call; /* current or last call */
 	uint64_t began_ns;
@@ -127,8 +128,8 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
-	/* Also wake callers with jobs behind this one: they stop waiting,
-	 * too. */
+	/* Also wake the callers whose jobs are queued behind this one, so that
+	 * they stop waiting. */
 	pthread_cond_broadcast(&h->answered);
 }
 
@@ -256,9 +257,9 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* Sleep for `ns` or until a wake-up. Return the time slept, but at most `ns`:
- * while a process was stopped or had no CPU time, it could not receive the
- * answer. */
+/* Sleep for `ns` or until a wake-up. Return the time slept, but at most `ns`.
+ * More time is not counted, because a process that was stopped or had no CPU
+ * time could not receive the answer. */
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;

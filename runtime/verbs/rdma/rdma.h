@@ -49,9 +49,10 @@ void mpib_rdma_place(const struct mpib_rail_spec *spec,
 void mpib_rdma_device_names(char *buf, size_t len);
 
 /* The parts of the provider on libibverbs that hca/ runs on a thread for each
- * HCA. Only rdma/ and hca/ call libibverbs' control verbs. Those report
- * failures by NULL and errno, by -1 and errno, or by a positive errno. The
- * functions below return -errno, by the rules of struct mpib_verbs. */
+ * HCA. Only rdma/ and hca/ call libibverbs' control verbs. The verbs of
+ * libibverbs report failures by NULL and errno, by -1 and errno, or by a
+ * positive errno. The functions below return -errno, by the rules of struct
+ * mpib_verbs. */
 
 /* Return -errno of a failed call that may not have set errno. The caller must
  * set errno to 0 before the failed call; if it is still 0, the result is

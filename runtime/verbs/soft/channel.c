@@ -2,10 +2,10 @@
 /*
  * Completion channels. The fd of a channel is an epoll set of all fds that wake
  * the channel's owner thread: for completion events, sockets with work, due
- * timers, and kicks from other threads. In threaded mode the context's thread
- * handles everything else, and the fd is a semaphore that counts completion
- * events. A blocking read of the fd behaves as with libibverbs: a signal ends
- * the wait only if its handler was installed without SA_RESTART.
+ * timers, and kicks from other threads. In threaded mode the fd is a semaphore
+ * that counts completion events, and the context's thread handles everything
+ * else. A blocking read of the fd behaves as with libibverbs: a signal ends the
+ * wait only if its handler was installed without SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -58,8 +58,8 @@ static void channel_free(struct soft_channel *ch)
 	free(ch);
 }
 
-/* Add the channel to its context. -EIO: the device is gone, and
- * soft_channels_die() has woken only earlier channels. */
+/* Add the channel to its context. -EIO: the device is gone. soft_channels_die()
+ * has woken only the channels that existed then. */
 static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
 {
 	int rc = 0;
@@ -214,8 +214,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* Wait for an event by reading. If the event's CQ was destroyed after the count
- * was read, read again. */
+/* Wait for an event by reading. If the event's CQ was destroyed after this
+ * thread read the count, read again. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {

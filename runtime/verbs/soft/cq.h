@@ -22,14 +22,15 @@ struct soft_channel {
 	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	/* number of counts that were read before their CQs were destroyed */
+	/* number of event counts that a thread had read from the fd when the CQ
+	 * of the event was destroyed */
 	unsigned stray;
 	LIST_ENTRY(soft_channel) link;
 };
 
 struct soft_cqe {
 	struct ibv_wc wc;
-	/* if `of_sq` is set: the send queue is free up to this index */
+	/* if `of_sq` is set: index up to which the send queue is free */
 	uint32_t sq_done;
 	uint32_t life; /* the QP's life when the entry was made */
 	bool of_sq; /* completes a send */

@@ -9,8 +9,9 @@
  *    turn frees entries by a release of `head`.
  *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries to take the lock; control verbs wait for it. Because a turn
- * may have found the lock taken, soft_unlock() kicks the sleepers.
+ * A turn only tries to take the lock; control verbs wait for the lock. If a
+ * turn found the lock taken, its work is left, so soft_unlock() kicks the
+ * sleepers.
  *
  * No operation is in the kernel between turns, because sockets are only read
  * and written without waiting. So while a thread holds ctx->lock and makes no
@@ -53,11 +54,12 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* Remove n events from fd, a semaphore that counts events. Return how many were
- * missing: waiting threads have read those counts but not handled them yet. */
+/* Remove n events from fd, a semaphore that counts events. Return how many
+ * events were missing: waiting threads have read their counts but not handled
+ * the events yet. */
 unsigned soft_uncount(int fd, unsigned n);
-/* Call before the object is destroyed: drop its pending events, and block until
- * all delivered events are acked. */
+/* Call this before the object is destroyed. Drop its pending events, and block
+ * until all delivered events are acked. */
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 #define SOFT_MS 1000000ull
@@ -110,7 +112,7 @@ struct soft_ctx {
 	uint64_t accept_paid;
 	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
-	/* number of operations in this turn, and of reads among them */
+	/* number of operations in this turn, and how many of these are reads */
 	unsigned nops, nreads;
 	struct soft_op *ops;
 
@@ -145,8 +147,8 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Number of counts that were read before their objects were
-	 * destroyed. */
+	/* Number of event counts that threads had read from async_fd when the
+	 * object of the event was destroyed. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* number of port events not delivered yet */
@@ -175,10 +177,10 @@ int soft_turn(struct soft_ctx *ctx);
 int soft_turn_locked(struct soft_ctx *ctx);
 /* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* Make the next turn process qp, because WRs were posted to it. */
+/* Ensure that the next turn processes qp, because WRs were posted to it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
-/* Call after a change of one of qp's times, `conn_at` to `die_at`. */
+/* Call this after one of qp's times (`conn_at` to `die_at`) has changed. */
 void soft_timer_update(struct soft_qp *qp);
 /* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
@@ -201,8 +203,8 @@ void soft_gone_look(struct soft_ctx *ctx);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Return whether the engine must watch the port. Each watch ends with the next
- * connection. */
+/* Return whether the engine must start to watch the port. Each watch ends with
+ * the next connection. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;

@@ -75,7 +75,8 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	ctx->fault = *fault;
 	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
 	fault_look_again(ctx);
-	ctx->rate_at = mpib_now_ns(); /* give no credit for earlier time */
+	/* the time before this call gives no credit */
+	ctx->rate_at = mpib_now_ns();
 	if (fault->gone)
 		soft_die(ctx);
 	soft_unlock(ctx);

@@ -139,7 +139,8 @@ static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
 
 	if (mr->ibv.pd != &pd->ibv || (mr->access & access) != access)
 		return NULL;
-	/* An address below `iova` has become a large offset. */
+	/* If the address is below `iova`, the subtraction has wrapped to a
+	 * large offset. */
 	if (off > mr->ibv.length || len > mr->ibv.length - off)
 		return NULL;
 	return (uint8_t *)mr->ibv.addr + off;
@@ -229,8 +230,8 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	busy = pd->refs;
 	if (!busy) {
 		ctx->npds--;
-		/* Forget pd, so that it does not count as sharing the thread
-		 * with the next domain. */
+		/* Forget pd, so that pd and the next domain do not count as
+		 * sharing the thread. */
 		if (ctx->served == pd)
 			ctx->served = NULL;
 	}
@@ -259,9 +260,9 @@ static int mr_populate(void *addr, size_t len, int access)
 		return 0;
 	if (errno != EINVAL)
 		return errno == ENOMEM ? -EFAULT : -errno;
-	/* EINVAL has three possible causes: not writable, Linux before 5.14, or
-	 * device memory. If the range can be populated for reading, it is not
-	 * writable. */
+	/* EINVAL has three possible causes: the range is not writable, Linux is
+	 * older than 5.14, or the range is device memory. If the range can be
+	 * populated for reading, the cause is that it is not writable. */
 	if (write && !madvise(start, to - from, MADV_POPULATE_READ))
 		return -EFAULT;
 	return 0;

@@ -34,8 +34,8 @@ static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 		qp->idx = idx;
 		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
 		qp->ibv.handle = qp->ibv.qp_num;
-		/* Relaxed: the QP is passed to other threads later, and that
-		 * orders this. */
+		/* Relaxed: passing the QP to another thread later orders this
+		 * store. */
 		atomic_store_explicit(&ctx->qps[idx].sq_done,
 				      (uint64_t)qp->ibv.qp_num << 32,
 				      memory_order_relaxed);
@@ -408,13 +408,13 @@ static void become_ready(struct soft_qp *qp)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* This is due immediately, so the next turn dials. */
+		/* 1 ns is in the past, so the next turn dials. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
 }
 
-/* Check the first PSN that the peer expects from qp: the pair may have
+/* Check the first PSN that the peer expects from qp. The pair may have
  * connected before qp knew its first PSN. */
 static void check_first_psn(struct soft_qp *qp)
 {

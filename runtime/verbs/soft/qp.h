@@ -170,7 +170,7 @@ struct soft_qp {
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	/* number of a turn, or a time in ns with fault.delay_ns */
+	/* number of a turn; with fault.delay_ns, a time in ns */
 	uint64_t hold_until;
 	uint64_t conn_backoff;
 

@@ -89,7 +89,7 @@ struct mpib_soft_fault {
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* Return the address that the QP is connected to, in network order, for
+/* Return the address to which the QP is connected, in network order, for
  * fault.only; 0: none. Call this on the thread that modifies the QP. */
 uint32_t mpib_soft_peer(const struct ibv_qp *qp);
 /* Hide or show a device. This process cannot open a hidden device, as if it did

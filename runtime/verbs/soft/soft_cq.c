@@ -46,11 +46,10 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 	return true;
 }
 
-/* Arm cq. The callers of this and of cq_notify() hold ctx->lock. So a
- * completion comes either before this, and the next poll finds it, or after
- * this, and cq_notify() finds the CQ armed. Without the lock both functions
- * would need a full fence, and cq_notify() would execute it at each
- * completion. */
+/* Arm cq. The callers of this and of cq_notify() hold ctx->lock. So if a
+ * completion comes before the CQ is armed, the next poll finds it. If it comes
+ * later, cq_notify() finds the CQ armed. Without the lock both functions would
+ * need a full fence, and cq_notify() would execute it at each completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
 	/* Keep 1 if another thread has armed the CQ for any completion. */
@@ -78,8 +77,8 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	}
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
-	/* soft_unlock() kicks: if the caller goes to sleep now, WRs that were
-	 * posted and not sent yet must wake it. */
+	/* soft_unlock() kicks, because the caller may go to sleep, and WRs that
+	 * were posted but not sent yet must wake it. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -130,7 +129,8 @@ static void cqe_lost(struct soft_qp *qp)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* This is due immediately, see soft_dial(). */
+	/* 1 ns is in the past, so this is due immediately, see
+	 * soft_dial(). */
 	qp->die_at = 1;
 	soft_timer_update(qp);
 }

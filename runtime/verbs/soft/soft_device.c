@@ -133,7 +133,7 @@ uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs)
 
 static const struct {
 	const char *name;
-	size_t at, size; /* offset and size of the field */
+	size_t at, size; /* offset and size of the field in bytes */
 } lowered[] = {
 	OWN(max_msg_sz), OWN(max_inline_data), DEV(max_mr_size),
 	DEV(max_qp),	 DEV(max_qp_wr),       DEV(max_sge),

@@ -5,10 +5,10 @@
  *
  * While the program polls CQs, the context's thread would only compete with it
  * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
- * it does without the thread. While polls come (ctx->polled), the thread only
- * checks regularly that they continue. Polls make turns only with an engine on
- * which any thread may do so (`shared`). With other engines only the context's
- * thread makes turns.
+ * it does without the thread. While the program polls (ctx->polled), the
+ * context's thread only checks regularly that the polls continue. Polls make
+ * turns only with an engine on which any thread may do so (`shared`). With
+ * other engines only the context's thread makes turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -43,9 +43,10 @@ void soft_data_unlock(struct soft_ctx *ctx)
 {
 	/*
 	 * If the context's thread sleeps, make the turn on this thread, because
-	 * that costs no more than waking the other. The context's thread
-	 * increments sleepers before its last turn, which needs the lock. So
-	 * either this thread sees the increment, or that turn sees the bell.
+	 * that costs no more than waking the context's thread. The context's
+	 * thread increments sleepers before its last turn, which needs the
+	 * lock. So either this thread sees the increment, or that turn sees the
+	 * bell.
 	 */
 	if (ctx->engine->shared && atomic_load(&ctx->sleepers) > 0 &&
 	    atomic_load_explicit(&ctx->bell, memory_order_relaxed))

@@ -35,8 +35,8 @@ static void soft_nudge(struct soft_ctx *ctx)
 }
 
 /* Clear the kick, because a turn checks all work anyway. But if `stop` is set,
- * leave the kick: it must wake the context's thread, which would miss it if a
- * turn of another thread cleared it. */
+ * leave the kick, because it must wake the context's thread: if a turn of
+ * another thread cleared the kick, the context's thread would miss it. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -78,8 +78,9 @@ void soft_bells_drain(struct soft_ctx *ctx)
 	qp = atomic_exchange(&ctx->bell, NULL);
 	for (; qp; qp = next) {
 		next = qp->bell_next;
-		/* After this a new post rings again, and soft_tx_start() sees
-		 * all older posts. Pairs with the exchange in soft_bell(). */
+		/* After this exchange a new post rings again, and
+		 * soft_tx_start() sees all older posts. Pairs with the exchange
+		 * in soft_bell(). */
 		atomic_exchange(&qp->belled, 0);
 		soft_tx_start(qp);
 	}
@@ -114,8 +115,8 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 
 	if (now < ctx->timer_min)
 		return;
-	/* Recompute timer_min: timers that are set after this lower it, and
-	 * soft_timer_update() below adds those that remain set. */
+	/* Recompute timer_min. Timers that are set from here on lower it, and
+	 * soft_timer_update() below adds the timers that remain set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -184,7 +185,7 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 		conn_ops(ctx, conn, send);
 		if (pd && ctx->nops > before)
 			soft_share_take(ctx, pd);
-		/* turn_finish() queues again only conns with an operation, and
+		/* turn_finish() queues only conns with an operation again, and
 		 * this conn may have none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);

@@ -107,8 +107,8 @@ TEST(hcas_are_paired_if_a_setting_needs_pairs)
 		expect_rail(6, "fake_6");
 		expect_rail(7, "fake_7");
 	}
-	expect_why("found: pairs of 8 HCAs (proxy.threads leaves room for no "
-		   "more)");
+	expect_why("found: pairs of 8 HCAs (proxy.threads allows no more "
+		   "devices)");
 }
 
 TEST(an_odd_hca_is_used_alone_or_not_at_all)

@@ -51,12 +51,12 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
-/* Note that the payload of the WQE at idx was sent up to byte `off`. */
+/* Record that the payload of the WQE at idx was sent up to byte `off`. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* On a new connection the peer has reported that it has done `ack` requests.
- * The first function returns whether this number is possible. If it is, the
- * second function continues with the first request that the peer has not
- * done. */
+/* Call these when the peer, on a new connection, has reported that it has
+ * completed `ack` requests. The first function returns whether this number is
+ * possible. If it is, the second function continues with the first request that
+ * the peer has not completed. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
@@ -79,8 +79,9 @@ void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 void soft_rx_begin(struct soft_qp *qp);
 /* Return how many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
-/* Fill iov with the destinations of the payload from qp->rx_off on; iov_base is
- * NULL for payload that is dropped. < 0: qp may no longer write to them. */
+/* Fill iov with the destinations of the payload that begins at byte qp->rx_off;
+ * iov_base is NULL for payload that is dropped. < 0: qp may no longer write to
+ * them. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
 /* Return whether a due ack may still wait for a message that carries it. */

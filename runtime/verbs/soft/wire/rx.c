@@ -49,7 +49,8 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	soft_timer_update(qp);
 	qp->refusal = qp->nak;
 	qp->refused = qp->rx.msn;
-	/* qp reads no more, so only a send shows that the connection broke. */
+	/* Allow a send: qp reads no more, so only a send can show that the
+	 * connection broke. */
 	if (qp->conn)
 		qp->conn->tx_blocked = false;
 	soft_conn_work(qp);
@@ -107,7 +108,7 @@ static bool has_region(struct soft_qp *qp, int access)
 
 static bool take_recv(struct soft_qp *qp)
 {
-	/* A message that is sent again already has its receive. */
+	/* If the message is sent again, it already has its receive. */
 	if (qp->has_recv || soft_recv_take(qp))
 		return true;
 	qp->rnr = true;

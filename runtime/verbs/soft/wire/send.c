@@ -30,7 +30,7 @@ struct gather {
 	size_t niov, bytes, limit;
 	unsigned most; /* items */
 	uint32_t idx, off; /* next request to send, and its first unsent byte */
-	bool whole; /* all started messages were gathered to their ends */
+	bool whole; /* every message that was started is gathered completely */
 };
 
 static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
@@ -106,7 +106,8 @@ static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 	return add_bytes(g, 0);
 }
 
-/* Add as much of a message from byte *off on as fits, and advance *off. */
+/* Add bytes of a message, starting at byte *off, until no room is left, and
+ * advance *off. */
 static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		       uint32_t *off, const struct soft_hdr *h)
 {
@@ -153,8 +154,8 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* The last answer may have been left out completely for lack of
-	 * space. */
+	/* Because of lack of space, the last answer may have been left out
+	 * completely. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
@@ -202,8 +203,8 @@ static int add_requests(struct gather *g, bool one)
 	return rc;
 }
 
-/* Set `idx` and `off` to the next request to send. False: send none in this
- * turn. */
+/* Set `idx` and `off` to the next request to send. False: send no request in
+ * this turn. */
 static bool find_request(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
@@ -324,15 +325,16 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 	if (!rate)
 		return ctx->most;
-	/* The number of bytes of about one millisecond. */
+	/* At this rate, the bytes of about one millisecond, but at least
+	 * 4096. */
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }
 
-/* Handle an item whose memory can no longer be read. A request fails after all
- * earlier requests are done: if they are, end the QP with its last words. If
- * not, or if the item is an answer, end the connection, because a partly sent
- * segment cannot be withdrawn. The next connection then handles the request,
- * and a repeated READ is refused. */
+/* Handle an item whose memory can no longer be read. A request may fail only
+ * after all earlier requests are done. If they are done, end the QP with its
+ * last words. If they are not, or if the item is an answer, end the connection,
+ * because a partly sent segment cannot be withdrawn. The next connection then
+ * handles the request, and a repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -435,8 +437,8 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 }
 
 /* Handle a send that stopped early. If the socket is full, the engine will
- * report when it accepts more. If the source memory is gone or memory is short,
- * the kernel reports that only on another try. */
+ * report when it accepts more. If the source memory is gone, or if memory is
+ * short, the kernel reports that only at the next try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -449,7 +451,7 @@ static void send_stopped(struct soft_conn *conn)
 }
 
 /* The connection broke. First read what the peer has sent: after its last bytes
- * recvmsg() reports the error, too. But a QP that is dying reads no more. */
+ * recvmsg() also reports the error. But a QP that is dying reads no more. */
 static void send_broke(struct soft_conn *conn)
 {
 	if (conn->qp->dying) {

@@ -209,7 +209,8 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
-	/* The conn's hello had waited in the socket while its QP was reset. */
+	/* The conn's hello was already waiting in the socket when its QP was
+	 * reset. */
 	if (conn->unsure)
 		qp->peer_life = 0;
 	soft_rx_unplug(qp);
@@ -333,16 +334,16 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * domains use a thread's devices, a turn of a device serves one socket of each
  * domain. Completions appear after all socket operations of a turn, so each
  * domain waits for the operations of the others. Other sockets wait for later
- * turns. Meanwhile they collect more data, so fewer operations move the same
- * bytes. A single domain uses the whole turn.
+ * turns. While these sockets wait, they collect more data, so fewer operations
+ * move the same bytes. A single domain uses the whole turn.
  *
  * A domain that moves few bytes is "light"; all others are "busy". Light
  * domains go first, as new traffic does in fq_codel (RFC 8290). If a light
  * domain has an operation in a turn, busy domains wait for the next turn. Busy
- * domains also rest in the turn after one of theirs, so that a thread with
- * several devices reaches the next device sooner. If a light domain was active
- * recently, busy domains rest on all devices after an operation, until the
- * device of that operation has had a turn without them. So at most one
+ * domains also rest in the turn after a turn that served them, so that a thread
+ * with several devices reaches the next device sooner. If a light domain was
+ * active recently, busy domains rest on all devices after an operation, until
+ * the device of that operation has had a turn without them. So at most one
  * operation of each busy domain is made between two turns of a device, and
  * turns are shorter. The device that has rested longest is next, independent of
  * the order of turns.
@@ -351,13 +352,13 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * waits for the turns of all devices of the thread.
  */
 
-/* A thread counts as shared for this many turns of its devices after it last
- * changed from one domain to another, because a domain that waits for its peer
- * moves no data meanwhile. */
+/* A thread counts as shared until this many turns of its devices after it last
+ * switched domains: a domain that waits for its peer moves no data, but still
+ * shares the thread. */
 #define LATELY 131072
 
 /* A domain is light if it moves at most this many bytes per turn. It may save
- * unused bytes of up to 16 turns. */
+ * its unused bytes, at most those of 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
@@ -366,11 +367,12 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * busy domains by at most this many turns. */
 #define LITTLE_LATELY 128
 /* After an operation of MUCH bytes a domain counts as busy for this many turns,
- * even if it moves few bytes then: its peers' answers are small. So other
- * domains wait only for shorter operations. */
+ * even if it then moves few bytes because its peers' answers are small. So
+ * other domains wait only for shorter operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
-/* Rest for at most this many turns, in case the other device makes none. */
+/* A device rests for at most this many turns, in case the other device makes no
+ * turns. */
 #define REST_MOST 64
 
 static _Thread_local struct {
@@ -381,8 +383,8 @@ static _Thread_local struct {
 } mine = { .waits = UINT64_MAX };
 
 /* Return whether this device must rest. If another device rests and its last
- * operation is older, that device is first. Without this rule, of two devices
- * whose turns alternate, the same one could rest each time, for ever. */
+ * large operation is older, that device goes first. Without this rule, if the
+ * turns of two devices alternate, the same device could rest each time. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||
@@ -395,8 +397,8 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		/* Another thread set this value, and has made more turns than
-		 * this thread. */
+		/* Another thread, which has made more turns than this thread,
+		 * set this value. */
 		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);

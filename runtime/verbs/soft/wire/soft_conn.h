@@ -20,21 +20,23 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-/* most bytes of an operation in a shared turn */
+/* maximum bytes of an operation in a shared turn */
 #define SOFT_SHARED_BYTES (96u << 10)
-/* the same in a turn while a light domain is active (soft_conn.c) */
+/* maximum bytes of an operation in a turn while a light domain is active
+ * (soft_conn.c) */
 #define SOFT_LITTLE_BYTES (80u << 10)
-#define SOFT_AHEAD 524288 /* most bytes read in one operation */
-/* while long messages arrive: most bytes read beyond the current message */
+#define SOFT_AHEAD 524288 /* maximum bytes read in one operation */
+/* while long messages arrive: maximum bytes read beyond the current message */
 #define SOFT_LEAD 16384
-#define SOFT_KEEP 128 /* most bytes kept for the next read: part of a header */
+/* maximum bytes kept for the next read (an incomplete header) */
+#define SOFT_KEEP 128
 #define SOFT_SMALL 4096 /* longest message, in bytes, whose ack may wait */
 /* Limits of accepted connections without a hello, in total and from one
  * address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
-/* Limits of accepted connections: in one turn; in a burst; after a burst, one
- * connection in this many ns. */
+/* Limits for accepting: the number of connections in one turn, the number in a
+ * burst, and the ns for each connection after a burst. */
 #define SOFT_ACCEPTS_A_TURN 4
 #define SOFT_ACCEPTS_AT_ONCE 256
 #define SOFT_ACCEPT_EVERY 250000ull
@@ -140,7 +142,8 @@ struct soft_engine {
 	 * conn->events and ctx->accept_ready. Never waits.
 	 */
 	void (*run)(struct soft_ctx *ctx);
-	/* Stop watching a closed conn. False: not possible now, call again. */
+	/* Stop watching a closed conn. False: this was not possible yet, call
+	 * again. */
 	bool (*forget)(struct soft_ctx *ctx, struct soft_conn *conn);
 };
 
@@ -150,7 +153,7 @@ extern const struct soft_engine soft_engine_epoll;
 void soft_ops_run(struct soft_ctx *ctx);
 
 /* soft_stream.c: receiving on a socket; send.c: sending. */
-/* Call before the first turn of a context; any thread. */
+/* Any thread, before the first turn of a context. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
@@ -168,10 +171,10 @@ bool soft_share_over(const struct soft_conn *conn);
 /* Return whether busy domains may have to wait for the next turn. They never
  * wait twice in a row. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
-/* Note that a light domain was served in this turn. Return whether the busy
+/* Record that a light domain was served in this turn. Return whether the busy
  * domains must wait for the next turn. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
-/* Note that a socket of a QP of pd was served in this turn. */
+/* Record that a socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
 /* Account for each domain's bytes, after the operations of the turn are
  * complete. */
@@ -185,9 +188,9 @@ struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
 /* Put conn on ctx->ready, for the next turn. */
 void soft_conn_ready(struct soft_conn *conn);
 void soft_conn_watch(struct soft_conn *conn);
-/* Note that qp has something to send. */
+/* Record that qp has something to send. */
 void soft_conn_work(struct soft_qp *qp);
-/* Note whether the connection has bytes to send. */
+/* Record whether the connection has bytes to send. */
 void soft_conn_tx_work(struct soft_conn *conn, bool work);
 /* Close conn because its socket is dead, and let its QP connect again. */
 void soft_conn_lost(struct soft_conn *conn);
@@ -203,9 +206,10 @@ void soft_conn_leave_idle(struct soft_conn *conn);
 void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
 /* Call before accepting another connection from this address. If too many
- * connections have sent no hello, close the oldest one: of that address, or of
- * all. So silent connections do not block callers that send their hello
- * immediately. */
+ * connections from this address have sent no hello, close the oldest of them.
+ * Else, if too many connections from all addresses have sent no hello, close
+ * the oldest of these. So silent connections do not block callers that send
+ * their hello immediately. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 

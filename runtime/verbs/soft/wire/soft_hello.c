@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Set-up of a connection. In a pair, the QP with the smaller address connects
- * (dials); if the addresses are equal, the QP with the smaller number. So there
- * is never more than one connection. The hello of the dialing QP contains both
- * QP numbers and both first PSNs. The answer says whether the wanted QP exists
- * and is ready to receive. Each hello contains the sending QP's token, which
- * its peer knows. If the wanted QP does not exist, the accepting side answers
- * and keeps no state. The dialing QP asks again until the wanted QP exists,
- * even if it has nothing to send, because the peer may want to send. It also
- * dials again after the connection breaks, and then both QPs continue at the
- * same point.
+ * (dials). If the addresses are equal, the QP with the smaller number dials. So
+ * there is never more than one connection. The hello of the dialing QP contains
+ * both QP numbers and both first PSNs. The answer says whether the wanted QP
+ * exists and is ready to receive. Each hello contains the sending QP's token,
+ * which its peer knows. If the wanted QP does not exist, the accepting side
+ * answers and keeps no state. The dialing QP asks again until the wanted QP
+ * exists, even if it has nothing to send, because the peer may want to send. It
+ * also dials again after the connection breaks, and then both QPs continue at
+ * the same point.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -234,8 +234,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h comes from the life of the peer that qp was connected to,
- * and is meant for the current life of qp. An unknown life matches any. */
+/* Return whether h comes from the life of the peer to which qp was connected,
+ * and is meant for the current life of qp. An unknown life matches any life. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&

@@ -2,9 +2,10 @@
 /*
  * Receiving on a socket. Bytes are read into a buffer and copied from there to
  * their destinations in ascending order, for readers that poll a flag after the
- * data. A read into place writes in any order, so it is used only for regions
- * that allow that. Whatever a peer sends, this file writes only where
- * soft_rx_iov() allows, and allocates nothing.
+ * data. Reading from the socket directly into the destination stores bytes in
+ * any order, so this is done only for regions that allow any order. Whatever a
+ * peer sends, this file writes only where soft_rx_iov() allows, and allocates
+ * nothing.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -146,7 +147,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 
 	if (!soft_tx_ack(qp, h->ack))
 		return false;
-	/* Completing WQEs may have failed the QP, which has then left conn. */
+	/* soft_tx_ack() completes WQEs. If that put the QP into ERR, the QP has
+	 * left conn. */
 	if (conn->qp != qp)
 		return true;
 	switch ((enum soft_wire_op)h->op) {
@@ -216,8 +218,8 @@ static bool stream_parse_one(struct soft_conn *conn)
 	return conn->qp == qp && !qp->dying;
 }
 
-/* Keep unparsed bytes for the next read. If there are more than SOFT_KEEP, the
- * QP reads no more, and they are dropped. */
+/* Keep unparsed bytes for the next read. If more than SOFT_KEEP bytes are
+ * unparsed, the QP reads no more, and the bytes are dropped. */
 static void stream_keep(struct soft_conn *conn)
 {
 	uint32_t rest = conn->rlen - conn->rpos;
@@ -256,8 +258,8 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
  */
 
 #define LONG SOFT_SEGMENT /* for shorter messages a copy is as fast */
-/* Limit of payload in one read. The payload, its headers and the lead after it
- * must fit into SOFT_AHEAD bytes for reassembly. */
+/* Maximum payload in one read, in bytes. The payload, its headers and the lead
+ * after it must fit into SOFT_AHEAD bytes for reassembly. */
 #define MOST (SOFT_AHEAD - 2 * SOFT_LEAD)
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -320,7 +322,8 @@ static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 	return n;
 }
 
-/* Adapt to an ordinary read. `whole`: the read filled its buffer. */
+/* After an ordinary read, adapt conn->led. `whole`: the read filled its
+ * buffer. */
 static void direct_look(struct soft_conn *conn, bool whole)
 {
 	if (place_of(conn))
@@ -329,8 +332,8 @@ static void direct_look(struct soft_conn *conn, bool whole)
 		conn->led = false;
 }
 
-/* Return whether iov i was read to the destination that the parser expects for
- * the next payload. */
+/* Return whether the bytes of iov i are at the destination that the parser
+ * expects for the next payload. */
 static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 		    unsigned i)
 {
@@ -386,8 +389,8 @@ static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 	}
 }
 
-/* The kernel could not write to the destination. Return whether to read again,
- * without reading into place. */
+/* Call this if the kernel could not write to the destination. Return whether to
+ * read again, without reading into place. */
 static bool direct_failed(struct soft_conn *conn, const struct soft_op *op)
 {
 	if (!op->direct)
@@ -444,8 +447,8 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 	}
 	/* If the socket is empty, wait until the engine reports it readable.
 	 * But continue reading if the peer has ended, because the engine
-	 * reports that only once. Also continue after a direct read: a page may
-	 * be missing, which only the next read reports. */
+	 * reports that only once. Also continue after a direct read, because
+	 * only the next read would report a missing page. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)

@@ -138,8 +138,8 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 	return 1;
 }
 
-/* Return the index of the first request from idx on that the peer has not done.
- * A READ is done when its answer has arrived. */
+/* Starting at idx, return the index of the first request that the peer has not
+ * completed. A READ is complete when its answer has arrived. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
@@ -280,8 +280,8 @@ bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer)
 	if (qp->attr.rnr_retry != 7)
 		qp->rnr_tries++;
 	qp->progress++;
-	/* The peer drops all requests after idx, so later send again from idx
-	 * on. */
+	/* The peer drops the request at idx and all later ones, so send them
+	 * again later. */
 	qp->sq_next = idx;
 	qp->sq_off = 0;
 	qp->rd_idx = idx;

@@ -11,8 +11,8 @@
  * wake the ring's own fd. The eventfd is disabled while there are no sleepers.
  *
  * A single-issuer ring belongs to the thread that makes the first turn. When
- * another thread makes a turn, a plain ring replaces it. Only the polls are
- * lost, and they are added again. If memory or descriptors are short,
+ * another thread makes a turn, a plain ring replaces it. The only things lost
+ * are the polls, which are added again. If memory or descriptors are short,
  * run_without() makes plain system calls and treats every socket as ready.
  */
 #include "verbs/soft/wire/soft_conn.h"
@@ -323,7 +323,7 @@ static int uring_enter(struct soft_uring *u)
 }
 
 /* Enable the eventfd if there are sleepers. Call this before must_enter() reads
- * the flags, so that task work added after that signals the eventfd. */
+ * the flags, so that task work that is added later signals the eventfd. */
 static void listen_for_sleep(struct soft_ctx *ctx)
 {
 	struct soft_uring *u = ctx->uring;
@@ -362,9 +362,9 @@ static bool uring_turn(struct soft_ctx *ctx)
 	}
 	got += uring_reap(ctx);
 	/* Sends and receives do not wait, so all submitted ones have completed.
-	 * Submit again those that were refused for lack of memory or of room
-	 * for completions, because no operation may use the iovecs after this
-	 * turn. */
+	 * Submit again the operations that were refused for lack of memory or
+	 * of room for completions, because no operation may use the iovecs
+	 * after this turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
 		got += uring_reap(ctx);
@@ -374,8 +374,8 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
-/* Run the turn. If the ring submits nothing, replace it, which also discards
- * the operations prepared in it. */
+/* Run the turn. If the ring submits nothing, replace the ring. That also
+ * discards the operations prepared in it. */
 static void uring_run(struct soft_ctx *ctx)
 {
 	if (!ctx->uring->lost)
