@@ -150,8 +150,8 @@ run_perf() {
 	perf_rows "$dir/json" >"$dir/rows"
 }
 
-# value KEY: of the rows that the last run_perf() wrote, print the sum of those
-# whose key matches KEY, an extended regular expression.
+# value KEY: print the sum of the values that the last run_perf() wrote for keys
+# that match KEY, an extended regular expression.
 value() {
 	awk -v k="^$1\$" '$2 ~ k && $3 >= 0 { v += $3; n++ } END { if (n) print v }' \
 		"$dir/rows"

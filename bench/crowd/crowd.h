@@ -22,7 +22,8 @@
 #define CROWD_SENDERS (CROWD_CLIENTS / 2)
 #define CROWD_BYTES 4096u /* bytes of a message: enough to use both rails */
 
-/* The stages of the benchmark, each with the process that enters it. */
+/* The stages of the benchmark. Each comment names the process that begins the
+ * stage, and when. */
 enum crowd_stage {
 	CROWD_OPENING,
 	CROWD_ACCEPTING, /* nodes: node[] is filled in */
@@ -50,12 +51,13 @@ void crowd_say(struct crowd_world *w, enum crowd_stage stage);
 void crowd_nodes(struct crowd_world *w);
 
 /*
- * The clients. Connection i of client k is with node i. The first CROWD_SENDERS
- * clients send, the others receive. One thread. A failed call ends the program.
+ * The clients. Connection `i` of client `k` is with node `i`. The first
+ * CROWD_SENDERS clients send, the others receive. One thread. A failed call
+ * ends the program.
  */
 
-/* A lane with a connection of the first client, which has one message in
- * flight. */
+/* A lane and the first client's connection on this lane. The connection has one
+ * message in flight. */
 struct crowd_talk {
 	struct mpib_request *req; /* NULL: none */
 	uint64_t posted, over; /* times of the last message, ns */
@@ -80,13 +82,13 @@ void crowd_attach(struct crowd_clients *c, struct crowd_world *w,
 /* Connect to each node with a wrong nonce, which the node refuses. Afterwards
  * there are links but no lanes. */
 void crowd_links(struct crowd_clients *c);
-/* Connect the clients `from` to `to` - 1. They must all send, or all
+/* Connect the clients `from` to `to` - 1. These clients must all send, or all
  * receive. */
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
 /* Prepare the first client for sending. */
 void crowd_talk_begin(struct crowd_clients *c);
-/* Test all messages once. On each lane whose last message completed pause_ns
- * ago, post a new one. */
+/* Test all messages once. On each lane whose last message completed `pause_ns`
+ * ago, post a new message. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
 /* Set the mark to the time `now`, and post a message on each lane that has
  * none. After each lane has completed a message since the mark, crowd_moved()
@@ -123,7 +125,7 @@ struct crowd_rails {
 void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir);
 struct crowd_cpu crowd_cpu(const struct crowd_proxy *p);
 struct crowd_memory crowd_memory(const struct crowd_proxy *p);
-/* Send a command of mpibctl. If it fails, end the program. */
+/* Send a command of mpibctl. If the command fails, end the program. */
 void crowd_order(const struct crowd_proxy *p, const char *command);
 struct crowd_rails crowd_rails(const struct crowd_proxy *p);
 /* Ask for the state of all nodes. Return the number of nodes that answered,

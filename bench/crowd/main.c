@@ -152,7 +152,7 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 	say_memory("sender", one,
 		   engine_conn_bytes(true, MPIB_TABLE_SLOTS) +
 			   sizeof(struct peer_conn));
-	/* The first connection also made its lane. */
+	/* The lane was created together with the first connection. */
 	lane.anon -= one.anon;
 	lane.shared -= one.shared;
 	say_memory("lane", lane,

@@ -3,7 +3,7 @@
  * The other nodes. Each has a broker with its own address, and all share one
  * engine. One thread runs the brokers, and another one the engine's shard. Node
  * i has CROWD_CLIENTS connections of an engine client. An engine client serves
- * as many nodes as it has room for.
+ * as many nodes as its connections suffice for.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include "peers/peer.h"
 
-/* Read the next line of the proxy. It is valid until the following one. */
+/* Read the next line of the proxy. The text is valid until the next call. */
 static const char *hear(const struct crowd_proxy *p)
 {
 	static char *line;

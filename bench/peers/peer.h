@@ -23,10 +23,10 @@ void peer_wrong(const char *fmt, ...)
 void peer_args(int argc, char **argv, int min, int max, const char *words);
 
 /*
- * peer_size() parses a whole number from lo to hi, such as "64", "512K", "4M"
- * or "1G". peer_number() parses a number above 0, with or without a point. For
- * other text they print a line, in which `what` names the argument, and end the
- * program.
+ * peer_size() parses a whole number from `lo` to `hi`, such as "64", "512K",
+ * "4M" or "1G". peer_number() parses a number above 0, with or without a point.
+ * For other text they print a line, in which `what` names the argument, and end
+ * the program.
  */
 uint64_t peer_size(const char *what, const char *text, uint64_t lo,
 		   uint64_t hi);

@@ -6,12 +6,12 @@
  *
  * bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]
  *
- * This prints how many turns each end made per message. With "shared", the
- * plugin registers the memory by a descriptor, like a GPU's memory. In a turn,
- * like NCCL's proxy thread, the program makes the posts that are due, then
- * tests each request in flight. Between turns the process sleeps, so that each
- * turn finds the data that arrived in between. With "spin" it does not sleep,
- * so that all system calls are the plugin's.
+ * The program prints how many turns each end made per message. With "shared",
+ * the plugin registers the memory by a descriptor, like a GPU's memory. In a
+ * turn, like NCCL's proxy thread, the program makes the posts that are due,
+ * then tests each request in flight. Between turns the process sleeps, so that
+ * each turn finds the data that arrived in between. With "spin" the process
+ * does not sleep, so that all system calls are the plugin's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,8 +46,8 @@ static void must(enum nccl_result res, const char *call)
 		peer_die("%s: error %d", call, (int)res);
 }
 
-/* Test all requests. They may end in any order; the entry of an ended request
- * becomes NULL. */
+/* Test all requests. The requests may end in any order; the entry of an ended
+ * request becomes NULL. */
 static void test_all(struct plug_end *e)
 {
 	for (unsigned i = 0; i < e->posted; i++) {
@@ -79,8 +79,8 @@ __attribute__((noinline)) static void budget_sender(void)
 		tx.req[tx.posted++] = req;
 	}
 	test_all(&tx);
-	/* Count after the call: as a tail call, it would hide the function's
-	 * name. */
+	/* Count after the call. Otherwise the call would be a tail call, and
+	 * callgrind would not see this function's name. */
 	tx.turns++;
 }
 
@@ -99,8 +99,8 @@ __attribute__((noinline)) static void budget_receiver(void)
 		rx.req[rx.posted++] = req;
 	}
 	test_all(&rx);
-	/* Count after the call: as a tail call, it would hide the function's
-	 * name. */
+	/* Count after the call. Otherwise the call would be a tail call, and
+	 * callgrind would not see this function's name. */
 	rx.turns++;
 }
 

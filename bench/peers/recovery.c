@@ -9,8 +9,9 @@
  *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES
  *
  *   back_p50 back_p99    s from the kill until the next proxy listens
- *   first_p50 first_p99  s from then, for each connection, until the first
- *                        message arrives that had not completed at the kill
+ *   first_p50 first_p99  s from that time, for each connection, until the
+ *                        first message arrives that had not completed at the
+ *                        kill
  */
 #include <fcntl.h>
 #include <mpib/client.h>
@@ -186,9 +187,9 @@ static bool listens(const char *dir)
 	return rc == 0;
 }
 
-/* Kill the proxy and wait until each connection has moved a message. A message
- * that completed before the kill may be seen after it, so only messages posted
- * after the kill count. */
+/* Kill the proxy and wait until each connection has moved a message. Only
+ * messages posted after the kill count, because this process may notice an
+ * earlier completion only after the kill. */
 static void kill_once(const char *dir)
 {
 	uint64_t killed, listened;

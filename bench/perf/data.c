@@ -12,8 +12,8 @@ uint64_t perf_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Return the word at an index. This is cheaper than perf_mix(), since filling
- * must not take longer than sending. */
+/* Return the word at an index. This hash is cheaper than perf_mix(), since
+ * filling must not take longer than sending. */
 static uint64_t word_at(uint64_t key, uint64_t index)
 {
 	uint64_t x = (key + index) * 0x9e3779b97f4a7c15ull;

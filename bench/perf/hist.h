@@ -21,8 +21,8 @@ void perf_hist_add(struct perf_hist *h, uint64_t ns);
 
 void perf_hist_merge(struct perf_hist *to, const struct perf_hist *from);
 
-/* Return the quantile `q` (0..1) in ns. It is the middle of a bucket, or 0 if
- * there are no samples. */
+/* Return the quantile `q` (0..1) in ns. The result is the middle of a bucket,
+ * or 0 if there are no samples. */
 double perf_hist_quantile(const struct perf_hist *h, double q);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of mpib-perf. It is checked before any rank starts. */
+/* The command line of mpib-perf. The command line is checked before any rank
+ * starts. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
@@ -40,7 +41,8 @@ enum perf_role {
 	PERF_NODE,
 };
 
-/* An option --env: a variable for the ranks of a node; -1: of all nodes. */
+/* An option --env: a variable for the ranks of node number `node`, or for all
+ * ranks if `node` is -1. */
 struct perf_env {
 	int node;
 	char *name;
@@ -107,8 +109,8 @@ enum perf_parse {
 	PERF_PARSE_BAD, /* the error is on stderr, in one line */
 };
 
-/* Fill *opt. Its strings either point into `argv` or are freed by
- * perf_options_free(). */
+/* Fill *opt. The strings of the options either point into `argv` or are freed
+ * by perf_options_free(). */
 enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 				   char **argv);
 void perf_options_free(struct perf_options *opt);
@@ -142,8 +144,8 @@ static inline bool perf_is_steady(const struct perf_options *opt)
 	return opt->steady_count || opt->steady_seconds > 0;
 }
 
-/* Return whether data is checked within the timed part. It must be if the
- * buffers are used again immediately. */
+/* Return whether data is checked within the timed part, which is necessary if
+ * the buffers are used again immediately. */
 static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;
@@ -158,7 +160,8 @@ static inline bool perf_checks_within(const struct perf_options *opt)
 int perf_launcher_find(struct perf_options *opt);
 
 /* Get the first host of a Slurm node list, such as "a03" of "a[03-05,9],b".
- * False: the list has no host, or its name is longer than `len`. */
+ * Returns false if the list has no host, or if the host's name is longer than
+ * `len`. */
 bool perf_launcher_first(const char *list, char *host, size_t len);
 
 #endif

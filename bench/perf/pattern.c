@@ -10,11 +10,11 @@
 
 #include "perf/data.h"
 
-/* Bytes of all buffers of a rank. They are larger if one iteration needs
+/* Bytes of all buffers of a rank. The buffers are larger if one iteration needs
  * more. */
 #define RANK_MEMORY (32ull << 20)
-/* The maximum number of iterations in a batch. It is low enough that data is
- * checked several times a second. */
+/* The maximum number of iterations in a batch. The number is low enough that
+ * data is checked several times a second. */
 #define ITERS_MAX 4096
 #define LINE 64
 
@@ -157,10 +157,10 @@ struct pattern_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	uint64_t bytes; /* sent to each peer per iteration */
+	uint64_t bytes; /* bytes sent to each peer per iteration */
 	uint64_t chunk, chunks;
 	/* `stride`: bytes from one iteration to the next; `fit`: number of
-	 * iterations that fit. */
+	 * iterations whose data fits into a buffer. */
 	uint64_t stride, fit;
 	double last_pong;
 };
@@ -212,7 +212,7 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	}
 }
 
-/* In ping-pong, return whether this rank may send message i. The lower rank
+/* In ping-pong, return whether this rank may send message `i`. The lower rank
  * sends after it has received the answer to its previous message, the higher
  * rank after it has received the message to answer. */
 static bool my_turn(struct perf_stream *s, uint64_t i)

@@ -52,8 +52,8 @@ uint64_t perf_stream_key(const struct perf_stream *s,
 /* Return the distance in bytes from one iteration to the next in a buffer. */
 uint64_t perf_batch_stride(uint64_t bytes);
 
-/* Return the size of a buffer. An iteration of the largest size has `bytes`,
- * and the rank has `streams` buffers. */
+/* Return the size of a buffer. An iteration of the largest size has `bytes`
+ * bytes, and the rank has `streams` buffers. */
 uint64_t perf_batch_memory(const struct perf_options *opt, uint64_t bytes,
 			   int streams);
 
@@ -61,7 +61,8 @@ uint64_t perf_batch_memory(const struct perf_options *opt, uint64_t bytes,
  * bytes, at least 1. */
 uint64_t perf_batch_iters(uint64_t memory, uint64_t bytes);
 
-/* Start and stop the clock of a batch. False: a rank has failed. */
+/* Start and stop the clock of a batch. Both functions return false if a rank
+ * has failed. */
 struct perf_lap {
 	double begun, cpu, proxies;
 	bool leads;
@@ -71,17 +72,17 @@ bool perf_lap_end(struct perf_rank *r, const struct perf_lap *lap, bool timed,
 		  struct perf_result *res);
 
 /* Run a batch. Unless --check is 0, also compare all received data. Adds to
- * *res. False: there was a failure. */
+ * *res. Returns false after a failure. */
 bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
 		      struct perf_result *res);
 
 /*
  * A ring all-reduce with a real reduction: a reduce-scatter, then an
  * all-gather, with chunks pipelined over both. The patterns reduce-scatter and
- * all-gather run only one of the two. Each channel is a ring with its own slice
- * of the data. Elements are 32-bit integers added modulo 2^32, since the
- * rounding of floats could hide wrong bits. Each rank compares the result of
- * each iteration.
+ * all-gather run only one of the two phases. Each channel is a ring with its
+ * own slice of the data. Elements are 32-bit integers added modulo 2^32, since
+ * the rounding of floats could hide wrong bits. Each rank compares the result
+ * of each iteration.
  */
 size_t perf_ring_memory(const struct perf_options *opt, bool sends,
 			int streams);
@@ -92,8 +93,8 @@ uint64_t perf_ring_slice(const struct perf_options *opt, uint64_t size);
 
 /*
  * Messages of random sizes go into receives of the maximum size. When a message
- * arrives, its size and data are checked, and that no byte after its end was
- * written. The timed part includes these checks.
+ * arrives, its size and data are checked, and the bytes after its end must be
+ * unchanged. The timed part includes these checks.
  */
 size_t perf_random_memory(const struct perf_options *opt);
 bool perf_random_run(struct perf_rank *r, const struct perf_batch *batch,

@@ -40,7 +40,7 @@ enum nccl_result perf_plug_accept(struct perf_plug *p, void *lcomm,
 				  void **comm);
 enum nccl_result perf_plug_reg(struct perf_plug *p, void *comm, void *data,
 			       size_t size, void **mh);
-/* Register `data`. It must map the file `fd` from offset 0. Returns
+/* Register `data`. The memory must map the file `fd` from offset 0. Returns
  * NCCL_INVALID_USAGE if the plugin cannot register a descriptor. */
 enum nccl_result perf_plug_reg_fd(struct perf_plug *p, void *comm, void *data,
 				  size_t size, int fd, void **mh);

@@ -27,8 +27,8 @@ size_t perf_random_memory(const struct perf_options *opt)
 	return (size_t)(slots_of(opt) * (opt->max + GUARD));
 }
 
-/* Return the size of message i. Small sizes are as frequent as large ones. The
- * sizes include 0 and the maximum. */
+/* Return the size of message `i`. Small sizes are as frequent as large ones.
+ * The sizes include 0 and the maximum. */
 static size_t size_of(const struct perf_stream *s, uint64_t i)
 {
 	const struct random_run *run = s->arg;

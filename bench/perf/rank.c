@@ -25,7 +25,8 @@
 #include "perf/pin.h"
 #include "perf/report.h"
 
-/* Return whether `res` is success. If it is not, report that `call` failed. */
+/* Return whether `res` is success. If `res` is an error, report that `call`
+ * failed. */
 static bool succeeded(struct perf_rank *r, const char *call,
 		      enum nccl_result res)
 {
@@ -357,7 +358,7 @@ static bool goes_on(struct perf_rank *r, double begun)
 }
 
 /* Report the progress of a run on this host. With several hosts, the hub
- * reports it. */
+ * reports the progress. */
 static void tell(struct perf_rank *r)
 {
 	int row = atomic_load(&r->w->row);
@@ -435,7 +436,8 @@ static void *progress(void *arg)
 }
 
 /* Until the Progress thread ends, repeatedly register and deregister unused
- * memory on this thread. NCCL's Service thread may do that, too. */
+ * memory on this thread. NCCL's Service thread may register memory during
+ * traffic, too. */
 static void churn(struct perf_rank *r, pthread_t thread, void **out)
 {
 	static char mem[65536];

@@ -6,7 +6,7 @@
 #include "perf/world.h"
 
 /* Fork the ranks of the node of `w`, or of all nodes. Returns 0, or -EAGAIN
- * after a line on stderr. After an error some ranks may run. */
+ * after a line on stderr. After an error some ranks may still run. */
 int perf_ranks_start(struct perf_world *w);
 
 /* Kill the ranks that still run. */

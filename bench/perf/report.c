@@ -20,7 +20,8 @@ static double bus_factor(const struct perf_options *opt)
 								  : 1;
 }
 
-/* Compute the speeds of a row. In it, `senders` ranks sent `sent` bytes. */
+/* Compute the speeds of a row in which `senders` ranks together sent `sent`
+ * bytes. */
 static void set_speed(struct perf_row *row, const struct perf_options *opt,
 		      double slowest, uint64_t sent, int senders)
 {

@@ -12,15 +12,16 @@ struct perf_row {
 	uint64_t size, count, wrong, wrong_messages;
 	uint64_t messages, bytes; /* compared */
 	uint64_t iters; /* timed iterations; 1 with random sizes */
-	double checking; /* s; longest time that a rank compared data */
+	/* seconds that the slowest rank spent comparing data */
+	double checking;
 	double seconds; /* time of one iteration of the slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s per GB sent; < 0: unknown */
 	double p50, p90, p99, p999; /* us; < 0: not measured */
 };
 
-/* Return the time of one direction. With pingpong it is half of `s`, because
- * the directions alternate. */
+/* Return the time of one direction. With pingpong the time is half of `s`,
+ * because the directions alternate. */
 static inline double perf_one_way(const struct perf_options *opt, double s)
 {
 	return opt->pattern == PERF_PINGPONG ? s / 2 : s;
@@ -33,7 +34,7 @@ void perf_report_header(const struct perf_world *w);
  * most once a second. */
 void perf_report_progress(const struct perf_world *w, int i,
 			  const struct perf_sums *now);
-/* Print row `i`. All ranks must have ended it. */
+/* Print row `i`. All ranks must have finished the row. */
 void perf_report_row(const struct perf_world *w, int i);
 /* Print the sums and write the JSON. Returns whether all messages arrived
  * unchanged. */

@@ -21,7 +21,7 @@ struct ring {
 	struct perf_result *res;
 	uint32_t *data; /* data of the first iteration of the batch */
 	/* `stride`: words from one iteration to the next; `fit`: number of
-	 * iterations that fit. */
+	 * iterations whose data fits into the stream's memory. */
 	uint64_t stride, fit;
 	uint64_t count; /* words of the channel's slice */
 	uint64_t base; /* index of the slice in the whole data */
@@ -63,7 +63,7 @@ size_t perf_ring_memory(const struct perf_options *opt, bool sends, int streams)
 	return (size_t)(slot * PERF_INFLIGHT_MAX);
 }
 
-/* Return the step of message i. */
+/* Return the step of message `i`. */
 static uint64_t step_of(const struct ring *g, uint64_t i)
 {
 	return g->first + i / g->per_seg % g->steps;
@@ -108,9 +108,9 @@ static void place_recv(struct perf_stream *s, uint64_t i, char **addr,
 	*len = (size_t)n * sizeof(uint32_t);
 }
 
-/* Return whether send i may be posted. A step sends the segment that the
- * previous step received, so send i waits for receive i - per_seg. The first
- * step of an iteration waits for the end of the previous iteration. */
+/* Return whether send `i` may be posted. A step sends the segment that the
+ * previous step received, so send `i` waits for receive `i` - `per_seg`. The
+ * first step of an iteration waits for the end of the previous iteration. */
 static bool ready_send(struct perf_stream *s, uint64_t i)
 {
 	const struct ring *g = s->arg;

@@ -10,8 +10,8 @@ struct run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
 	struct perf_result *res;
-	/* `bytes`: to one peer per iteration; `step`: bytes of a message;
-	 * `steps`: number of messages. */
+	/* `bytes`: bytes sent to one peer per iteration; `step`: bytes of a
+	 * message; `steps`: number of messages. */
 	uint64_t bytes, step, steps;
 	uint64_t room; /* bytes of a slot */
 	uint64_t key;
@@ -139,9 +139,9 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	run->res->checking += perf_now() - begun;
 }
 
-/* Return the maximum number of requests in flight. It is lower for the sends of
- * groups. These are out of order, and two of them must not use the same
- * slot. */
+/* Return the maximum number of requests in flight. The maximum is lower for the
+ * sends of groups, because such sends are out of order and two of them must not
+ * use the same slot. */
 static unsigned depth(const struct perf_options *opt, bool sends)
 {
 	unsigned group = (unsigned)opt->group;

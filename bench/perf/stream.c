@@ -30,8 +30,8 @@ static int say(struct perf_world *w, struct perf_stream *s, const char *call,
 	return -1;
 }
 
-/* Return the tag of message `i`. Even if the messages of a group are sent in
- * another order, it is the tag of the receive for this message. */
+/* Return the tag of message `i`. A message has the tag of its receive, even if
+ * the messages of a group are sent in another order. */
 static int tag_of(struct perf_stream *s, uint64_t i)
 {
 	int from = s->sends ? s->self : s->peer;

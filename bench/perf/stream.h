@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream is one direction of one connection. It is driven as NCCL's progress
- * thread does: there are at most `depth` requests in flight, only the oldest is
- * tested, and a turn makes one post or test.
+ * A stream is one direction of one connection. Streams are driven as by NCCL's
+ * progress thread: there are at most `depth` requests in flight, only the
+ * oldest is tested, and a turn makes one post or test.
  */
 #ifndef PERF_STREAM_H
 #define PERF_STREAM_H
@@ -12,8 +12,8 @@
 
 struct perf_stream;
 
-/* Set the address and the size of message `i`. Of a receive, this is the posted
- * size. */
+/* Set the address and the size of message `i`. For a receive, *len is the
+ * posted size. */
 typedef void perf_place_fn(struct perf_stream *s, uint64_t i, char **addr,
 			   size_t *len);
 /* Return whether message `i` may be posted in the current state. */
@@ -72,8 +72,8 @@ bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s);
  * content. */
 bool perf_stream_is_new(struct perf_stream *s, uint64_t i);
 
-/* Count a message of `len` bytes. It arrived with size `got`, and `wrong` of
- * its bytes are wrong. Report the first few wrong messages. */
+/* Count a message of `len` bytes. The message arrived with size `got`, and
+ * `wrong` of its bytes are wrong. Report the first few wrong messages. */
 void perf_stream_judge(struct perf_world *w, const struct perf_stream *s,
 		       uint64_t number, uint64_t len, uint64_t got,
 		       uint64_t wrong, struct perf_result *res);

@@ -89,7 +89,8 @@ int perf_get_pattern(const char *text, enum perf_pattern *pattern)
 		text);
 }
 
-/* Parse one of two words; *is_second tells whether it is the second. */
+/* Parse a text that is one of two words. Set *is_second to whether the text is
+ * the second word. */
 static int one_of_two(const char *option, const char *text, const char *first,
 		      const char *second, bool *is_second)
 {

@@ -191,8 +191,8 @@ static long pid_of(const char *run_dir)
 	return strtol(text, NULL, 10);
 }
 
-/* Return user and system seconds of the proxy of a run directory. Negative:
- * there is no proxy. */
+/* Return user and system seconds of the proxy of a run directory, or a negative
+ * number if there is no proxy. */
 static double proxy_seconds(const char *run_dir)
 {
 	long pid = pid_of(run_dir);

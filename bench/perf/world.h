@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the ranks of a run share. It is mapped before the ranks are
- * forked. The plugin under test does not use it. With several hosts, each node
- * has such memory for its ranks. The node's process (hosts/node.c) transfers
- * barriers, handles, results and failures between this memory and the hub.
+ * Memory that the ranks of a run share. The memory is mapped before the ranks
+ * are forked. The plugin under test does not use this memory. With several
+ * hosts, each node has such memory for its ranks. The node's process
+ * (hosts/node.c) transfers barriers, handles, results and failures between this
+ * memory and the hub.
  */
 #ifndef PERF_WORLD_H
 #define PERF_WORLD_H
@@ -19,7 +20,7 @@ struct perf_result {
 	double seconds, cpu; /* of the timed part, in seconds */
 	/* CPU seconds of all proxies, set by rank 0; < 0: none. */
 	double proxies;
-	double checking; /* seconds of filling and comparing */
+	double checking; /* seconds spent on filling and comparing buffers */
 	uint64_t messages, bytes; /* compared, including warm-up */
 	uint64_t wrong_messages, wrong; /* wrong: number of bytes */
 	uint64_t sent; /* bytes sent in the timed part */
@@ -41,7 +42,7 @@ struct perf_world {
 	int local; /* number of ranks */
 	int bell; /* eventfd that wakes the process of the node; -1: none */
 	int hosts; /* number of different hosts; 0: only this one */
-	_Atomic int row, ended; /* the current row; number of finished rows */
+	_Atomic int row, ended; /* current row; number of finished rows */
 	_Atomic int telling; /* a rank is about to report its failure */
 	_Atomic int failed; /* a rank has reported its failure */
 	char why[400]; /* reported reason, if there is a bell */
@@ -55,17 +56,17 @@ struct perf_world {
 	struct perf_handle *handle; /* [(to * nranks + from) * channels + c] */
 };
 
-/* Create the shared memory for the ranks of the node with number `node`. If it
- * is -1, create it for the ranks of all nodes. On failure, print a line to
- * stderr and return NULL. */
+/* Create the shared memory for the ranks of the node with number `node`. If
+ * `node` is -1, create the memory for the ranks of all nodes. On failure, print
+ * a line to stderr and return NULL. */
 struct perf_world *perf_world_new(const struct perf_options *opt, int node);
 void perf_world_free(struct perf_world *w);
 
-/* Wait for all ranks. False: a rank has failed. */
+/* Wait for all ranks. Return false if a rank has failed. */
 bool perf_world_barrier(struct perf_world *w);
 
 /* Let the ranks that wait at the barrier continue. The process of the node
- * calls this. */
+ * calls this function. */
 void perf_world_go(struct perf_world *w);
 
 /* Return whether this rank measures the CPU time of the proxies and stores the

@@ -6,8 +6,8 @@
  *
  *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS ACKS BUSY USERS]
  *
- * This prints how many turns each node made per message. ACKS is "wire" or
- * "delivered".
+ * The program prints how many turns each node made per message. ACKS is "wire"
+ * or "delivered".
  *
  * If INFLIGHT is 0, no message is sent, and the program makes MESSAGES turns
  * without work.
@@ -37,16 +37,16 @@ static unsigned turns[2];
 __attribute__((noinline)) static void budget_sender(void)
 {
 	mpib_shard_turn(&node[0].engine->shard[0]);
-	/* Count after the call: as a tail call, it would hide the function's
-	 * name. */
+	/* Count after the call. Otherwise the call would be a tail call, and
+	 * callgrind would not see this function's name. */
 	turns[0]++;
 }
 
 __attribute__((noinline)) static void budget_receiver(void)
 {
 	mpib_shard_turn(&node[1].engine->shard[0]);
-	/* Count after the call: as a tail call, it would hide the function's
-	 * name. */
+	/* Count after the call. Otherwise the call would be a tail call, and
+	 * callgrind would not see this function's name. */
 	turns[1]++;
 }
 
@@ -82,9 +82,9 @@ static void post(struct rig_end *e, enum mpib_op op, uint32_t size, unsigned n)
 		rig_post(e, op, i, (uint64_t)i * size, size);
 }
 
-/* Post `n` messages on each connection of the first `pairs` pairs, and turn
- * both nodes until all messages have completed. If `ways` is 1, only node 0
- * sends; if it is 2, both nodes send. */
+/* Post `n` messages on each connection of the first `pairs` pairs, and make
+ * turns of both nodes until all messages have completed. If `ways` is 1, only
+ * node 0 sends. If `ways` is 2, both nodes send. */
 static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 {
 	for (unsigned i = 0; i < ways * pairs; i++)

@@ -124,7 +124,7 @@ static void connect_lanes(struct rig_node node[2])
 	}
 }
 
-/* Make an end of a connection of pair `i`. If `back` is 1, it is the connection
+/* Make an end of a connection of pair `i`. If `back` is 1, the connection is
  * from node 1 to node 0. */
 static void make_end(struct rig_node *n, unsigned i, unsigned back,
 		     struct rig_end *e, struct engine_conn_info *info)

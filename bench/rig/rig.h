@@ -47,7 +47,7 @@ struct rig_node {
 	struct mpib_engine *engine;
 	struct rig_user user[RIG_USERS];
 	int bell;
-	char *mem; /* each user registers it as a region */
+	char *mem; /* memory of the node; each user registers it as a region */
 	struct rig_end tx[RIG_CONNS], rx[RIG_CONNS];
 };
 
@@ -60,8 +60,8 @@ void rig_open(struct rig_node node[2], const char *net, unsigned users,
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len);
-/* Return whether the last post of request `req` has completed. If it failed,
- * end the program. */
+/* Return whether the last post of request `req` has completed. If the request
+ * failed, end the program. */
 bool rig_done(const struct rig_end *e, unsigned req);
 
 #endif

@@ -63,7 +63,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	struct mpib_listener_entry *l;
 
 	HASH_FIND(hh_name, b->listeners_by_name, &name, sizeof(name), l);
-	*why = "this user no longer has this listener there";
+	*why = "this user no longer has this listener at the peer";
 	if (!l)
 		return mpib_broker_young(b) ? -EAGAIN : -ECONNREFUSED;
 	*listener = l;

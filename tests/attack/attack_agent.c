@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile agent: a user that the proxies accept as their agent. It sends
- * arbitrary answers and unrequested messages. It overwrites and truncates the
- * hint file that the proxies read, and replaces it by other files.
+ * A hostile agent: a user that the proxies accept as their agent. The agent
+ * sends arbitrary answers and unrequested messages. The agent overwrites and
+ * truncates the hint file that the proxies read, and replaces the file with
+ * other files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -224,8 +225,8 @@ TEST(a_hostile_agent_affects_no_job)
 	print_message("proxies connected to the agent %u times\n", *heard);
 }
 
-/* Send both proxies unrequested messages with lingering sockets as
- * descriptors. */
+/* Send both proxies messages that they have not requested. Each message passes
+ * descriptors of lingering sockets. */
 static int send_sockets(void *arg)
 {
 	struct mpib_agent_response answer = { 0 };

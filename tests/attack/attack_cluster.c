@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that sends false reports. It has the cluster's key, or the cluster has
- * no key. It requests the node's state endlessly without reading the answers.
- * It sends megabytes of unrequested reports in another node's name, and answers
- * no request.
+ * A peer that sends false reports. The peer has the cluster's key, or the
+ * cluster has no key. The peer requests the node's state endlessly without
+ * reading the answers. The peer sends megabytes of unrequested reports in
+ * another node's name, and answers no request.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -143,7 +143,7 @@ static void nobody_is_sick_by_a_strangers_word(void)
 
 		if (of && !strcmp(of, sout) &&
 		    json_array_size(json_object_get(row, "sick")))
-			fail_msg("its report marks another node's SOUT sick");
+			fail_msg("the report marks another node's SOUT sick");
 	}
 	json_decref(agents);
 }

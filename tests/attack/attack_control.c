@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user occupies connections without using them. It opens silent connections
- * to the control socket. It also opens readers of the stats socket that send no
- * command or do not read the answers.
+ * A user occupies connections without using them. The user opens silent
+ * connections to the control socket. The user also opens readers of the stats
+ * socket, which send no command or do not read the answers.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -16,7 +16,8 @@
 #include "victim.h"
 
 #define READERS 1000
-#define LONG 400 /* connections, for a long answer to "conns" */
+/* number of connections, which makes the answer to "conns" long */
+#define LONG 400
 #define HELD 120
 #define CROWD 1000 /* attaches; most are refused */
 #define COMERS 400
@@ -32,8 +33,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connect repeatedly and keep each connection. Replace those that the proxy
- * closed. */
+/* Connect repeatedly and keep each connection. Replace connections that the
+ * proxy has closed. */
 static int stay_silent(void *arg)
 {
 	static int fd[200];
@@ -113,8 +114,8 @@ CASE(idle_readers_do_not_block_other_readers)
 	child_kill(pid);
 }
 
-/* Make the list of connections long. Request it on many sockets, but read no
- * answer. Replace sockets that the proxy closes. */
+/* Make the list of connections long. Request the list on many sockets, but read
+ * no answer. Replace sockets that the proxy closes. */
 static int hold_answers(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);

@@ -24,7 +24,8 @@
 #include "victim.h"
 
 #define PAGE 4096
-#define MAPS 2000 /* mappings of a page; a hole then takes 0.3 ms */
+/* number of mappings of a page; with so many, punching a hole takes 0.3 ms */
+#define MAPS 2000
 #define HOLES_MS 3000
 
 static struct node node[2];
@@ -162,7 +163,7 @@ static void *punch_on(void *arg)
 }
 
 /* Register memory that the proxy cannot seal against holes. Return 0 if the
- * proxy refuses it. */
+ * proxy refuses the memory. */
 static int register_and_punch(void *arg)
 {
 	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);

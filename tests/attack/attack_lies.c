@@ -63,8 +63,8 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* Make wrong descriptor number n and its description. Return -1 if this machine
- * has no descriptor of that kind. */
+/* Make wrong descriptor number `n` and its description. Return -1 if this
+ * machine has no descriptor of that kind. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
 	*offset = 0;

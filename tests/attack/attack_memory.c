@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks on memory. Clients try to make the kernel charge pages to the proxy.
- * They also try to read the proxy's memory, which holds the data of all users
- * and the cluster's key.
+ * Clients also try to read the proxy's memory, which holds the data of all
+ * users and the cluster's key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #define BESIDE_MIB 16
 #endif
 
-#define CONNECTION (32u << 10) /* most bytes of memory per end */
+#define CONNECTION (32u << 10) /* maximum memory of each end, in bytes */
 
 static struct node node[2];
 
@@ -100,10 +100,12 @@ TEST(holes_are_not_filled_by_the_proxy)
 	assert_true(shared_kib(node[0].pid) - before < (64L << 10));
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
-		node_wipe(&node[i]); /* nobody cannot remove the directory */
+		/* the user "nobody" cannot remove the directory */
+		node_wipe(&node[i]);
 }
 
-/* Memory that the library registers has pages and is accepted. */
+/* Register a memfd with the library, which allocates the memfd's pages. The
+ * proxy must accept the memory. */
 static int register_by_library(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -195,7 +197,8 @@ TEST(a_users_memory_is_bounded)
 }
 
 #ifndef MPIB_TRACED /* a sanitizer needs too much memory */
-/* Write text to a file of a cgroup. Return whether the kernel accepted it. */
+/* Write text to a file of a cgroup. Return whether the kernel accepted the
+ * text. */
 static bool tell(const char *cgroup, const char *file, const char *text)
 {
 	char path[300];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attackers connect to the port of a software rail. They send nothing, or
- * greetings with guessed QP numbers. They must not connect or disconnect a QP,
- * the proxy must not keep their connections, and real peers must still connect
- * their lanes.
+ * Attackers connect to the port of a software rail. The attackers send nothing,
+ * or greetings with guessed QP numbers. The attackers must not connect or
+ * disconnect a QP, the proxy must not keep their connections, and real peers
+ * must still connect their lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -85,8 +85,8 @@ static int hold_the_port(void *arg)
 }
 
 /* Connect thousands of times per second without keeping a connection. Pause now
- * and then, because any endless loop takes CPU time from other processes, which
- * this test is not about. */
+ * and then: an endless loop would take CPU time from other processes, and this
+ * test does not measure that. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -196,8 +196,8 @@ TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 		node_stop(&node[i]);
 }
 
-/* Attack the third node. A victim uses its shard, and a newcomer must be able
- * to connect to it. */
+/* Attack the third node. A victim uses the proxy's shard, and a newcomer must
+ * be able to connect to the proxy. */
 static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before;

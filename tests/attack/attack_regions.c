@@ -18,7 +18,7 @@
 #define PAIRS (MPIB_CONNS_MAX / 2)
 #define PACE_US 300 /* stays within the quota of control messages */
 #ifndef DEREG_US /* sanitizer builds set a higher limit */
-#define DEREG_US 100 /* most CPU time of the shard per region */
+#define DEREG_US 100 /* maximum CPU time of the shard per region, in us */
 #endif
 
 static struct node node[2];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Users send descriptors that can block the proxy's system calls for any time.
- * One is memory whose lock is held by an endless write. Another is a file whose
- * close waits for a process of the user. The proxy must not be blocked.
+ * One kind is memory whose lock is held by an endless write. Another kind is a
+ * file whose close waits for a process of the user. The proxy must not be
+ * blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,8 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
-#define LAST 16 /* pending closes at which a user is not served */
+/* number of pending closes at which the proxy stops serving a user */
+#define LAST 16
 #define GOES 2000
 
 static struct node node[2];
@@ -128,8 +130,8 @@ static int offer_files_without_end(void *arg)
 }
 
 /* Send sockets where the proxy does not expect them: as the memory of a
- * registration, more of them than a message may have, in messages that the
- * proxy never reads, to the stats socket, which takes no descriptors, and with
+ * registration; in numbers that exceed the limit of a message; in messages that
+ * the proxy never reads; to the stats socket, which takes no descriptors; with
  * an out-of-band byte. */
 static int send_sockets(void *arg)
 {
@@ -215,7 +217,7 @@ static int register_much(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Start the attacker; return after it has begun the attack. */
+/* Start the attacker. Return after the attacker has begun the attack. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {
 	pid_t pid;
@@ -225,7 +227,7 @@ static pid_t attack_begin(int (*fn)(void *), void *arg)
 	if (attacker_told(pid, ready[0]) != 's')
 		return pid;
 	assert_int_equal(child_end(pid), 0);
-	skip_as("no user may mount FUSE in a namespace here");
+	skip_as("users of this machine may not mount FUSE in a namespace");
 	return -1;
 }
 

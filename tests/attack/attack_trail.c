@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks on the events and names that an operator sees, and on quotas. Users
- * cause events that push out those of other users, and use names that look like
- * events. They also reconnect to get a new quota of control messages.
+ * cause events that displace the events of other users, and use names that look
+ * like events. Users also reconnect to get a new quota of control messages.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -133,7 +133,7 @@ static int attach_forged(void *arg)
 }
 
 /* A proxy that is restarted after a kill reads the events from its event file.
- * A client's name must not forge an event there either. */
+ * A client's name must not forge an event in this file, either. */
 TEST(client_names_cannot_forge_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);

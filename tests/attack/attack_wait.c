@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Users post sends without receives, and receives without sends, on thousands
- * of connections. They also post requests that complete immediately, as fast as
- * the proxy takes them, and summaries that name missing rings. These attacks
- * must take little of the shard's CPU time and not delay other users.
+ * of connections. The users also post requests that complete immediately, as
+ * fast as the proxy accepts them, and set summary bits of rings that do not
+ * exist. These attacks must take little of the shard's CPU time and not delay
+ * other users.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -16,13 +17,13 @@
 #include "victim.h"
 
 #define CLIENTS 8u
-#define MANY_CLIENTS 240u /* a user may have 256 */
+#define MANY_CLIENTS 240u /* a user may have 256 clients */
 #define PAIRS 500u /* pairs of ends per client */
 #define PACE_US 300 /* keeps the rate within the quota of control messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more descriptors than a ring holds */
 #define PARTS 5
 #ifndef TURN_US /* sanitizer builds set a limit that is never exceeded */
-#define TURN_US 200 /* most CPU time of the shard per turn */
+#define TURN_US 200 /* maximum CPU time of the shard per turn, in us */
 #define MOVED 4000 /* messages that the victim moves during the attack */
 #endif
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attackers watch their sockets with very many epolls. A process that writes to
- * a socket, or reads from it, wakes all waiters at the other end. The kernel
- * does this in that process, which takes 130 ms for a million epoll watches.
+ * a socket, or reads from it, wakes all waiters at the other end. The waking
+ * runs in the context of that process and takes 130 ms for a million epoll
+ * watches.
  */
 #include <mpib/control.h>
 #include <signal.h>

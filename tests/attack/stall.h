@@ -12,9 +12,9 @@
 
 /* For children: open the blocking file in new namespaces of the caller. Until
  * the calling process ends, reads of this file block, and so do closes of it by
- * other processes. If `closes` is set, only closes by a process's first thread
- * block, as when a process executes another program. Return -1 if users of this
- * machine may not have such a file. */
+ * other processes. If `closes` is set, close() blocks only in the first thread
+ * of a process, for example when the process executes another program. Return
+ * -1 if users of this machine may not have such a file. */
 int stall_open(_Bool closes);
 /* Start a thread that writes a page of the blocking file to `fd`. The write
  * never ends, so the thread keeps the file behind `fd` and its file position

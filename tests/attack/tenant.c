@@ -24,7 +24,7 @@ void attack_needs_root(void)
 {
 	if (geteuid() == 0)
 		return;
-	skip_as("only root can become two users");
+	skip_as("needs root, to act as two users");
 }
 
 void attack_start(struct node *node, unsigned n, const char *const *args)

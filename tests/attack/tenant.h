@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users of the attacks. Their uids own nothing on the machine. They are in
- * the group that may attach (nogroup, see attack_start()). If one of these
- * functions fails, the test fails, unless the function's comment says
- * otherwise.
+ * The users of the attacks. The uids of these users own nothing on the machine.
+ * The users are in the group that may attach (nogroup, see attack_start()). If
+ * one of these functions fails, the test fails, unless the function's comment
+ * says otherwise.
  */
 #ifndef MPIB_TESTS_TENANT_H
 #define MPIB_TESTS_TENANT_H
@@ -32,15 +32,16 @@ uint64_t shards_us(pid_t pid);
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
 /* Kill the attackers that a failed test has left, but not VICTIM. Call this
- * before the proxies are stopped: a living attacker can block a proxy's close()
- * of the attacker's file. */
+ * function before the proxies are stopped: a living attacker can block a
+ * proxy's close() of the attacker's file. */
 void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
 /* For children: raise the descriptor limit to its maximum. */
 void tenant_many_descriptors(void);
-/* For children: write to the pipe to tell the test, and stay until killed. */
+/* For children: write to the pipe to tell the test, then wait until the test
+ * kills the child. */
 int tenant_stay(int pipe);
 /* Run fn(arg) as ATTACKER. Return when the child has written to the pipe whose
  * reading end is `ready`. Fail the test if the child ends without a write. */
@@ -52,16 +53,16 @@ char attacker_told(pid_t pid, int ready);
  * nothing. */
 void attacker_check(pid_t pid);
 
-/* Connect to a socket of the node. Children may call this, since an error does
- * not end the test. Return the socket or -errno. */
+/* Connect to a socket of the node. Children may call this function, since an
+ * error does not end the test. Return the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
-/* Wait for an answer on the control socket. Return its status, or 1 if no
- * answer came. */
+/* Wait for an answer on the control socket. Return the answer's status, or 1 if
+ * no answer came. */
 int tenant_answer(int sock);
 /* Attach without the library. Return the control socket, or -1. */
 int tenant_hello(const char *dir);
-/* Do the same, but retry while the proxy refuses, because it may still be
- * closing the descriptors of an earlier attacker. */
+/* Attach like tenant_hello(), but retry while the proxy refuses, because the
+ * proxy may still be closing the descriptors of an earlier attacker. */
 int tenant_hello_again(const char *dir);
 /* Register the memfd over `sock`. Return the answer's status, or 1 if no answer
  * came. */

@@ -16,7 +16,8 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define ELSEWHERE 11u /* number of the first node for victims elsewhere */
+/* number of the first node that is not attacked, for VICTIM_ELSEWHERE */
+#define ELSEWHERE 11u
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -75,7 +76,7 @@ static void *newcomers(void *arg)
 	return NULL;
 }
 
-/* Make a step. If it completes a message, record its time. */
+/* Make a step. If the step completes a message, record the message's time. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 {
 	uint64_t before = m->messages;
@@ -125,7 +126,7 @@ static int victim_main(void *arg)
 	return 0;
 }
 
-static unsigned elsewhere; /* number of running nodes for victims elsewhere */
+static unsigned elsewhere; /* number of running nodes that are not attacked */
 
 /* Choose the nodes for the victim's traffic: the attacked nodes, or other
  * nodes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A victim is a user that the attacks must not affect. It is a separate process
- * with the uid VICTIM that moves checked messages between two nodes. Now and
- * then it also attaches again and opens a connection.
+ * A victim is a user that the attacks must not affect. The victim is a separate
+ * process with the uid VICTIM, which moves checked messages between two nodes.
+ * Now and then the victim also attaches again and opens a connection.
  */
 #ifndef MPIB_TESTS_VICTIM_H
 #define MPIB_TESTS_VICTIM_H
@@ -20,7 +20,8 @@ struct victim {
 	/* its proxies were killed, so an attach may find no proxy */
 	_Atomic bool killed;
 	_Atomic uint64_t messages, wrong;
-	/* attaches with a connection: successes, and failures */
+	/* number of attaches, each with a connection, that succeeded, and that
+	 * failed */
 	_Atomic uint64_t attached, refused;
 	/* first error of the connection that carries messages */
 	_Atomic int error;

@@ -4,7 +4,7 @@
 # They have only the privileges of the DaemonSet. Ranks run in containers of
 # another distribution. They have their own pid, mount, user and network
 # namespaces and no privileges. Every byte must be correct, and the proxy must
-# refuse a pod what the pod may not do.
+# refuse every operation that a pod is not permitted.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# walk.sh BUILD SOURCE: run the commands of docs/walk.md for two nodes, in two
-# network namespaces with a cable of two wires between them. Each command must
+# walk.sh BUILD SOURCE: run the commands of docs/walk.md for two nodes, which
+# are two network namespaces connected by two veth pairs. Each command must
 # succeed and print lines of the form that the page shows.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")

@@ -3,8 +3,8 @@
  * To be preloaded. Call number MPIB_FAIL_AT of the functions below fails, as if
  * memory or descriptors were used up. When the program ends, the number of
  * calls is written to the file MPIB_FAIL_COUNT. Calls by glibc and libseccomp
- * do not fail, because getgrnam() and libseccomp 2.5 would crash, and the
- * loader would end the process.
+ * are not made to fail. Otherwise getgrnam() and libseccomp 2.5 would crash,
+ * and the loader would end the process.
  */
 #include <dlfcn.h>
 #include <errno.h>

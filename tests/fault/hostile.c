@@ -92,7 +92,7 @@ static void do_bad(uint32_t index, unsigned how, uint64_t *rng)
 	raw_push(&client, index, &d);
 }
 
-/* Move a message over the pair without bad descriptors. */
+/* Move a message over the pair GOOD, which gets no bad descriptors. */
 static void move_good(void)
 {
 	struct mpib_desc r = valid(2 * GOOD), s = valid(2 * GOOD + 1);

@@ -76,7 +76,7 @@ CASE(the_error_says_that_the_proxy_resumes_no_connection)
 {
 	restarts_with((const char *[]){ "--resume-grace", "0", NULL });
 	says(mover.rx, "resumes no connection (set its resume.grace");
-	says(mover.tx, "this user no longer has this listener there");
+	says(mover.tx, "this user no longer has this listener at the peer");
 }
 
 CASE(the_error_names_the_rails_that_the_lane_needs)

@@ -3,8 +3,8 @@
  * The data that an agent gives the proxy: its answers and its hint file. The
  * file has any size and contents, and may change at any moment. The proxy
  * refuses the file or maps it. If an answer names no slot of the file, the
- * proxy disconnects the agent. No matter what the entries contain, a rail's
- * share is from 0 to all bytes, and a split loses no byte.
+ * proxy disconnects the agent. Whatever the entries contain, a split never
+ * gives a rail more bytes than the message has, and never loses a byte.
  *
  * Input: the file's size and first bytes. Then for each step a byte that
  * selects the action, and the bytes for the action.

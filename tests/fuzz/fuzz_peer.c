@@ -41,7 +41,8 @@ static void check_frames(const uint8_t *at, size_t left)
 				fuzz_found("an encoded message is invalid");
 			b = mpib_peer_encode(&n, again);
 			if (a != b || memcmp(frame, again, a))
-				fuzz_found("it decodes to another message");
+				fuzz_found(
+					"a message changes if it is encoded and decoded again");
 		}
 		at += 4 + len;
 		left -= 4 + len;

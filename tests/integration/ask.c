@@ -67,7 +67,7 @@ void ask_pass(FILE *f)
 	json_decref(v);
 }
 
-/* Send a command that must succeed. Return the data of its answer. */
+/* Send a command that must succeed. Return the data of the answer. */
 json_t *ask_data(FILE *f, const char *command)
 {
 	json_t *v, *data;

@@ -22,14 +22,14 @@ FILE *ask_admin(const struct node *n);
 /* Read the next line as JSON, or skip a line. NULL means the end. */
 json_t *ask_next(FILE *f);
 void ask_pass(FILE *f);
-/* Send a command that must succeed. Return the data of its answer. */
+/* Send a command that must succeed. Return the data of the answer. */
 json_t *ask_data(FILE *f, const char *command);
 
 /* Return the value of a member. If the member is missing, return "" or 0. */
 const char *ask_text(const json_t *o, const char *key);
 json_int_t ask_num(const json_t *o, const char *key);
-/* Return the number that the member `key`, an object with one number for each
- * rail, has for the rail `name`. */
+/* The member `key` is an object with one number for each rail. Return the
+ * number of the rail `name`. */
 json_int_t ask_rail(const json_t *o, const char *key, const char *name);
 
 #endif

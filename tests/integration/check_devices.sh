@@ -20,8 +20,8 @@ devices() {
 		--peer-addr "$net.$((1 + 60 * $1))" >"$dir/out$1" 2>"$dir/log$1" &
 	pids[$1]=$!
 }
-# serve NODE: start a server on the node. It must print that it listens at the
-# address of the node's peer link.
+# serve NODE: start a server on the node. The server must print that it listens
+# at the address of the node's peer link.
 serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --port 0 --timeout 100 \
 		--plugin "$build/plugin/libnccl-net-mpib.so" >"$dir/server$1" 2>&1 &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # closed.sh BUILD: start a proxy, a daemon and an agent with closed standard
-# input, output and error. They must open /dev/null in place of these. Otherwise
-# another file would get the number of standard error, and the log would be
-# written to it.
+# input, output and error. These programs must open /dev/null in place of each
+# closed descriptor. Otherwise another file would get the number of standard
+# error, and the log would be written to that file.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -38,7 +38,7 @@ moves() {
 	[ "$(ctl peers -o rx_bytes.sout | awk '$1 > 4e6' | wc -l)" -eq 3 ]
 }
 await moves || fail "no bytes move"
-answer() { # all three
+answer() { # all three peers answer
 	[ "$(ctl cluster -o state | grep -c answered)" -eq 4 ]
 }
 await answer || fail "not all answer"
@@ -62,7 +62,7 @@ for node in 1 2 3; do
 	wait "${pids[perf$node]}" 2>/dev/null
 done
 # Node 1 shows its link with node 0 from its own side.
-seen_by_1() { # it has a link with node 0 alone
+seen_by_1() { # its only link is with node 0
 	has '^nodes: 1 well, 1 faulty' < <(ctl_of 1 cluster)
 }
 await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
@@ -78,14 +78,14 @@ drained() {
 await drained || fail "drained: $(of 2 notes)"
 ctl_of 2 rails resume SUP >/dev/null
 
-# A stopped node is named in time, with the time of its last answer. The other
-# nodes still answer.
+# The view soon shows a stopped node as silent, and how long ago the node last
+# answered. The other nodes still answer.
 kill -STOP "${pids[3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
 await silent || fail "state of the stopped node: $(of 3 state)"
-# Ask again after a while. By then no request may wait for the stopped node.
+# Ask again after a while. No request may still wait for the stopped node.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
 kill -CONT "${pids[3]}"

@@ -97,8 +97,8 @@ why() {
 	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
 		sort -u
 }
-# The connections of the ring appear only later than the lanes, so wait for
-# them.
+# The ring's connections appear later than its lanes, so wait for the
+# connections.
 both_why() {
 	why >"$dir/why"
 	[ "$(wc -l <"$dir/why")" -ge 2 ]

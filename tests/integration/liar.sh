@@ -2,15 +2,16 @@
 # liar.sh BUILD: check that mpib-perf finds each message that support/liar.c
 # corrupts: in warm-up, timed and last iterations, in every pattern, and with
 # every version of the plugin's table. mpib-perf must print the number of
-# corrupted messages and exit with 1. Without corruption it must exit with 0.
+# corrupted messages and exit with 1. Without corruption mpib-perf must exit
+# with 0.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 export LIAR_PLUGIN=$build/plugin/libnccl-net-mpib.so LIAR_LOG=$dir/lies
 pair_start
 
-# perf OPTION...: run mpib-perf. By default, it moves 32 warm-up messages and 64
-# timed ones.
+# perf OPTION...: run mpib-perf. By default, mpib-perf moves 32 warm-up messages
+# and 64 timed messages.
 perf() {
 	rm -f "$LIAR_LOG"
 	timeout 120 "$build/bench/mpib-perf" --timeout 100 \

@@ -48,7 +48,7 @@ done
 wait "${curls[@]}"
 
 # However many visitors there are, the proxy sends each peer only one request
-# per second. Two requests differ in their times.
+# per second. The answers of two requests have different times.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS
@@ -214,7 +214,7 @@ until_true "model.rails[1].tx_gbps < 1e-4"
 until_true "$verdict === 'ok'"
 until_true "model.rails[1].tx_gbps > 0.01"
 # A setting that differs is reported in the row of the peer and in the first
-# line. It is not reported as a fault of this node.
+# line. Such a setting is not reported as a fault of this node.
 "$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 1048576 >"$dir/set" ||
 	fail "config set: $(<"$dir/set")"
 until_true "(model.clusterAsked = 0, ${cluster}[0].cells[7].textContent === 'settings differ (lane.window)')"
@@ -283,7 +283,7 @@ until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
 # Invent the maximum number of connections of two users. The first line must
-# consider all of them.
+# consider all connections.
 until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
 open_page '?period=300'

@@ -98,8 +98,8 @@ MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
 	"$dir/perf" || fail "plugin: $(<"$dir/perf")"
 
-# Wait until the child runs mpibctl: if it were killed before exec, it would run
-# this script's trap.
+# Wait until the child runs mpibctl: a child that is killed before exec would
+# run this script's trap.
 begun() {
 	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
 		{ [ "$noun" = events ] || [ -s "$dir/out" ]; }
@@ -109,7 +109,7 @@ export MPIB_RUN_DIR=$run
 while read -r noun verb args; do
 	[ -z "$(words "$args")" ] || continue
 	case $noun-$verb in
-	events-follow) # no end of its own
+	events-follow) # does not end by itself
 		mpibctl "$noun" "$verb" >"$dir/out" 2>"$dir/err" &
 		endless=$!
 		await begun
@@ -121,7 +121,7 @@ while read -r noun verb args; do
 		;;
 	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | has -x '# EOF' ||
 		fail "the answer to $noun $verb is not complete" ;;
-	agent-*) refused 1 mpibctl agent ;; # there is none
+	agent-*) refused 1 mpibctl agent ;; # no agent runs
 	events-*) mpibctl events >"$dir/out" || fail "events" ;;
 	*) shown mpibctl "$noun" "$verb" ;;
 	esac
@@ -161,7 +161,7 @@ grep -q 'rails does not take "drian" (did you mean drain?)' "$dir/err" ||
 	fail "drian: $(<"$dir/err")"
 refused 2 mpibctl conns 1 2
 grep -q 'conns does not take "2"' "$dir/err" || fail "conns: $(<"$dir/err")"
-if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
+if [ "$(id -u)" -eq 0 ]; then # in the group, without other rights
 	member=(setpriv --reuid=65534 --regid=0 --clear-groups)
 	"${member[@]}" "$dir/mpibctl" ping >"$dir/out" || fail "the group"
 	refused 1 "${member[@]}" mpibctl rails drain SUP

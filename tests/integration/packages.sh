@@ -2,7 +2,7 @@
 # packages.sh BUILD: test the packages that cpack makes of this build. Every
 # program has a manual page. The packages are installed in a scratch copy of
 # this machine's root. In this copy the proxy runs as its own user, and the
-# tools find it. After a purge no file remains. The machine itself is not
+# tools find the proxy. After a purge no file remains. The machine itself is not
 # changed. The packages are made under the most restrictive umask.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
@@ -194,7 +194,8 @@ else
 	echo "SKIPPED: the units: systemd-analyze is not installed"
 fi
 
-# Make the file of events that the unit configures. The purge must remove it.
+# Make the file of events that the unit configures. The purge must remove this
+# file.
 mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }

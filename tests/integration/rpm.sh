@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rpm.sh BUILD SOURCE: rpmbuild makes the spec's six packages from this build.
-# They contain the files of the Debian packages. Any user can run the unpacked
-# programs. The plugin has no unnecessary dependencies.
+# The packages contain the files of the Debian packages. Any user can run the
+# unpacked programs. The plugin has no unnecessary dependencies.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")

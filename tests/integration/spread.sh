@@ -37,8 +37,8 @@ proxy spray 2 spray
 proxy spray2 3 spray
 proxy dqplb 4 dqplb
 
-# Run the program without a shell around it, so that kill ends it. Its last
-# output goes to a file that no other process writes.
+# Run the program without a shell around it, so that kill ends it. The program's
+# last output goes to a file that no other process writes.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/spray,$dir/spray2" --min 64K --max 64K --timeout 60 \
 	--pattern stream --steady 60s >"$dir/steady" 2>&1 &

@@ -64,7 +64,7 @@ rules "sick sup no_such_counter 1"
 told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 	cat "$dir/agent.log"
 
-# A reload that is refused changes nothing. A valid one takes effect.
+# A reload that is refused changes nothing. A valid reload takes effect.
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
@@ -99,8 +99,8 @@ hold=100000
 rules
 agent
 
-# The rail degrades and is no longer used. Then its QP fails, and the job
-# continues.
+# The rail degrades and is no longer used. Then a QP of this rail fails, and the
+# job continues.
 rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'
 told "the agent" '^SUP *left .*SUP: tx_bytes' ctl agent

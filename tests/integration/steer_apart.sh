@@ -23,8 +23,8 @@ passed() { # BYTES over both rails, short MESSAGES
 	[ "${n[2]}" -ge "$1" ] && [ "${n[3]}" -ge "$2" ]
 }
 # Wait until both rails together have moved 16 MiB and there were at least 16
-# short messages. Print how many bytes went over SOUT, SUP and both meanwhile,
-# and how many short messages.
+# short messages. Print how many bytes SOUT, SUP and both moved during this
+# wait, and the number of short messages.
 while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
@@ -60,12 +60,12 @@ steered() {
 	[ "$(ctl why -o source | sort -u)" = hint ]
 }
 await steered || fail "no job is steered: $(ctl why)"
-while_bulk_moves >/dev/null # what was on its way before ends meanwhile
+while_bulk_moves >/dev/null # earlier messages complete during this call
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
-# Check only which rail carries the short messages. How much faster they are
-# depends on the machine.
+# Check only which rail carries the short messages. How much faster the messages
+# are depends on the machine.
 [ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||
 	fail "SUP carries bulk, beside short messages: ${kept[*]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
 # agent drains a rail, node 0's agent does not use it for connections to node 1.
-# It uses the rail again when the rule is removed. So when the rail goes down,
-# it has no bytes in flight.
+# Node 0's agent uses the rail again when the rule is removed. So when the rail
+# goes down, it has no bytes in flight.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

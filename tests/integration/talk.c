@@ -53,7 +53,7 @@ void talk_tell_fd(int sock, const void *msg, int fd)
 	assert_int_equal(mpib_message_send(sock, msg, &fd, 1), 0);
 }
 
-/* Read the next answer. Return its length, or 0 for a hang-up. */
+/* Read the next answer. Return the message's length, or 0 for a hang-up. */
 size_t talk_hear(int sock, struct mpib_message *m)
 {
 	char byte;

@@ -28,7 +28,8 @@ int talk_attach(void);
 void talk_tell(int sock, const void *msg, size_t len);
 void talk_tell_fd(int sock, const void *msg, int fd);
 void talk_hello(int sock, uint32_t version);
-/* Read the next answer. Return its length, or 0 if the proxy hung up. */
+/* Read the next answer. Return the message's length, or 0 if the proxy hung
+ * up. */
 size_t talk_hear(int sock, struct mpib_message *m);
 /* Read the answer to this request. Return its status. */
 int talk_hear_status(int sock, uint32_t type, uint32_t id);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tarball.sh BUILD SOURCE: the target "release" makes a source archive. Unpacked
-# outside git it can be configured, it builds a library and a program that uses
-# it, and it makes the same archive again.
+# tarball.sh BUILD SOURCE: the target "release" makes a source archive. Outside
+# git, the unpacked archive can be configured. It builds the library and a
+# program that uses the library, and it makes the same archive again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/workdir.sh"

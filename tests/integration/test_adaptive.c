@@ -101,8 +101,8 @@ CASE(single_messages_use_both_rails)
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
 }
 
-/* On each of the two pairs, send `n` messages in parallel over its
- * connection. */
+/* Send `n` messages in parallel over the connection of each of the two
+ * pairs. */
 static void transfer_both(struct pair_end *tx2, struct pair_end *rx2,
 			  struct pair *more, unsigned n, uint32_t len)
 {

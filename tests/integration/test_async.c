@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine/async.c: asynchronous events of devices reach their shard in order.
- * The control thread never waits for them.
+ * The control thread never waits for these events.
  */
 #include <errno.h>
 #include <unistd.h>

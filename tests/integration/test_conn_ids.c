@@ -46,8 +46,8 @@ TEST(a_connection_beyond_the_shards_ids_is_refused)
 	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
 					    MPIB_TABLE_SLOTS, n->lane, &more),
 			 -ENOSPC);
-	/* The id has 18 bits. Messages of this connection must carry all of
-	 * them. */
+	/* The id has 18 bits. Messages of this connection must carry all 18
+	 * bits. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }

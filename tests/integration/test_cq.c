@@ -87,8 +87,7 @@ TEST(a_wrong_request_fails_its_connection)
 	}
 }
 
-/* LOC_QP_OP_ERR is such an error: soft-RoCE reports it while its port has no
- * route. */
+/* For example, soft-RoCE reports LOC_QP_OP_ERR while its port has no route. */
 TEST(any_other_error_fails_only_the_rail)
 {
 	static const enum ibv_wc_status rails[] = {

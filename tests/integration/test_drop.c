@@ -17,7 +17,7 @@
 static void need_root(void)
 {
 	if (geteuid() != 0)
-		skip_as("only root can become another user");
+		skip_as("needs root, to become another user");
 }
 
 /* Get the value of a field of /proc/PID/status. */
@@ -42,7 +42,7 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 
 /* Write a hexadecimal mask with the one capability that the proxy keeps: it
  * needs this capability to prevent holes in shared memory. Write zeros if this
- * process lacks it. */
+ * process lacks the capability. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send completes only after its receive. This also holds for -EMSGSIZE, and
- * if the send's ops are released earlier. In each test, the peer's HCAs receive
- * all bytes before the peer's shard handles any of them.
+ * A send completes only after its receive, even with the result -EMSGSIZE, and
+ * even if the send's ops are released earlier. In each test, the peer's HCAs
+ * receive all bytes before the peer's shard handles any of them.
  */
 #include <errno.h>
 

@@ -46,7 +46,7 @@ pair_test(shares_are_exact_and_an_unused_rail_gets_no_wr)
 		{ 1024, MIB, 0 },
 	};
 	/* With these settings a message may need more than one WR.
-	 * test_spread.c and test_limits.c check that. */
+	 * test_spread.c and test_limits.c test such messages. */
 	if (getenv("MPIB_TEST_SPREAD") || getenv("MPIB_SOFT_LIMITS"))
 		skip();
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

@@ -196,8 +196,8 @@ fixture_test(a_small_message_overtakes_a_full_window)
 		tx_gen[i] = pair_post(&tx, MPIB_OP_SEND, i, other.node[0].mr, 0,
 				      8, 0);
 		mpib_shard_turn(shard(0));
-		/* The first message is sent immediately. The second waits while
-		 * the first is in flight. */
+		/* The first message is sent immediately. The second message
+		 * waits while the first is in flight. */
 		assert_int_equal(tx.conn->tx.msg, msg + 1);
 	}
 	assert_bounded_in_front();
@@ -244,8 +244,9 @@ struct took {
 };
 
 /* Measure how long a message takes from its posts until both ends have
- * completed. With few cores, a clock would tell nothing. So count turns, and
- * for each turn add the CPU time of the slower of the two shards. */
+ * completed. With fewer cores than threads, wall time would be meaningless. So
+ * count turns, and for each turn add the CPU time of the slower of the two
+ * shards. */
 static void move_one(struct took *took, uint8_t req, bool flooded)
 {
 	uint32_t rx_gen, tx_gen;

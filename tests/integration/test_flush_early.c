@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flush may be queued behind receives that have no slot. It must not wait for
- * these receives: they may wait for something that the client does only after
- * the flush.
+ * A flush may be queued behind receives that have no slot. The flush must not
+ * wait for these receives, because they may wait for something that the client
+ * does only after the flush.
  */
 #include <sys/mman.h>
 
@@ -12,10 +12,11 @@
 #include "test.h"
 
 #define BYTES 4096
-/* Number of receives with eight buffers each. They do not all fit into the
- * slots, but in the ring they leave room for flushes. */
+/* Number of receives with eight buffers each. These receives do not all fit
+ * into the slots, but they leave room for flushes in the ring. */
 #define GROUPS 15u
-/* Start value of the counter of flushes. It wraps at the second flush. */
+/* Start value of the counter of flushes. The counter wraps at the second
+ * flush. */
 #define FIRST (UINT32_MAX - 1)
 
 static struct pair pair;

@@ -208,7 +208,8 @@ fixture_test(a_first_part_without_room_is_sent_later)
 	}
 }
 
-/* Post thirty unmatched sends. They must not block other sends. */
+/* Post thirty sends that match no receive. These sends must not block
+ * others. */
 fixture_test(unmatched_sends_do_not_block_others)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };

@@ -213,7 +213,7 @@ teardown_test(only_a_user_beyond_a_device_limit_is_refused)
 	}
 }
 
-/* Open an engine with these limits. Return 0 if it opens. */
+/* Open an engine with these limits. Return 0 if the engine opens. */
 static int start(const char *limits, char *why, size_t why_len)
 {
 	struct mpib_engine_config cfg;

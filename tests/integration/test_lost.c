@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of a device that is gone and of a rail that has failed. They check
+ * Tests of a device that is gone and of a rail that has failed. The tests check
  * objects that are made before the event arrives, and writes that are still
  * outstanding.
  */

@@ -197,7 +197,7 @@ static void keys_differ(const struct engine_conn *one,
 		assert_int_not_equal(first.rkey[r], second.rkey[r]);
 }
 
-/* The keys of different lanes differ, for the tables of both ends. */
+/* Different lanes have different rkeys for their tables, at both ends. */
 pair_test(a_key_gives_access_to_the_tables_of_one_lane)
 {
 	struct pair peer, user;

@@ -93,9 +93,9 @@ static void assert_served(uid_t uid)
 	pair_turns(&pair, 4);
 }
 
-/* Skip under ThreadSanitizer. It makes mappings for each of 49,152 queues and
- * aborts at vm.max_map_count. It would find nothing, since the test has only
- * one thread. */
+/* Skip under ThreadSanitizer, which makes mappings for each of 49,152 queues
+ * and aborts at vm.max_map_count. The test has only one thread, so
+ * ThreadSanitizer would find nothing. */
 static void skip_under_tsan(void)
 {
 #ifdef __SANITIZE_THREAD__

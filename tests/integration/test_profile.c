@@ -274,7 +274,7 @@ CASE(without_a_profiler_the_plugin_rarely_calls_back)
 	unsigned asked;
 
 	move(64);
-	/* The plugin tried only with one rail of the first request at each
+	/* The plugin called back only for one rail of the first request at each
 	 * end. */
 	asked = seen.starts;
 	assert_true(asked >= 1 && asked <= 2);

@@ -213,11 +213,11 @@ TALK_TEST(unknown_and_malformed_requests_are_refused)
 		{ MPIB_CTL_POOL, -EINVAL },
 		{ MPIB_CTL_REG_FD, -EBADMSG },
 		{ MPIB_CTL_DEREG, -ENOENT },
-		{ MPIB_CTL_LISTEN, 0 }, /* a message of this length */
+		{ MPIB_CTL_LISTEN, 0 }, /* valid with this length */
 		{ MPIB_CTL_RESUME, -EBADMSG },
 		{ MPIB_CTL_CLOSE_LISTEN, -ENOENT },
 		{ MPIB_CTL_CONNECT, -EBADMSG },
-		{ MPIB_CTL_ACCEPT, -ENOENT }, /* a message of this length */
+		{ MPIB_CTL_ACCEPT, -ENOENT }, /* valid with this length */
 		{ MPIB_CTL_CLOSE, -ENOENT },
 	};
 	int sock = talk_attach();

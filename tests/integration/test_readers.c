@@ -178,8 +178,8 @@ TEST(readers_that_never_read_are_dropped)
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* Wait until the proxy drops readers and has room again. That takes its
-	 * timeout of 5 s, or longer on a busy machine. */
+	/* Wait until the proxy drops readers and has room again. The proxy
+	 * drops readers after a timeout of 5 s, or later on a busy machine. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

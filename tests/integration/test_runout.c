@@ -6,7 +6,8 @@
  * the same processes work again.
  *
  * With MPIB_TEST_SWEEP=1 the test tries each value with a new proxy. Otherwise
- * it tries some values with the same proxy. MPIB_TEST_TALK=1 prints the errors.
+ * the test tries some values with the same proxy. MPIB_TEST_TALK=1 prints the
+ * errors.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -246,7 +247,8 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	for (unsigned room = 0; room < step * steps; room += step) {
 		rlim_t was;
 
-		/* A new proxy must make its lanes again, also at the limit. */
+		/* Start a new proxy for each limit, so that the proxy must also
+		 * make its lanes under the limit. */
 		if (sweep) {
 			stop_node();
 			start_node(WINDOW, PART);

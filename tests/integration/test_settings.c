@@ -102,7 +102,7 @@ static const char *why_apart(const struct mpib_setting *s)
 	return NULL;
 }
 
-/* Return a value at an end of the range, or one of a random magnitude. */
+/* Return a value at an end of the range, or a value of random magnitude. */
 static int64_t some_number(const struct mpib_setting *s)
 {
 	uint64_t span = (uint64_t)(s->max - s->min), at = span;
@@ -136,7 +136,7 @@ static void set(const struct mpib_setting *s)
 		 " --%s %s", s->flag, value);
 }
 
-/* Draw settings. Return false if they are refused. */
+/* Draw settings. Return false if the settings are refused. */
 static bool draw_settings(void)
 {
 	char why[MPIB_WHY_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Test the memory of a connection's end, and the number of receives that it
- * holds. There are two sizes of tables. With both, receives that do not fit
- * wait in the ring, and each message arrives.
+ * holds. There are two sizes of tables. With both sizes, receives that do not
+ * fit wait in the ring, and each message arrives.
  */
 #include <mpib/segment.h>
 
@@ -145,8 +145,8 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
-		/* In so many laps, the 8-bit slot numbers of the IMMs and the
-		 * tables wrap. */
+		/* With this number of laps, the 8-bit slot numbers of the IMMs
+		 * wrap, and so do the tables. */
 		for (unsigned lap = 0; lap < 12; lap++) {
 			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
 			far_ahead(8, 8, 64);

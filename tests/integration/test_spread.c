@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of lanes that spread stripes over several QPs of a rail. They check
- * which QP carries which fragment, and how both ends handle fragments.
+ * Tests of lanes that spread stripes over several QPs of a rail. The tests
+ * check which QP carries which fragment, and how both ends handle fragments.
  * test_engine, which runs once per mode, tests that all messages arrive.
  */
 #include <errno.h>

@@ -253,9 +253,9 @@ CASE(requests_about_probes_of_a_live_rail_end)
 	assert_int_equal(ctl->due, 0);
 }
 
-/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. Of its messages,
- * the FENCE and the next `n` arrive. Node 1 sends FENCED. Return the index of
- * node 1's first message. */
+/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. Deliver node 0's
+ * FENCE and the `n` messages after it to node 1. Node 1 sends FENCED. Return
+ * the index of node 1's first message. */
 static unsigned stop_at_both(unsigned n)
 {
 	unsigned theirs;

@@ -148,7 +148,8 @@ TEST(settings_and_drains_apply_to_the_next_message)
 }
 
 /* Read the metrics once. Return how many bytes the rail sent in addition to the
- * bytes of all attached clients. These are bytes of clients that have left. */
+ * bytes of all attached clients. The result is the number of bytes of clients
+ * that have left. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	json_t *metrics = ask_data(f, "metrics");

@@ -182,9 +182,9 @@ TEST(an_unaccepted_connection_is_reported)
 	json_decref(v);
 }
 
-/* The peer's proxy announces its receive and is then stopped. Its sockets stay
- * open, but it neither receives nor acknowledges anything, like a black
- * hole. */
+/* The peer's proxy announces its receive and is then stopped. The stopped
+ * proxy's sockets stay open, but the proxy neither receives nor acknowledges
+ * anything, like a black hole. */
 TEST(a_silent_peer_is_reported_with_its_rails)
 {
 	struct mpib_request *recv, *sent;

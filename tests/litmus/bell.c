@@ -2,8 +2,8 @@
 /*
  * A bell rings while its owner handles an earlier ring. This tests all of
  * runtime/base/bell.c, with counters in place of the kernel's eventfds.
- * WITHOUT_TELL rings with a load and a store instead of the exchange.
- * WITHOUT_DOZE hears the bell with a load and a store, too.
+ * WITHOUT_TELL rings with a load and a store instead of the exchange. With
+ * WITHOUT_DOZE, the owner clears the bell with a load and a store, too.
  */
 #include "base/bell.h"
 

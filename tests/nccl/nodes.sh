@@ -13,9 +13,9 @@
 #   moved                  print the bytes of payload that both have sent
 #
 # With gone=1, a device is lost while the folder $MPIB_SOFT_GONE has a file
-# whose name is the device's address. Set it only for tests that need it: each
-# proxy then has an inotify descriptor, and on a busy machine the kernel may
-# take minutes to close it, which delays the end of a killed proxy. The
+# whose name is the device's address. Set gone=1 only for tests that need it:
+# each proxy then has an inotify descriptor, and on a busy machine the kernel
+# may take minutes to close it, which delays the end of a killed proxy. The
 # functions need $build and $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"

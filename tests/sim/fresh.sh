@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run new seeds for 30 s. Seeds that fail are stored in build/tests/sim/failed.
-# The next run begins with them, until they pass.
+# Every later run begins with the stored seeds, until they pass.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 kept=${MPIB_SIM:-../../build/tests/sim/sim}

@@ -41,13 +41,15 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	/* The seed runs a second time; `hash` is from its first run. */
+	/* If `again` is set, the seed runs a second time, and `hash` is from
+	 * the first run. */
 	bool again;
 	uint64_t hash;
 };
 
-/* The results of all possible children, in memory that they share. Its size is
- * fixed, since nothing in a child may depend on the number of children. */
+/* The results of all possible children, in shared memory. The size of the
+ * memory is fixed, since nothing in a child may depend on the number of
+ * children. */
 static struct sim_result *results;
 
 static double seconds(void)

@@ -4,8 +4,8 @@
 
 #include "sim_node.h"
 
-/* Mistakes in settings. The operator makes one of them and corrects it at the
- * next start. There are two more mistakes, for which the list has no text:
+/* Mistakes in settings. The operator makes at most one mistake on a node, and
+ * corrects it at the next start. Two more mistakes are not in this list:
  * another program holds the port at the first or at the second address. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",

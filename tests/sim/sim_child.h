@@ -24,8 +24,8 @@ pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 /* Return the result of an ended process: its exit status, or 128 + the
  * signal. */
 int sim_child_status(int status);
-/* Return whether the child ended because the machine lacked a resource. This
- * includes a kill by the kernel for lack of memory. */
+/* Return whether the child ended because the machine lacked a resource. The
+ * result is also true if the kernel killed the child for lack of memory. */
 bool sim_child_unrun(int status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Give the simulated HCA to the conformance suite of verbs. */
+/* Let the conformance suite of verbs test the simulated HCA. */
 #include <stdbool.h>
 
 #include "sim_hca.h"

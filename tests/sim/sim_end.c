@@ -93,10 +93,10 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* Return whether the failure is the only loss that docs/recovery.md allows if
- * ranks do not resume: a device fails with acknowledged bytes whose buffers
- * were released before their slot completed, because the staging window or the
- * send ops were used up. */
+/* Return whether the end has the only failure that docs/recovery.md allows if
+ * ranks do not resume: a device failed with acknowledged bytes, and their
+ * buffers had been released before their slot completed. Buffers are released
+ * so early only if the staging window or the send ops are used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -121,14 +121,14 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	e->again = sim_now + sim_rank_patience(e->refused);
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
-	/* Give up the line: the receiver may never notice a connection that
-	 * failed before the sender was ready. */
+	/* If the connection failed before the sender was ready, give up the
+	 * line, because the receiver may never notice the connection. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
 }
 
-/* Return whether there is nothing left to do at this end. */
+/* Return whether this end has nothing left to do. */
 static bool settled(struct sim_end *e)
 {
 	struct sim_line *l = e->line;
@@ -138,10 +138,10 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The line cannot complete in two cases. The first: one end has moved
-	 * all messages of a connection, but the connection failed at the other
-	 * end before that end had moved all of them. The second: the line has
-	 * reached the limit of attempts. */
+	/* The line cannot complete in two cases. In the first case, one end has
+	 * moved all messages of a connection, but the connection failed at the
+	 * other end before all its messages were moved. In the second case, the
+	 * line has reached the limit of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)

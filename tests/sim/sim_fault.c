@@ -7,7 +7,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-/* time between two checks for unused devices */
+/* time between two checks whether a proxy has lost a device */
 #define LOOKS_EVERY (10 * SIM_S)
 
 static const struct sim_plan *plan;
@@ -24,8 +24,8 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* Stop the proxy as long as the plan says. If no error is allowed, that is
- * shorter than peer.silence. */
+/* Stop the proxy for the time that the plan sets. If no error is allowed, that
+ * time is shorter than peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
 	struct sim_proc *proxy = sim_node_proxy(f->node);
@@ -34,10 +34,10 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Return the factor by which a network fault lasts longer. A long fault may
- * last longer than a peer may be silent. Without a cluster key, a node that has
- * not reached a peer before does not use the peer's second address, so a long
- * fault could cause an error. */
+/* Return the factor by which to extend a network fault. An extended fault may
+ * last longer than peer.silence. Without a cluster key, a node that has never
+ * reached a peer does not use the peer's second address, so a long fault could
+ * cause an error. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -47,7 +47,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* This may last longer than the grace period. */
+	/* The ports may be down for longer than failover.grace. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -271,9 +271,9 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* If a proxy has lost a device, restart the proxy, so that the next one opens
- * the device again. Do this only if ranks outlive their proxies or errors are
- * allowed. */
+/* If a proxy has lost a device, restart the proxy, because only a new proxy
+ * opens the device again. Restart proxies only if ranks outlive their proxies
+ * or errors are allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))
@@ -313,7 +313,8 @@ void sim_faults_start(const struct sim_plan *p)
 	plan = p;
 	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
-		/* Cast away const: the callback takes a pointer without it. */
+		/* Cast away const: the callback takes a pointer that is not
+		 * const. */
 		struct sim_fault *f =
 			(struct sim_fault *)(uintptr_t)&plan->fault[i];
 

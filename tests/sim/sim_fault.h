@@ -5,8 +5,8 @@
 
 #include "sim_plan.h"
 
-/* Start the faults. Their times count from this call, at which the messages
- * begin, too. */
+/* Start the faults. The plan's times are relative to this call. The messages
+ * start at this call, too. */
 void sim_faults_start(const struct sim_plan *plan);
 /* sim_operate.c: act as an operator, who drains or resumes a rail and sends
  * other commands. */

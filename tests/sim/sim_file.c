@@ -17,7 +17,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* numbers from these on were never used */
+static int used, real_used; /* lowest descriptor numbers that were never used */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -169,8 +169,8 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* If the task is killed while it waits, its end releases this
-		 * reference. */
+		/* If the task is killed while it waits, the end of the task
+		 * releases this reference. */
 		t->holds = f;
 		sim_wait_file(f, until);
 		t->holds = NULL;

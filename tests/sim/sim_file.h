@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of the simulated kernel, with their files, the processes that own
- * them, and the tasks that wait for them. Their numbers are above those of the
- * real kernel. Memfds and the files of the run directories are files of the
- * real kernel, with its descriptors.
+ * Descriptors of the simulated kernel, with their files, their owners, and the
+ * tasks that wait for the files. The numbers of simulated descriptors are above
+ * those of the real kernel. Memfds and the files of the run directories are
+ * files of the real kernel, with its descriptors.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -40,7 +40,7 @@ struct sim_file_ops {
 	void (*close)(struct sim_file *f);
 };
 
-/* An open file. It is the first member of the struct of each kind of file. */
+/* An open file. The struct of each kind of file begins with this struct. */
 struct sim_file {
 	const struct sim_file_ops *ops;
 	unsigned refs;
@@ -55,8 +55,8 @@ void sim_file_put(struct sim_file *f);
 /* Call this if the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* Make a descriptor of the current process. It takes over the caller's
- * reference. */
+/* Make a descriptor of the current process. The descriptor takes over the
+ * caller's reference to the file. */
 int sim_fd_new(struct sim_file *f);
 /* Return the file. If `fd` is not a simulated descriptor, set EBADF and return
  * NULL. */
@@ -71,8 +71,9 @@ void sim_fd_drop(int held);
 /* Close the real descriptor `fd` when the process ends. Return `fd`. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* Call op() until it does not return -EAGAIN, and wait for the file between two
- * calls. If the file or the call does not block, call it only once. */
+/* Call op() until it returns something other than -EAGAIN, and wait for the
+ * file between two calls. If the file is non-blocking or `dontwait` is set,
+ * call op() only once. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
 

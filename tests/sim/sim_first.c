@@ -2,9 +2,9 @@
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
  * until they wrap. So the seed chooses a start value for each kind of counter,
- * mostly just before a wrap. A counter is set to it when its owner is made. In
- * a seed, all counters of one kind start with the same value, so both ends of a
- * connection agree.
+ * mostly just before a wrap. Each new counter is set to the value of its kind.
+ * In a seed, all counters of one kind start with the same value, so both ends
+ * of a connection agree.
  */
 #include "sim_first.h"
 
@@ -17,14 +17,16 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-#define NEAR 1000 /* maximum that a connection counts in a seed */
+/* no counter of a connection advances further than this in a seed */
+#define NEAR 1000
 
 static struct {
 	/* Counters of the client library: generations of requests, control
 	 * messages and window sweeps; for each connection, parts of a window
 	 * and polls. */
 	uint32_t gen, ask, sweep, part, idle;
-	/* The flushes of a connection, in the client and in the engine. */
+	/* The number of a connection's flushes, in the client and in the
+	 * engine. */
 	uint32_t flush;
 	/* Send ranges, send ops and stripes of a connection in the engine, and
 	 * messages at both ends. */
@@ -33,12 +35,12 @@ static struct {
 	 * a DRR class. */
 	uint32_t wr, epoch, grant;
 	uint32_t number; /* numbers of fragments at both ends, 24 bits */
-	uint32_t conn, mr; /* places in tables */
+	uint32_t conn, mr; /* indices in tables */
 	uint32_t id; /* ids of a broker's listeners, lanes and connections */
 } first;
 
-/* Draw a start value. It is mostly just before a value at which code may go
- * wrong: a wrap or a change of sign. */
+/* Draw a start value. Most are just before a value at which code may go wrong:
+ * a wrap or a change of sign. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -66,8 +68,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u;
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	/* Draw a number for a counter that no longer exists, so that each seed
-	 * gives the other counters the same values as before. */
+	/* Draw a number for a removed counter, so that each seed gives the
+	 * other counters the same values as before. */
 	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);

@@ -75,7 +75,7 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
 	/* Linux does not send data for the local node through a port, so a dead
-	 * port does not stop it. */
+	 * port does not stop such data. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -205,8 +205,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* Return whether TCP_USER_TIMEOUT has passed. If so, fail this end. The other
- * end does not notice that. */
+/* Return whether TCP_USER_TIMEOUT has passed. If so, fail this end, without
+ * telling the other end. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated RDMA device with one port, behind struct mpib_verbs. It has RC
- * queue pairs on virtual time. Every behaviour that the verbs specification
- * allows occurs in some seed. Messages of one QP arrive in order, messages of
- * different QPs in any order. A completion may be seen long after the message
- * was acknowledged. Memory is read as late as a device may read it. A message
- * that fails may have been placed in part. A lost acknowledgement looks like a
- * lost message.
+ * A simulated RDMA device with one port, behind struct mpib_verbs. The device
+ * has RC queue pairs on virtual time. Every behaviour that the verbs
+ * specification allows occurs in some seed. Messages of one QP arrive in order,
+ * messages of different QPs in any order. A completion may be seen long after
+ * the message was acknowledged. The simulated device reads memory at the latest
+ * time at which a real device may read it. A message that fails may have been
+ * placed in part. A lost acknowledgement looks like a lost message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -44,7 +44,8 @@ struct sim_device {
 	uint64_t still_until;
 	/* event that reports the loss of the device to its contexts */
 	struct sim_event tells;
-	/* number of calls until a call loses the device; 0 means never */
+	/* number of further calls until a call loses the device; 0 means that
+	 * no call loses it */
 	unsigned calls;
 	/* delay of the loss event if a call lost the device */
 	uint64_t told_late;
@@ -71,7 +72,7 @@ struct sim_ctx {
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device or the process is gone */
 	bool ended; /* the context ended with its process */
-	bool told; /* the process has got the event */
+	bool told; /* the process has received the event */
 	bool hung; /* the device is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
@@ -106,8 +107,9 @@ struct sim_channel {
 struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
-	uint64_t at; /* time from which a poll can return it */
-	/* for a send: entries of the send queue before this number are free */
+	uint64_t at; /* time from which a poll can return this completion */
+	/* for a send: a poll frees the entries of the send queue before this
+	 * number */
 	uint32_t done;
 	bool sent, solicited;
 };
@@ -165,8 +167,8 @@ struct sim_qp {
 	struct sim_wqe *sq; /* NULL until the first post */
 	uint32_t sq_made; /* number of entries of `sq` that were ever used */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	/* Numbers of messages: of this end, handled by the peer (`sent`), and
-	 * of the peer, handled by this end (`taken`). */
+	/* `sent`: number of this end's messages that the peer has handled.
+	 * `taken`: number of the peer's messages that this end has handled. */
 	uint32_t sent, taken;
 	uint64_t last_arrive, last_ack, stuck_since;
 	uint64_t stands_until; /* no byte arrives before this time */
@@ -195,14 +197,14 @@ void sim_hca_soft(bool on);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* Return whether the context's device is stalled. If it is, call `fn` when the
- * device continues. */
+/* Return whether the context's device is stalled. If the device is stalled,
+ * call `fn` when the device continues. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Lose the device, and report that `later` ns later. */
+/* Lose the device. Report the loss to its contexts after `later` ns. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
 /* Lose the device at the `calls`-th call to its firmware from now on. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
@@ -214,8 +216,8 @@ void sim_hca_proc_ended(struct sim_proc *proc);
 /* Return a random QP of the device that is in use, or NULL if no QP is in
  * use. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
-/* Return the number of open contexts of `proc`, or of all processes if it is
- * NULL. */
+/* Return the number of open contexts of `proc`, or of all processes if `proc`
+ * is NULL. */
 unsigned sim_hca_open_contexts(const struct sim_proc *proc);
 
 static inline struct sim_ctx *sim_ctx(struct ibv_context *c)
@@ -254,8 +256,8 @@ int sim_dereg_mr(struct ibv_mr *mr);
  * to all of the range. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write to `at` for the peer. `at` must come from sim_mr_at() with the same
- * key. */
+/* Write the `bytes` of the peer's request to `at`. `at` must come from
+ * sim_mr_at() with the same key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
@@ -310,7 +312,7 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* Fail `qp` because the CQ had no room for a completion. This happens only
+/* Fail `qp` because the CQ had no room for a completion. The QP fails only
  * after the caller has returned. */
 void sim_qp_fatal(struct sim_qp *qp);
 

@@ -181,7 +181,8 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 		.sent = sent,
 		.solicited = solicited || wc->status != IBV_WC_SUCCESS,
 	};
-	/* Show some completions long after their messages were acknowledged. */
+	/* Let polls return some completions long after the messages were
+	 * acknowledged. */
 	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0)
 		e->at += sim_hca_draw(20 * SIM_US);
 	if (last && e->at < last->at)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into GPU memory. They are posted writes: after their completion they
- * are still on their way over PCIe. They stay in the order in which the device
- * sent them. A read through the same device flushes them.
+ * Writes into GPU memory. They are posted writes, which are still on their way
+ * over PCIe after their completion. The writes stay in the order in which the
+ * device sent them. A read through the same device flushes these writes.
  */
 #include <stdlib.h>
 #include <string.h>

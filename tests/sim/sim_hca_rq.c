@@ -23,8 +23,8 @@ void sim_rq_fini(struct sim_rq *rq)
 	free(rq->sge);
 }
 
-/* Copy the SGEs of a receive. Most receives have none, because they are for an
- * IMM. */
+/* Copy the SGEs of a receive. Most receives have no SGE, because they are for
+ * an IMM. */
 static void set_sges(struct sim_rq *rq, struct sim_rwqe *w,
 		     const struct ibv_recv_wr *wr)
 {

@@ -380,8 +380,8 @@ static void on_ack(void *arg)
 		fail(qp, w->status);
 		return;
 	}
-	/* If the acknowledgement was lost, request it again. The peer must
-	 * still exist to send it. */
+	/* If the acknowledgement was lost, request it again. The peer can send
+	 * the acknowledgement only if the peer still exists. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

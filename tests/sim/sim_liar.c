@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar is a program that uses the peer protocol but is not a proxy. It
+ * A liar is a program that uses the peer protocol but is not a proxy. The liar
  * connects to a proxy as a peer would, and then breaks the protocol. A liar
  * also answers at its own address, to which damaged handles lead. Since its
  * address is not that of a node, it cannot break a node's link.
@@ -293,8 +293,8 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* Connect by a handle that leads to the liar, as if it was damaged outside
- * mpib. */
+/* Connect with a handle that leads to the liar, as if the handle had been
+ * damaged outside mpib. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
 	struct mpib_handle h = {
@@ -307,8 +307,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	/* damage the handle further: the address of a node, a shard that does
-	 * not exist, an IPv6 address */
+	/* damage the handle further: insert the address of a node, a shard that
+	 * does not exist, or an IPv6 address */
 	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))

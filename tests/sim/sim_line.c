@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages of a line. The content of a message depends only on its number.
- * As soon as a request completes, its buffer is overwritten. Before the buffer
- * is posted again, it is checked.
+ * As soon as a request completes, its buffer is overwritten. Before a buffer is
+ * posted again, its bytes are checked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static uint32_t length_of(const struct sim_end *e, uint64_t number, unsigned k)
 	}
 }
 
-/* Return the number of messages that may be outstanding at the end. */
+/* Return the maximum number of outstanding messages of this end of the line. */
 static unsigned window(const struct sim_end *e)
 {
 	return e->sends ? e->line->plan->ahead : e->line->plan->window;
@@ -65,7 +65,7 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 			 e->line->number, (unsigned long long)number, at);
 }
 
-/* Return the message's family of tags. */
+/* Return the number of the set of tags (family) that the message uses. */
 static unsigned family_of(const struct sim_end *e, uint64_t number)
 {
 	return (unsigned)(sim_mix(number) % e->line->plan->families);
@@ -89,7 +89,7 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Prepare the buffers of the next receive. This happens once, although the post
+/* Prepare the buffers of the next receive. Prepare them once, although the post
  * may be tried many times until there is room. */
 static void empty(struct sim_end *e)
 {
@@ -182,8 +182,8 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
-/* Flush the oldest receive. Return 1 if the GPU sees its data, 0 if not yet, or
- * -errno. */
+/* Flush the oldest receive. Return 1 if the GPU sees its data, 0 if the flush
+ * is in progress, or -errno. */
 static int flushed(struct sim_end *e)
 {
 	int done = 0, rc;
@@ -201,8 +201,8 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* After a receive has completed, check that each of its sends has recorded
- * which receive it answers. The sender's proxy needs this record if it is
+/* After a receive has completed, check that each matching send has recorded
+ * which receive the send answers. The sender's proxy needs this record if it is
  * killed. */
 static void check_answers(const struct sim_end *e)
 {
@@ -266,8 +266,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Fill the buffer of a send. This happens once, although the post may be tried
- * many times until there is room. */
+/* Fill the buffer of a send. Fill it once, although the post may be tried many
+ * times until there is room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -334,9 +334,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 }
 
 /* After the send of the oldest message has completed, check that its receive
- * has completed, too, even if the receiving rank has not tested it yet. If
- * errors are allowed, failover.completion may be `wire`, and sends may complete
- * early. */
+ * has completed, too, even if the receiving rank has not tested it yet. Skip
+ * the check if errors are allowed, because failover.completion may be `wire`
+ * and sends may complete early. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

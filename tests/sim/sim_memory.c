@@ -69,7 +69,8 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-/* Move the address of the next mapping by this length and an unmapped page. */
+/* Advance the address of the next mapping by `len` bytes and an unmapped
+ * page. */
 static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -246,8 +246,8 @@ int __wrap_shutdown(int fd, int how)
 	}
 	if (how != SHUT_WR) {
 		s->in->eof = true;
-		/* The peer of a Unix socket gets EPIPE if it sends after
-		 * this. */
+		/* After this call, the peer of a Unix socket gets EPIPE if it
+		 * sends. */
 		if (s->domain == AF_UNIX)
 			s->in->ended = true;
 	}

@@ -98,8 +98,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* Settings may be refused because descriptors or memory are short. That
-	 * is not an error of the plan. */
+	/* Settings may be refused because descriptors or memory are short. Such
+	 * a refusal is not an error of the plan. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)

@@ -16,8 +16,8 @@ void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
 /* Write the command line to `argv`. Return the number of words. */
 int sim_args(unsigned node, char **argv);
 
-/* Start the proxies. Their run directories are real directories in the current
- * directory. */
+/* Start the proxies. The run directories of the nodes are real directories in
+ * the current directory. */
 void sim_nodes_start(const struct sim_plan *plan);
 void sim_node_start(unsigned node);
 unsigned sim_node_count(void);
@@ -49,7 +49,7 @@ void sim_node_trap(unsigned node);
 void sim_node_resumes(unsigned node);
 /* Send SIGTERM to all proxies of the node. */
 void sim_node_term(unsigned node);
-/* Begin or end a shortage of descriptors for the node's proxies, see
+/* Begin or end a shortage of descriptors in the node's proxies, see
  * sim_short(). */
 void sim_node_short(unsigned node, bool on);
 /* Return whether all proxies have ended. */
@@ -85,7 +85,7 @@ void sim_rehearse_ended(const struct sim_proc *proc);
 unsigned sim_rehearsals(void);
 /* sim_sums.c: check that the proxy's counters agree with its objects. */
 void sim_sums_check(const struct mpib_proxy *p);
-/* The bytes of a rail, summed over all nodes. */
+/* Bytes of one rail, summed over all nodes. */
 struct sim_bytes {
 	uint64_t tx, rx, lost;
 };

@@ -56,8 +56,8 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* Return true in one of three calls. The caller then draws a setting that may
- * differ from the default. */
+/* Return true in one of three calls on average. The caller then draws a setting
+ * that may differ from the default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);

@@ -18,10 +18,10 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* maximum number of outstanding messages of an end */
 
-/* Each number marks new draws: only seeds from this number on have them. Seeds
- * below it keep their plans, so a seed that found a bug still finds it. A fresh
- * seed is 1000 times the real time in seconds, which is above all of these
- * numbers. */
+/* Plans grew over time. Each number is the first seed that makes the draws of
+ * one addition. Seeds below the number keep their old plans, so a seed that
+ * found a bug still finds it. A fresh seed is 1000 times the real time in
+ * seconds, which is above all of these numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -34,8 +34,8 @@
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
-/* From this number on, a seed has all draws. Some of the draws above are only
- * in seeds of their own range and in these seeds. */
+/* Seeds from this number on make all draws. Below this number, some draws are
+ * made only by the seeds of one range. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
 #define SIM_STAGED_FROM 1796000140000 /* see sim_plan_draw() */
@@ -83,7 +83,8 @@ enum sim_fault_kind {
 
 struct sim_fault {
 	enum sim_fault_kind kind;
-	uint64_t at, lasts; /* ns; `at` counts from the first message */
+	/* ns; `at` is relative to the start of the messages */
+	uint64_t at, lasts;
 	unsigned node, other, rail;
 	bool off; /* left out, to make the plan smaller */
 };
@@ -94,7 +95,7 @@ struct sim_line_plan {
 	unsigned messages, window, group;
 	/* number of messages whose sends may be posted at the same time */
 	unsigned ahead;
-	/* number of sets of tags; a message uses one set */
+	/* number of sets of tags; each message uses one set */
 	unsigned families;
 	unsigned extra; /* number of receives that no send matches */
 	unsigned lives; /* number of connections, one after the other */
@@ -115,13 +116,14 @@ struct sim_plan {
 	unsigned nodes, ranks, lines, faults, rails, shards;
 	bool hard; /* errors are allowed */
 	bool churn; /* ranks register and deregister memory all the time */
-	bool key; /* the peer links are sealed */
+	bool key; /* the peer links are encrypted */
 	const char *odd; /* a setting that only node 0 has, or NULL */
-	/* quotas are small: a request may be refused in each attempt */
+	/* quotas are so small that a request may be refused at every attempt */
 	bool quotas;
 	uint64_t late; /* maximum ns between a listen and its accept */
 	uint64_t starts; /* maximum ns between the starts of two ranks */
-	/* maximum ns between the loss of a device and its event */
+	/* maximum ns between the loss of a device and the event that reports
+	 * it */
 	uint64_t told_late;
 	/* Maximum number of calls that a failing device still answers. */
 	unsigned calls;
@@ -148,8 +150,8 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* After `looks` polls without a result, a rank doubles its pause before
-	 * each next poll, up to `look_most` ns. */
+	/* After `looks` polls without a result, a rank doubles its pause with
+	 * each further poll, up to `look_most` ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
@@ -166,7 +168,7 @@ struct sim_smaller {
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
 /* sim_plan_more.c: make the draws that were added later. Each addition has its
- * own random stream, so that earlier draws do not change. */
+ * own random stream, so it does not change earlier draws. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* Return a new fault, or NULL if the plan is full. */

@@ -88,8 +88,8 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Hang a device. If no error is allowed, choose the rail whose devices other
- * faults remove. */
+/* Hang a device. If no error is allowed, choose the rail from which other
+ * faults remove devices. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -227,7 +227,8 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	if (sim_chance(&r, 5)) /* draw of a setting that no longer exists */
+	/* Draw for a removed setting, so that later draws do not change. */
+	if (sim_chance(&r, 5))
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
@@ -240,9 +241,9 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
-/* Let nodes lose a port. Their peer links must move to the other port's
- * network. If no error is allowed, always use ports of the same rail, so that a
- * node never loses both. */
+/* Let nodes lose a port. The peer links of these nodes must move to the other
+ * port's network. If no error is allowed, always use ports of the same rail, so
+ * that a node never loses both. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -361,7 +362,8 @@ static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
-/* Make the draws that seeds before SIM_NEW_FROM do not have. */
+/* For seeds from SIM_NEW_FROM on: draw faults of networks, GPU memory, crowds
+ * of strangers, shortages, and calls that lose a device. */
 static void draw_new(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -373,7 +375,8 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	sim_chance(&r, 4); /* draw of a setting that no longer exists */
+	/* Draw for a removed setting, so that later draws do not change. */
+	sim_chance(&r, 4);
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;
 		p->listens = 8000;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Add operators who also inject faults. If no error is allowed, they do this
- * only on the rail whose devices other faults remove, see sim_plan.c. */
+/* Add operators who also inject faults. If no error is allowed, they inject
+ * faults only into the rail from which other faults remove devices, see
+ * sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -79,7 +80,8 @@ static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Make the draws that seeds before SIM_LATEST_FROM do not have. */
+/* For seeds from SIM_LATEST_FROM on: draw liars, resets of links, mistakes of
+ * operators, and shares. */
 static void draw_latest(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -95,10 +97,9 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* Make the draws that seeds before SIM_REHEARSED_FROM do not have: operators
- * may inject faults, and these act on the simulated devices. (Without that, the
- * proxy refuses all faults except killed QPs.) The operators are those that
- * also drain rails. */
+/* For seeds from SIM_REHEARSED_FROM on: let operators inject faults that act on
+ * the simulated devices. In plans of lower seeds, the proxy refuses all faults
+ * except killed QPs. The operators that inject faults also drain rails. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -113,8 +114,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* Make the draws that seeds before SIM_PATIENT_FROM do not have: while nothing
- * happens, all tasks poll less and less often. */
+/* For seeds from SIM_PATIENT_FROM on: while nothing happens, let all tasks poll
+ * less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -140,9 +141,9 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 		p->odd = "--mode=adaptive";
 }
 
-/* Give node 0 another split mode or another kind of lanes. That must work: the
- * sending end decides the mode, and the end that opens a lane decides its
- * kind. */
+/* Give node 0 another split mode or another kind of lanes. Messages must still
+ * arrive, because the sending end decides the mode, and the end that opens a
+ * lane decides the lane's kind. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -157,7 +158,7 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
 }
 
-/* Make the draws that seeds before SIM_MODES_FROM do not have. */
+/* For seeds from SIM_MODES_FROM on: draw split modes and retry timeouts. */
 static void draw_modes(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -174,16 +175,16 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* With these values, a device retries as long as it does by default. */
+	/* With these values, a device retries for as long as with the default
+	 * values. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");
 	}
 }
 
-/* Make the draws that seeds before SIM_FAR_FROM do not have: peer links may
- * have a latency that is longer than the time in which an end of a lane
- * connects its QPs. */
+/* For seeds from SIM_FAR_FROM on: let the latency of the peer links be longer
+ * than the time in which an end of a lane connects its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -193,10 +194,10 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
-/* Make the draws that seeds before SIM_SMALL_FROM do not have: devices with a
- * small maximum message size. If a device forgets acknowledged writes, the size
- * is not so small that a slot needs more send ops than a connection has, see
- * docs/recovery.md. */
+/* For seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and from SIM_ALL_FROM on:
+ * add devices with a small maximum message size. If a device forgets
+ * acknowledged writes, the maximum is large enough that a connection has enough
+ * send ops for a slot, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -208,8 +209,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* Make the draws that seeds before SIM_STARVED_FROM do not have: proxies hardly
- * get CPU time. Half of these plans have no other faults. */
+/* For seeds from SIM_STARVED_FROM on: let proxies get hardly any CPU time. Half
+ * of these plans have no other faults. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -233,10 +234,10 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* Make the draws that seeds before SIM_RELINK_FROM do not have: peer links
- * break, which must not cause an error at any rank. Most breaks are soon after
- * another fault. Then the link breaks again while both ends list their
- * state. */
+/* For seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and from SIM_ALL_FROM on:
+ * let peer links break, which must not cause an error at any rank. Most links
+ * break soon after another fault. A link may break again while both ends list
+ * their state on the new link. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -269,8 +270,8 @@ static void draw_relinks(struct sim_plan *p)
 	}
 }
 
-/* Make the draws that seeds before SIM_TAGS_FROM do not have: up to 64 tags,
- * and receives and sends that are posted as early as NCCL allows. */
+/* For seeds from SIM_TAGS_FROM on: use up to 64 tags, and post receives and
+ * sends as early as NCCL allows. */
 static void draw_tags(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -305,8 +306,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* If `rail` is 0, kill the current proxy. If it is 1, kill the
-		 * next proxy as soon as a rank resumes at it, see
+		/* If `rail` is 0, kill the current proxy. If `rail` is 1, kill
+		 * the next proxy as soon as a rank resumes at this proxy, see
 		 * sim_fault.c. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
@@ -318,9 +319,9 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 	return at;
 }
 
-/* Make the draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive
- * their proxies. Any proxy may be killed at any time. Most lines spread their
- * messages over the time of the kills. */
+/* For seeds from SIM_RESUMED_FROM on: kill proxies, and let their ranks resume.
+ * Any proxy may be killed at any time. Most lines spread their messages over
+ * the time of the kills. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -372,9 +373,10 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* Return whether a node, or two nodes together, may lose all rails. A proxy
- * that starts while a port is down lacks that rail until the next proxy starts,
- * which may never happen. Devices of the other rail may be lost, too. */
+/* Return whether the faults of the nodes, taken together, may remove all rails.
+ * A proxy that starts while a port is down lacks that rail until the next proxy
+ * starts, which may never happen. Devices of the other rail may be lost,
+ * too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -388,15 +390,16 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Return whether the plan's seed has a draw that only the seeds between two
- * numbers have, or those from SIM_ALL_FROM on. */
+/* Return whether the plan's seed makes a draw that only the seeds in [from,
+ * until), and the seeds from SIM_ALL_FROM on, make. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* Make the draws that seeds before SIM_NEWEST_FROM do not have. */
+/* For seeds from SIM_NEWEST_FROM on: draw jumps of the time, agents and
+ * operators, and everything that later numbers add. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

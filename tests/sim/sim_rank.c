@@ -10,12 +10,12 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* The maximum pause of a rank between two polls, at first. After polls without
- * a result it becomes longer, see `look_most` of the plan, so that a hang is
- * found sooner. */
+/* Initial maximum of a rank's pause between two polls. After polls without a
+ * result the pause becomes longer, up to the plan's `look_most`, so that a hang
+ * is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* After this many failed attempts, a rank retries less often. Its proxy may
- * need half a minute to start, for example until a device can be opened
+/* After this many failed attempts, a rank retries less often, because its proxy
+ * may need half a minute to start, for example until a device can be opened
  * again. */
 #define REFUSALS 1000
 

@@ -12,12 +12,13 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
-#define SIM_TRIES 3 /* maximum number of failed connections of a line */
+/* maximum number of failed connections between the two ends of a line */
+#define SIM_TRIES 3
 #define SIM_REFUSALS 50 /* maximum number of attempts that quotas refuse */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
-/* State that both ends of a line share. Real ranks also exchange such state
- * outside mpib. */
+/* State that both ends of a line share. A line is a path for messages from one
+ * rank to another. Real ranks also exchange such state outside mpib. */
 struct sim_line {
 	const struct sim_line_plan *plan;
 	const struct sim_end *receives, *sends;
@@ -26,13 +27,14 @@ struct sim_line {
 	/* number of connections that the receiver has offered by a listen */
 	unsigned offered;
 	unsigned tried; /* number of the last offer that the sender has tried */
-	/* numbers of connections over which all messages were sent; received */
+	/* number of connections over which the sender has sent all messages,
+	 * and over which the receiver has received all */
 	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
 };
 
-/* One end of a line, at its rank. */
+/* One end of a line, in the rank that serves this end. */
 struct sim_end {
 	struct sim_line *line;
 	struct sim_rank *rank;
@@ -92,7 +94,7 @@ bool sim_ranks_meet_quotas(void);
 bool sim_ranks_may_fail(void);
 /* Return the longest time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
-/* Return the pause before the next attempt after `refused` failed attempts. */
+/* Return how long to pause after `refused` failed attempts. */
 uint64_t sim_rank_patience(unsigned refused);
 /* Return the time at which the ranks were started. */
 uint64_t sim_ranks_began(void);
@@ -101,8 +103,8 @@ bool sim_ranks_meet(enum sim_fault_kind kind);
 /* Return whether ranks and their connections outlive their proxies. */
 bool sim_ranks_resume(void);
 
-/* sim_line.c: post, or complete, a message or a part of it. Return true if
- * something happened. */
+/* sim_line.c: post or complete a message, or a part of a message. Return true
+ * if something happened. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 

@@ -16,7 +16,8 @@ static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;
 
-/* Return the index of the first task that was not made before task `t`. */
+/* Return the index of `t`, or the place to insert `t`, in the list of ready
+ * tasks, which is sorted by age. */
 static size_t place_of(const struct sim_task *t)
 {
 	size_t from = 0, to = sim_ready.n;

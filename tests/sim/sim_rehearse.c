@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The faults that an operator injects act on the simulated devices as on
- * software HCAs. On a real rail the engine injects only killed QPs. */
+/* The faults that an operator injects act on the simulated devices as they
+ * would on software HCAs. On a real rail the engine injects only killed QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -14,7 +14,7 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 
 static const struct sim_plan *plan;
 static unsigned played;
-/* A fault that a process has injected. It ends with the process. */
+/* A fault that a process has injected. The fault ends with the process. */
 static struct playing {
 	const struct sim_proc *proc;
 	enum mpib_fault_kind kind;

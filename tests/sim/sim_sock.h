@@ -83,7 +83,7 @@ void sim_flows_leave(struct sim_sock *sock);
 void sim_net_seed(uint64_t seed, uint64_t far);
 /* Cut the path between two nodes until the time `until`. */
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
-/* Drop the data that a sends to b. */
+/* Drop the data that node `a` sends to node `b`. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);
 /* Drop all data at the node's port of that network. */
 void sim_net_port(unsigned node, unsigned net, uint64_t until);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies run only in short slices of CPU time. Their devices are
- * software HCAs, which make progress only in these slices. In some slices they
- * make no progress, as if another thread ran. Such a rail is not dead.
+ * A node's proxies run only in short slices of CPU time. The devices of these
+ * proxies are software HCAs, which make progress only in these slices. In some
+ * slices the devices make no progress, as if another thread ran. The engine
+ * must not treat such a rail as dead.
  */
 #include "engine/lane/lane.h"
 #include "sim_fault.h"

@@ -64,10 +64,10 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* Switch without swapcontext(). It also sets the kernel's signal mask, which is
- * not needed, since all tasks have the same mask. With AddressSanitizer it
- * clears the shadow memory of the whole stack, which is slow. longjmp() is not
- * possible either: the sanitizer would believe that stack frames end. */
+/* Switch without swapcontext(), which is slow: it also sets the kernel's signal
+ * mask, although all tasks have the same mask, and with AddressSanitizer it
+ * clears the shadow memory of the whole stack. longjmp() is not possible
+ * either: the sanitizer would believe that stack frames end. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -138,8 +138,8 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler itself never waits */
-	/* A wait for an object counts as an event. A task that waits only for a
-	 * time has most likely just polled without a result. */
+	/* A wait for an object counts as an event. A task that only waits for a
+	 * point in time has most likely just polled without a result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -295,7 +295,8 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Count the jump as an event: some tasks may wait for a time. */
+	/* Count the jump as an event, because tasks may wait for a point in
+	 * time that the jump has passed. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)
@@ -349,8 +350,8 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* Choose the next task here, without a switch to the scheduler. Mostly it is
- * the current task, which continues. */
+/* Choose the next task here, without a switch to the scheduler. Mostly the
+ * current task is chosen and continues. */
 static void to_scheduler(void)
 {
 	struct sim_task *t = self;

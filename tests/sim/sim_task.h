@@ -80,9 +80,10 @@ struct sim_pace {
 	 * event, the time jumps to the next event, but at most by this many ns.
 	 * 0 means at most a step. */
 	uint64_t leap_most;
-	/* While no event happens, the jumps double up to this length. 0 means
-	 * that they do not become longer. If leap_most is 0, too, there are no
-	 * jumps, and each poll takes the time of a step. */
+	/* While no event happens, each jump is twice as long as the last, up to
+	 * this length. 0 means that the jumps do not become longer. If
+	 * `leap_most` is 0, too, there are no jumps, and each poll takes the
+	 * time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
@@ -164,13 +165,14 @@ void sim_wait_file(struct sim_file *file, uint64_t until);
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);
 /* The next two functions let other tasks run. The current task can still run.
- * They have no effect in the scheduler. */
-/* sim_yield() means that the task did something that others may have to
- * notice. */
+ * Both functions have no effect in the scheduler. */
+/* Call sim_yield() if the task did something to which other tasks may have to
+ * react. */
 void sim_yield(void);
-/* sim_look_again() means that the task only polled. */
+/* Call sim_look_again() if the task only polled. */
 void sim_look_again(void);
-/* Yield at random. Each system call of the simulated kernel calls this. */
+/* Yield at random. Each system call of the simulated kernel calls this
+ * function. */
 void sim_point(void);
 
 /* Run tasks until over() returns true. Return false if nothing can ever run

@@ -59,8 +59,9 @@ void __wrap_mpib_thread_join(pthread_t thread)
 	__wrap_pthread_join(thread, NULL);
 }
 
-/* mpib_keep() keeps descriptors in another table of descriptors. Here there is
- * only one, so duplicate the descriptor. */
+/* The real mpib_keep() keeps copies of descriptors in the descriptor table of
+ * another thread. The simulator has one table for all threads of a process, so
+ * duplicate the descriptor. */
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
 {
 	int kept = __wrap_fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -111,8 +112,7 @@ int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 	return 0;
 }
 
-/* While another thread holds the mutex and waits for something else, wait
- * here. */
+/* If another thread holds the mutex, wait until that thread has released it. */
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
 	struct sim_task *t = sim_task_self();

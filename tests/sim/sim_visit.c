@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Visitors of a proxy that are neither ranks nor peers. Strangers connect to
- * its peer port, tools to its stats socket. They ignore the answers. */
+ * the proxy's peer port, tools to its stats socket. They ignore the answers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -177,7 +177,7 @@ static void *tool(void *arg)
 		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
 		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* In half of all cases, ask for the cluster. */
+		/* In half of all cases, send the command "cluster". */
 		if (v->chance >> (32 + i) & 1)
 			text = "cluster\n";
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",

@@ -33,7 +33,7 @@ static inline uint64_t sim_rng_next(struct sim_rng *r)
 	return z ^ z >> 31;
 }
 
-/* Return a number below n, or 0 if n is 0. */
+/* Return a random number below `n`, or 0 if `n` is 0. */
 static inline uint64_t sim_draw(struct sim_rng *r, uint64_t n)
 {
 	return n ? sim_rng_next(r) % n : 0;
@@ -44,11 +44,12 @@ static inline bool sim_chance(struct sim_rng *r, unsigned of)
 	return sim_draw(r, of) == 0;
 }
 
-/* Return a number from `least` to `most`, both included. Small numbers are as
- * likely as large ones. */
+/* Return a random number from `least` to `most`, both included. The magnitude
+ * of the result is random, too, so small numbers are as likely as large
+ * numbers. */
 uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
 
-/* A planned event. The object that it concerns has it as a member. */
+/* A planned event, which is a member of the object that it concerns. */
 typedef void sim_event_fn(void *arg);
 struct sim_event {
 	uint64_t at, seq;
@@ -87,7 +88,7 @@ void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 void sim_event_disarm(struct sim_event *e);
 /* Run the events whose time has come. Return false if no event was due. */
 bool sim_events_run(void);
-uint64_t sim_events_next(void); /* returns SIM_NEVER if there is none */
+uint64_t sim_events_next(void); /* returns SIM_NEVER if no event is armed */
 
 /* Add a line to the trace. sim_trace_dump() prints only the last lines.
  * sim_trace_hash() covers all lines, so that two runs can be compared. */

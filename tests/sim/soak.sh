@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Check that a soak continues after the last seed of its file, adds up all
 # lines, and lists the seeds that failed. In this test --suspect makes seeds
-# fail. If a stretch of seeds is interrupted, it must not add a line to the
-# file.
+# fail. An interrupted stretch of seeds must not add a line to the file.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh

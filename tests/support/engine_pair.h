@@ -84,8 +84,8 @@ static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	pair_join_on(p, more, uid, 0, 0);
 }
 void pair_leave(struct pair *more);
-/* Add another lane between the nodes for the tenant of `p`. Use `more`, which
- * has the same clients, like `p`. */
+/* Add another lane between the nodes for the tenant of `p`. `more` then has the
+ * same clients as `p`, and can be used in the same way. */
 void pair_more_lane(const struct pair *p, struct pair *more);
 /* Call pair_open() with `sup_bw` as SUP's share, and connect node 0 to node
  * 1. */

@@ -91,8 +91,8 @@ void placement_end(void)
 	memset(devices, 0, sizeof(devices));
 }
 
-/* Return the memory that takes the bytes for the range at `to` until they are
- * placed. */
+/* Return the buffer that holds the bytes written to [to, to + len) until they
+ * are copied to that range. */
 static uint8_t *hold(const struct ibv_context *ctx, uint8_t *to, uint64_t len)
 {
 	struct held *h;

@@ -60,9 +60,9 @@ static double rails_speed(const struct perf_rails *rails)
 	return sum;
 }
 
-/* Return the rate in GB/s that a pair should reach in each direction. It comes
- * from --expect or from the rails' speed. 0 means unknown, as with software
- * rails. */
+/* Return the rate in GB/s that a pair should reach in each direction. The rate
+ * comes from --expect or from the rails' speed. 0 means unknown, as with
+ * software rails. */
 static double expected_of(const struct perf_options *opt,
 			  const struct perf_verdict *v)
 {
@@ -151,8 +151,8 @@ static int by_busbw(const void *a, const void *b)
 	return (x->busbw > y->busbw) - (x->busbw < y->busbw);
 }
 
-/* Set median[d] to the median busbw of all tests of device d that ran. If fewer
- * than three ran, set it to 0: a median of one or two values tells nothing. */
+/* Set median[d] to the median busbw of the completed tests of device `d`, or to
+ * 0 if fewer than three tests have completed. */
 static void set_medians(const struct perf_verdict *v, int n,
 			double median[PERF_DEVICES_MAX])
 {
@@ -365,8 +365,8 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	return ok;
 }
 
-/* Measure the latency of a pair, then its speed. The order matters: *v must
- * keep the rails of the speed test. */
+/* Measure the latency of a pair, then its speed. The order matters, because the
+ * rails in *v must be those of the speed test. */
 static void judge_pair(const struct perf_options *opt,
 		       const char *const host[2], struct perf_verdict *v)
 {
@@ -444,10 +444,10 @@ static int fork_pair(const struct perf_options *opt,
 	return -1;
 }
 
-/* Read the verdicts on a pair into `v`. If the pipe has none, write a verdict
- * that says that the test failed. A verdict is written to the pipe atomically,
- * so a read returns a whole verdict or nothing. Returns the end of the
- * verdicts. */
+/* Read the verdicts on a pair into `v`. If the pipe has no verdict, write a
+ * verdict that says that the test failed. A verdict is written to the pipe
+ * atomically, so a read returns a whole verdict or nothing. Returns the address
+ * after the last verdict. */
 static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 				  struct perf_verdict *v)
 {
@@ -464,9 +464,9 @@ static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 	return v;
 }
 
-/* Get pair k of a round by the circle method: host 0 stays, the others rotate.
- * With an odd number of hosts, the host whose partner would be number n has no
- * test. */
+/* Get pair `k` of a round by the circle method: host 0 stays, the others
+ * rotate. With an odd number of hosts, the host whose partner would be number n
+ * has no test. */
 static void pair_of(int n, int round, int k, int *a, int *b)
 {
 	int m = n + n % 2 - 1;
@@ -476,7 +476,7 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 }
 
 /* Run one round. If --serial is set, test one pair after the other. Adds the
- * number of pairs to *pairs, and returns the end of the verdicts. */
+ * number of pairs to *pairs, and returns the address after the last verdict. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
 				 struct perf_verdict *v, int *pairs)
 {

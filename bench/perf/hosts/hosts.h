@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests over several hosts. Each of the first four functions is one role of
- * mpib-perf, and returns the exit status. They share the other functions.
+ * mpib-perf, and returns the exit status. These roles share the other
+ * functions.
  */
 #ifndef PERF_HOSTS_H
 #define PERF_HOSTS_H
@@ -23,16 +24,16 @@ int perf_launched(const struct perf_options *opt);
 int perf_check(const struct perf_options *opt);
 
 /*
- * The hub of a test over several hosts. It sends the nodes the test, lets their
- * ranks pass barriers together, distributes handles and collects the results.
- * It has one thread, which polls the links.
+ * The hub of a test over several hosts. The hub sends the test to the nodes,
+ * lets their ranks pass barriers together, distributes handles and collects the
+ * results. The hub has one thread, which polls the links.
  */
 struct perf_hub_node {
 	int fd; /* -1: none yet */
 	struct perf_hello hello;
 	struct perf_info info;
 	struct perf_arrive arrive;
-	struct perf_rails rails; /* from the node's BYE */
+	struct perf_rails rails; /* rails of the node, received with its BYE */
 	bool arrived, bye;
 };
 
@@ -43,9 +44,10 @@ struct perf_hub {
 	int barriers; /* number of barriers that all ranks have passed */
 	int reported; /* number of reported rows */
 	bool quiet; /* print no report while the test runs */
-	/* Tested device of all nodes; PERF_SETUP_OWN at first. */
+	/* Index of the device that all nodes test. If it is PERF_SETUP_OWN,
+	 * each node tests the device that it chose itself. */
 	uint32_t device;
-	struct perf_handle_msg *handle; /* collected, to be distributed */
+	struct perf_handle_msg *handle; /* handles to distribute to the nodes */
 	size_t nhandle, room;
 };
 
@@ -85,18 +87,19 @@ int perf_node_run(int fd, const struct perf_options *own);
 void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len);
 
 /* Write the address of the peer link of a run dir's proxy, "ADDRESS:PORT", into
- * buf. False: there is no proxy. */
+ * `buf`. Returns false if there is no proxy. */
 bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
 
 /* The findings of mpib-perf check about a pair of hosts, for one device of
  * each. */
 struct perf_verdict {
 	int host[2]; /* indices of opt->hosts */
-	int device; /* index at both hosts; -1: the test did not begin */
+	/* index of the device at both hosts; -1: the test did not begin */
+	int device;
 	int devices[2]; /* number of devices of each host */
 	bool ran; /* false: the test failed, and stderr has the reason */
 	uint64_t wrong; /* number of wrong messages */
-	double p50_us, p99_us; /* of small messages, one way */
+	double p50_us, p99_us; /* one-way latency of small messages */
 	double busbw; /* GB/s each way, while both directions send */
 	double seconds; /* length of the speed test */
 	int speed_mbps[2]; /* reported by the plugin */

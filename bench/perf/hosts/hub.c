@@ -279,8 +279,8 @@ static int pass(struct perf_hub *h)
 	return rc;
 }
 
-/* Store a node's arrival at a barrier. It is invalid if it names more senders
- * than there are ranks. */
+/* Store a node's arrival at a barrier. The message is invalid if it names more
+ * senders than there are ranks. */
 static int keep_arrive(struct perf_hub *h, int i, const struct perf_msg *m)
 {
 	struct perf_arrive arrive;

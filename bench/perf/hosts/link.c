@@ -31,7 +31,7 @@ void perf_link_ready(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
-	/* Ignore errors: a socket pair refuses the other options, but does not
+	/* Ignore errors: a socket pair refuses the options below, but does not
 	 * need them. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -37,7 +37,7 @@ enum perf_msg_type {
 struct perf_hello {
 	uint64_t magic;
 	uint32_t proto;
-	int32_t rank; /* given by the launcher; -1: a server */
+	int32_t rank; /* rank that the launcher assigned; -1 for a server */
 	/* Number of the launcher's job, so that jobs do not mix. */
 	uint64_t job;
 	char host[64];
@@ -54,12 +54,13 @@ struct perf_handle_msg {
 };
 
 struct perf_arrive {
-	int32_t more; /* from rank 0's node: a steady run continues */
+	int32_t more; /* set by rank 0's node: whether a steady run continues */
 	int32_t row; /* the current row */
 	int32_t ended; /* the row has ended and its results were sent */
 	int32_t senders;
 	uint64_t sent, wrong; /* bytes of the row so far */
-	double seconds; /* timed part of the row, of the slowest rank */
+	/* seconds of the row's timed part on the slowest rank */
+	double seconds;
 };
 
 struct perf_go {
@@ -119,14 +120,15 @@ int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
  * stderr. */
 int perf_link_dial(const char *host, int port, double seconds);
 
-/* Listen at the address `addr`, or at all addresses if it is NULL. If *port is
- * 0, choose a free port and set *port. Returns the fd, or -1 after a line on
+/* Listen at the address `addr`, or at all addresses if `addr` is NULL. If *port
+ * is 0, choose a free port and set *port. Returns the fd, or -1 after a line on
  * stderr. */
 int perf_link_listen(const char *addr, int *port);
 
-/* The description of the test that the hub sends to each node. A node chooses
- * its plugin, ABI version and environment itself: these are never sent over the
- * network. It also chooses its device, except in "mpib-perf check". */
+/* Description of a test, sent by the hub to each node. A node chooses its
+ * plugin, ABI version and environment itself. These settings are never sent
+ * over the network. The node also chooses its device, except in "mpib-perf
+ * check". */
 /* The device that the node chose itself. */
 #define PERF_SETUP_OWN UINT32_MAX
 

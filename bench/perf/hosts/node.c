@@ -163,7 +163,8 @@ struct bridge {
 	bool introduced; /* handles were sent */
 	int shipped; /* number of rows whose results were sent */
 	char run_dir[256];
-	/* Tested device; PERF_SETUP_OWN: not a test of "check". */
+	/* Index of the tested device, or PERF_SETUP_OWN if the test does not
+	 * belong to mpib-perf check. */
 	unsigned device;
 	struct perf_rails before;
 };
@@ -372,8 +373,8 @@ static int heard(struct bridge *n)
 	return rc;
 }
 
-/* Tell the hub that a rank of this node failed. The hub reports it for all
- * nodes. */
+/* Tell the hub that a rank of this node failed. The hub reports the failure for
+ * all nodes. */
 static int tell_failure(struct bridge *n)
 {
 	perf_link_send(n->fd, PERF_FAIL, n->w->why, strlen(n->w->why));

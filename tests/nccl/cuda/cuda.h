@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the CUDA driver API that NCCL's sources use, with the values that
- * NVIDIA documents. NCCL calls none of these functions by name. It gets them
- * from cudaGetDriverEntryPoint(), and cudaTypedefs.h has their types.
+ * NVIDIA documents. NCCL calls none of these functions by name. NCCL gets the
+ * functions from cudaGetDriverEntryPoint(), and cudaTypedefs.h has their types.
  *
  * Functions that the stand-in lacks are declared, too, so that NCCL compiles.
  * If NCCL requests such a function, cudaGetDriverEntryPoint() answers that it

@@ -22,13 +22,13 @@ struct Setup {
 	int protocol = simple;
 	// slices per chunk, steps per slice; only for Simple
 	int slices = 1, steps = 1;
-	std::vector<int> from, to; // ranks; a negative one means none
+	std::vector<int> from, to; // ranks; a negative number means no rank
 	int index = 0; // index of a pair's connections; 1 for send and receive
 	const void *input = nullptr;
 	void *output = nullptr;
-	size_t step_size = 0; // in bytes; 0 means that of the buffers
+	size_t step_size = 0; // in bytes; 0: step size of the buffers
 	bool registered_from = false, registered_to = false;
-	// for a send or receive, not a collective
+	// true for a send or receive, false for a collective
 	bool peer_to_peer = false;
 };
 

@@ -94,7 +94,7 @@ void test_queued(struct rank *r)
 }
 
 /* Return the size of the message from one rank to another. Both ranks can
- * compute it. It differs by pair and round, and may be 0. */
+ * compute it. The size differs by pair and round, and may be 0. */
 static size_t ragged_size(const struct rank *r, int from, int to,
 			  unsigned round)
 {

@@ -70,21 +70,22 @@ static void told(struct rank *r, int error, const struct loop *l)
 	begin = now();
 	NCCL(r, ncclCommAbort(r->comm));
 	r->comm = NULL;
-	printf("rank %d: told after %.2f s, %.2f of them without a CPU, load "
+	printf("rank %d: got the error after %.2f s, %.2f s without a CPU, load "
 	       "%.1f, abort took %.2f s: %s\n",
 	       r->rank, waited, idle, load, now() - begin, why);
 	/* The error must be one of these two: users and frameworks restart a
 	 * job only after them. */
 	if (error != ncclRemoteError && error != ncclSystemError)
-		fail(r, "told of \"%s\"", ncclGetErrorString(error));
+		fail(r, "got the error \"%s\"", ncclGetErrorString(error));
 	if (waited - idle > TELL)
-		fail(r, "told after %.2f s, more than %.0f", waited, TELL);
+		fail(r, "got the error after %.2f s, more than %.0f", waited,
+		     TELL);
 	if (now() - begin > r->opt->limit)
 		fail(r, "abort took %.1f s", now() - begin);
 }
 
-/* Return whether this is rank 0 and the loop must stop, which is some rounds
- * after the event. */
+/* Return whether this is rank 0 and the loop must stop. The loop stops some
+ * rounds after the event. */
 static bool enough(struct rank *r, unsigned round)
 {
 	if (r->rank || r->opt->expect_error ||

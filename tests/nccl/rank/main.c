@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent of the ranks. It forks the ranks before any code of NCCL has run,
- * gives each rank the environment of its node, and causes the events that the
- * options name.
+ * The parent of the ranks. The parent forks the ranks before any code of NCCL
+ * has run, gives each rank the environment of its node, and causes the events
+ * that the options name.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -163,8 +163,8 @@ static void set_environment(const struct options *opt, int rank)
 	for (int i = 0; i < opt->envs; i++) {
 		char *pair;
 
-		/* putenv() does not copy the string. It is the parent's string,
-		 * which does not change. */
+		/* putenv() does not copy the string. The string belongs to the
+		 * parent and does not change. */
 		if (strtol(opt->env[i], &pair, 10) == node && *pair == ':')
 			putenv(pair + 1);
 	}

@@ -66,13 +66,14 @@ struct rank {
 	cudaStream_t stream;
 };
 
-/* A test. If it fails, it ends the rank and does not return. */
+/* A test. If the test fails, the function ends the rank and does not return. */
 typedef void test_fn(struct rank *r);
 
 /* run.c: print a line about the failure and end the rank. */
 _Noreturn void fail(const struct rank *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Check an ncclResult_t or a cudaError_t. If it is not 0, end the rank. */
+/* Check an ncclResult_t or a cudaError_t. If the value is not 0, end the
+ * rank. */
 void check_nccl(const struct rank *r, const char *call, int result);
 void check_cuda(const struct rank *r, const char *call, int error);
 #define NCCL(r, call) check_nccl(r, #call, call)

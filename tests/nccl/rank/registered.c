@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User buffers that NCCL registers. NCCL copies no bytes of them where it can
- * avoid that. */
+/* User buffers that NCCL registers. Where possible, NCCL transfers data
+ * directly from and to these buffers, without a copy. */
 #include <string.h>
 
 #include <nccl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A replacement of libnvidia-ml.so.1, which NCCL opens. It has the devices of
- * STANDIN_GPUS (see device.cc), all of which can reach each other. NCCL gets
- * links and fabrics from its topology file, so functions about these return
- * "not supported".
+ * A replacement for libnvidia-ml.so.1, which NCCL opens. The replacement has
+ * the devices of STANDIN_GPUS (see device.cc), all of which can reach each
+ * other. NCCL gets links and fabrics from its topology file, so functions about
+ * these return "not supported".
  */
 #include <stdint.h>
 #include <stdlib.h>

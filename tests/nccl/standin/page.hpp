@@ -18,8 +18,8 @@ struct Part {
 };
 
 // The allocating process writes everything except `opened`. Processes that open
-// the allocation read it. NCCL exports memory before it gives the handle to
-// other processes, so writing and reading never happen at the same time.
+// the allocation read the page. NCCL exports memory before it gives the handle
+// to other processes, so writing and reading never happen at the same time.
 struct Parts {
 	uint32_t count;
 	uint32_t opened; // number of times that other processes have mapped it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/closer.h: closes that block, of TCP sockets that linger until the other
- * end closes. */
+/* base/closer.h: calls of close() that block, because their TCP sockets linger
+ * until the other end closes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

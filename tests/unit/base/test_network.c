@@ -40,7 +40,7 @@ TEST(an_address_is_in_one_of_the_networks_or_not)
 	assert_false(has("192.0.2.6") || has("192.0.2.8"));
 	assert_true(has("2001:db8:7fff::1") && has("fdff::1"));
 	assert_false(has("2001:db8:8000::1") || has("fe00::1"));
-	/* Of the IPv6 networks, only ::/0 contains IPv4 addresses. */
+	/* The only IPv6 network that contains IPv4 addresses is ::/0. */
 	assert_false(has("253.0.0.1"));
 	assert_int_equal(parse("::/0"), 0);
 	assert_true(has("10.1.2.3") && has("fe80::1"));

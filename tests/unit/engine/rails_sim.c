@@ -7,7 +7,7 @@
 #include "engine/split/mode.h"
 
 #define STEP (10 * SIM_US)
-/* most bytes that the processor passes to a rail at once */
+/* maximum number of bytes that the processor passes to a rail at once */
 #define QUANTUM (64u << 10)
 
 uint64_t sim_draw(struct rails_sim *s, uint64_t n)

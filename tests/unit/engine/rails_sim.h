@@ -50,7 +50,7 @@ struct sim_conn {
 
 struct sim_rail {
 	uint64_t rate; /* bytes per s */
-	uint64_t delay; /* from the last byte to the ack, in ns */
+	uint64_t delay; /* delay from the last byte to the ack, in ns */
 	uint64_t stands; /* end of the stall, in ns */
 	uint64_t credit; /* bytes that the rail may carry, times 1024 */
 	struct mpib_track_sum bytes[SIM_SHARDS];
@@ -63,7 +63,8 @@ struct rails_sim {
 	uint64_t seed, now;
 	struct sim_rail rail[MPIB_RAILS];
 	uint64_t processor; /* bytes per s; 0: no limit */
-	/* bytes that the processor could move instead of a WR */
+	/* cost of a WR, in bytes that the processor could move in the same
+	 * time */
 	uint32_t wr_cost;
 	unsigned noise; /* variation of the rates, in percent */
 	/* length and mean interval of a rail's stalls, in ns */

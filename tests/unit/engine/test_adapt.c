@@ -127,8 +127,8 @@ setup_test(equal_rails_get_equal_bytes_in_turn)
 		sum += len;
 		now += 10 * US;
 		ack(0);
-		/* Small messages in between must not change the split of
-		 * others. */
+		/* Small messages in between must not change the split of other
+		 * messages. */
 		go(1, 64, true);
 		now += 10 * US;
 		ack(1);

@@ -13,7 +13,8 @@ struct leaf {
 	uint64_t bytes; /* bytes posted */
 	uint32_t op;
 	unsigned lane;
-	int blocked; /* result instead of a post; 0: the leaf posts */
+	/* error that the leaf returns instead of posting; 0: the leaf posts */
+	int blocked;
 };
 
 static struct {

@@ -16,8 +16,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Return for how long the shard polls before it sleeps. It polls once per
- * us. */
+/* Return for how long the shard polls before it sleeps. The shard polls once
+ * per us. */
 static uint64_t patience(uint64_t now)
 {
 	uint64_t begun = now;

@@ -165,8 +165,8 @@ static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 	assert_memory_equal(f, &was, sizeof(was));
 }
 
-/* After the peer link broke, the peer repeats its messages, because it does not
- * know what this end received. */
+/* After the peer link broke, the peer repeats its messages, because the peer
+ * does not know what this end received. */
 TEST(repeated_messages_change_nothing)
 {
 	struct mpib_fence f;

@@ -55,8 +55,10 @@ struct fake_proxy {
 	_Atomic int refuse_pool; /* error as -errno */
 	_Atomic int refuse_resume, refuse_listen; /* errors as -errno */
 	_Atomic int traffic_class; /* traffic class of the last connect */
-	_Atomic uint64_t accept_key; /* peer's key that accepts report */
-	_Atomic uint64_t base; /* peer's base that connects report */
+	/* peer's key, reported in answers to accepts */
+	_Atomic uint64_t accept_key;
+	/* peer's base, reported in answers to connects */
+	_Atomic uint64_t base;
 	/* The last request of each type. */
 	struct mpib_ctl_connect connect;
 	struct mpib_ctl_resume resume;
@@ -68,7 +70,8 @@ struct fake_proxy {
 	int listen, stop, sock, doorbell;
 	/* pidfd of `process`, or -1 */
 	int pidfd;
-	/* process that stands for the proxy's, see fake_proxy_mortal() */
+	/* process that stands for the proxy's process, see
+	 * fake_proxy_mortal() */
 	int process;
 	pthread_t thread;
 	struct mpib_memseg status_seg, submit_seg, reply_seg;
@@ -97,7 +100,7 @@ void fake_proxy_end(struct fake_proxy *f);
  * fake_proxy_end() first. */
 void fake_proxy_return(struct fake_proxy *f);
 
-/* Start another proxy, which listens at the path of `f` in its place. */
+/* Start another proxy, which listens at the path of `f` and replaces `f`. */
 struct fake_proxy *fake_proxy_beside(struct fake_proxy *f);
 /* Announce upgrade number `number` to the proxy's client. */
 void fake_tell_next(struct fake_proxy *f, uint32_t number);

@@ -3,8 +3,8 @@
 
 #include "ipc/client.h"
 
-/* ipc/client.h comes first, because its parameters `c` would shadow this
- * `c`. */
+/* ipc/client.h comes first, because its parameters named `c` would shadow the
+ * global `c` of loop.h. */
 #include "loop.h"
 #include "test.h"
 

@@ -31,8 +31,8 @@ void connect_both(void);
 struct mpib_request *send_at(size_t off, size_t size, int tag);
 struct mpib_request *recv_at(size_t off, size_t size);
 
-/* Complete request `r` of the connection at `index` with this result, without
- * moving any bytes. */
+/* Complete request `r` of the connection at `index` with the given result,
+ * without moving any bytes. */
 void end_as(unsigned index, const struct mpib_request *r, int32_t result);
 
 /* Make turns of the shard, and test `r` and `other`, until `r` completes.
@@ -45,8 +45,8 @@ void dies(void);
 unsigned asked(uint32_t type);
 /* Wait until the proxy has received `times` requests of that type. */
 void until(uint32_t type, unsigned times);
-/* Resume the connection, as its thread does, when the helper has its new
- * index. */
+/* Wait until the helper has a new index for the connection. Then resume the
+ * connection, as the connection's thread does. */
 void goes_on(struct mpib_conn *conn);
 void stops(const struct mpib_conn *conn);
 

@@ -16,13 +16,15 @@
 #define RECEIVES 120
 #define SENDS (RECEIVES * MPIB_GROUP_MAX)
 #define TAGS 64
-#define AHEAD 32 /* most receives that are posted but not filled */
-#define SLOTS 64 /* most buffers that are announced to the sender */
-#define RANGES 64 /* ranges that the shard accepts */
-#define OUTSTANDING 256 /* most sends of a connection that net_ib allows */
+#define AHEAD 32 /* maximum number of receives that are posted but not filled */
+/* maximum number of buffers that are announced to the sender */
+#define SLOTS 64
+#define RANGES 64 /* maximum number of ranges that the shard accepts */
+/* maximum number of sends that net_ib allows on a connection */
+#define OUTSTANDING 256
 #define NOBODY TAGS /* no receive has this tag or a higher one */
-#define UNWANTED 400 /* most sends with tags of at least NOBODY */
-/* the program hangs if nothing happens in so many rounds */
+#define UNWANTED 400 /* maximum number of sends with tags of at least NOBODY */
+/* the program counts as hanging if nothing happens in this many rounds */
 #define ROUNDS 20000
 
 /* What the program does if a send is not accepted. */
@@ -38,14 +40,16 @@ enum order {
 struct program {
 	enum order order;
 	unsigned tags, receives, sends;
-	/* Most outstanding sends: in total for INSISTS, otherwise per tag. */
+	/* Maximum number of outstanding sends: in total for INSISTS, otherwise
+	 * per tag. */
 	unsigned most;
 	unsigned unwanted; /* number of extra sends */
 	unsigned n[RECEIVES]; /* number of buffers of each receive */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
 	int list[SENDS]; /* the tags of the sends in order, for INSISTS */
 	unsigned of[TAGS]; /* number of sends with each tag */
-	size_t size; /* most bytes of a send; 0: all sends are empty */
+	/* maximum size of a send in bytes; 0: all sends are empty */
+	size_t size;
 	bool mixed; /* some sends are empty */
 };
 

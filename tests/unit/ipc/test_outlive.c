@@ -22,8 +22,8 @@
 
 #include "ipc/client.h"
 
-/* ipc/client.h comes first, because its parameters `c` would shadow this
- * `c`. */
+/* ipc/client.h comes first, because its parameters named `c` would shadow the
+ * global `c` of loop.h. */
 #include "loop.h"
 #include "test.h"
 
@@ -129,13 +129,14 @@ enum {
 	HOLD,
 	HELD
 };
-static _Atomic int look; /* of the helper at the proxy's process */
+/* state of the helper's last poll of the proxy's pidfd */
+static _Atomic int look;
 
 int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 
-/* Return whether this is the helper's look at the proxy's process, after which
- * nothing else wakes the helper. */
+/* Return whether this is the helper's last poll of the proxy's pidfd. After
+ * this poll, nothing else wakes the helper. */
 static bool is_last_look(const struct pollfd *p, nfds_t n, int ms)
 {
 	struct pollfd wake = { .fd = c->helper.wake, .events = POLLIN };
@@ -287,8 +288,8 @@ static void lost(uint32_t index)
 	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
 }
 
-/* The connection is lost again at its new index, before it has continued
- * there. */
+/* The connection is lost again at its new index, before its thread has
+ * continued it at that index. */
 CASE(a_connection_lost_while_it_is_requested_is_requested_again)
 {
 	atomic_store(&f->hold_pending, true);
@@ -456,7 +457,8 @@ CASE(a_descriptor_that_could_not_be_sent_is_requested_again)
 	mpib_mem_free(c, mem);
 }
 
-/* Nor does the helper wait for the answers of a proxy that has ended. */
+/* If a proxy has ended, the helper must not wait for the proxy's answers,
+ * either. */
 CASE(regions_are_registered_without_waiting_for_each_answer)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
@@ -596,7 +598,7 @@ static struct mpib_region *register_page(unsigned i)
 
 #define PAGES 64
 
-/* Nor does a forked child have descriptors of the kept memory. */
+/* A forked child must have no descriptors of the kept memory, either. */
 CASE(kept_memory_uses_no_descriptor_of_the_process)
 {
 	struct mpib_region *region[PAGES + 1];

@@ -9,8 +9,8 @@
 
 #include "ipc/client.h"
 
-/* ipc/client.h comes first, because its parameters `c` would shadow this
- * `c`. */
+/* ipc/client.h comes first, because its parameters named `c` would shadow the
+ * global `c` of loop.h. */
 #include "loop.h"
 #include "test.h"
 
@@ -313,8 +313,8 @@ TEST_OF(incomplete_flushes_are_posted_again, start_device, loop_stop)
 	}
 }
 
-/* A flush follows each receive except the first. Receives and flushes alternate
- * and the ring has an even number of slots, so it is always a flush that finds
+/* A flush follows each receive except the first. Receives and flushes
+ * alternate, and the ring has an even number of slots, so only a flush can find
  * the ring full. */
 TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 {

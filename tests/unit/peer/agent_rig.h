@@ -20,7 +20,8 @@ void agent_rig_make_hints(size_t bytes, uint32_t magic, mode_t mode);
  * (or shorter, if negative) by `bytes`. */
 void agent_rig_make_longer_hints(uint32_t more, int bytes);
 
-/* Start listening; close all sockets and stop listening. */
+/* agent_rig_up() starts listening. agent_rig_down() stops listening and closes
+ * all sockets. */
 void agent_rig_up(void);
 void agent_rig_down(void);
 /* Accept the proxy's connection. Return false if there is none. */

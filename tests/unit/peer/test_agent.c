@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent/agent.h below a broker. The test takes the place of the agent. It
- * checks what the proxy sends to the agent, which hint a connection uses, and
- * that an agent may start and stop at any time.
+ * agent/agent.h below a broker. The test takes the place of the agent. The
+ * tests check what the proxy sends to the agent, which hint a connection uses,
+ * and that an agent may start and stop at any time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,9 +28,8 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return __real_connect(fd, addr, len);
 }
 
-/* Check that a new connection is registered, with the node's own address as
- * source, that it uses the hint of its slot, and that it is deregistered when
- * it is closed. */
+/* Check that a new connection is registered with the node's own address as
+ * source, uses the hint of its slot, and is deregistered when it is closed. */
 static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 {
 	struct mpib_agent_request r, bye;

@@ -55,7 +55,7 @@ static void needs_root(void)
 {
 	if (geteuid() == 0)
 		return;
-	skip_as("only root can be two users");
+	skip_as("needs root, to act as two users");
 }
 
 fixture_test(an_agents_files_of_another_user_are_refused)

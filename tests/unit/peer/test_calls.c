@@ -21,10 +21,10 @@ static void hear(struct client *c, struct mpib_link *link, bool on)
 }
 
 /* Both nodes dial each other. The answer to the lower node's dial is delayed,
- * so this node answers the higher node's dial. The higher node has answered,
+ * so the lower node answers the higher node's dial. The higher node answers,
  * too, before the lower node learns that the higher node's link is up. If the
  * lower node used both links, messages on the second link would be older than
- * messages on the first. */
+ * messages on the first link. */
 rig_test(one_of_two_simultaneous_calls_is_accepted)
 {
 	struct rig *rig = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections have names, so that a repeated message has no effect. A message
- * that names a connection must have no effect if it comes from a node that is
- * not the connection's peer, or names another user.
+ * that names a connection must have no effect if its sender is not the
+ * connection's peer, or if the message names another user.
  */
 #include <errno.h>
 
@@ -15,7 +15,8 @@ struct pair {
 	struct client *a, *b; /* `a` connects to `b` */
 	struct mpib_handle handle;
 	uint32_t listener;
-	struct mpib_peer *peer; /* the node of `b`, at the node of `a` */
+	/* entry for `b`'s node in the peer table of `a`'s node */
+	struct mpib_peer *peer;
 };
 
 static void pair_up(struct pair *pair, struct rig *rig)

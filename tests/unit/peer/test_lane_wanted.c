@@ -51,7 +51,8 @@ rig_test(a_peer_needs_a_listeners_handle_to_open_a_lane)
 /* All connects wait for the same lane, which the first connect requested. */
 rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 {
-	struct mpib_handle handle[3]; /* valid, damaged, of a closed listener */
+	/* a valid handle, a damaged one, and one of a closed listener */
+	struct mpib_handle handle[3];
 	struct rig *rig = *state;
 	struct client *a, *b;
 	uint32_t id;
@@ -132,7 +133,7 @@ rig_test(lanes_opened_by_peers_do_not_use_up_the_users_quota)
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
 }
 
-/* The peer, which opened the lane, does not close it when it is idle. */
+/* The peer opened the lane, but does not close the idle lane. */
 rig_test(a_lane_that_its_opener_does_not_use_is_closed)
 {
 	struct rig *rig = *state;

@@ -154,8 +154,8 @@ rig_test(a_lane_closed_at_one_end_is_closed_at_the_other)
 
 #define LANES 140 /* more lanes than a broker lists in two turns */
 
-/* The peer would refuse such a message, because it does not know the state of
- * the rail yet. */
+/* The peer does not know the state of the rail yet, so it would refuse such a
+ * message. */
 rig_test(no_message_about_rails_is_sent_before_the_lane_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };

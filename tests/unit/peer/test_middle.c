@@ -99,8 +99,9 @@ static void middle_answer(struct middle *m)
 	m->way[1].from = m->way[0].to = called;
 }
 
-/* Relay a message in plain text, whose length word is already removed, in a new
- * frame. Change it if it has the type `changes`. */
+/* Put a plain-text message into a new frame and relay it. `body` is the message
+ * without its length word. If the message has the type `changes`, change the
+ * message first. */
 static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 			 size_t len)
 {
@@ -276,7 +277,7 @@ TEST(a_change_of_any_field_of_the_greeting_is_detected)
 	}
 }
 
-/* The port of the node that the attacker claims to be, to both ends. */
+/* Port of the node as which the attacker introduces itself to both ends. */
 static uint16_t middle_port;
 
 static void claim_middle(struct mpib_peer_msg *m)

@@ -20,7 +20,7 @@ struct resumed {
 	struct mpib_handle handle;
 	uint32_t listener;
 	uint64_t key;
-	/* What the ranks know of the ends. */
+	/* The state of both ends, as their ranks have read it. */
 	struct mpib_reply_end sender, receiver;
 };
 
@@ -152,7 +152,8 @@ rig_test(another_users_listener_with_the_same_nonce_gets_no_connect)
 	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
 }
 
-/* The key of a connection names a different connection of each user. */
+/* Keys belong to users: with another user, the same key names another
+ * connection. */
 rig_test(another_user_cannot_resume_a_connection)
 {
 	struct client *other;
@@ -306,7 +307,7 @@ TEST(an_end_learns_that_the_other_process_did_not_return)
 }
 
 /* The accepts of a listener are for new connections only. A resumed connection
- * must not use one. */
+ * must not use up an accept. */
 rig_test(an_accepted_connection_uses_no_other_accept)
 {
 	struct resumed r;

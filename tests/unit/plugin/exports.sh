@@ -4,8 +4,8 @@
 # Check that the plugin exports the five tables and nothing else, and that the
 # loader never unmaps the plugin. Check that the client library exports exactly
 # the functions that the header declares, each with a version. Both must load
-# wherever NCCL loads: they may need no library except the C library, in a
-# version of at most 2.17, which RHEL 7 and all later images have.
+# wherever NCCL loads, so they may need only the C library, in version 2.17 or
+# older. RHEL 7 and all later images have version 2.17.
 set -euo pipefail
 . "$(dirname "$0")/../../support/lines.sh"
 exported=$(nm -D --defined-only "$1")

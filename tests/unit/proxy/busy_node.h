@@ -9,7 +9,7 @@
 
 #define BUSY_CLIENTS_MAX 1024
 
-/* Return the view. It is valid until the next call. */
+/* Return the view. The view is valid until the next call. */
 const struct mpib_view *busy_node(unsigned clients, unsigned shards);
 
 #endif

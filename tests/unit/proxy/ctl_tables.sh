@@ -2,7 +2,8 @@
 # ctl_tables.sh BUILD [--update]: compare what mpibctl prints for the answers in
 # answers.txt, on a terminal of 80 columns and with --wide, with
 # ctl_tables.golden. For an answer without fields, mpibctl must not fail. For an
-# incomplete answer, it must print nothing. --update writes the golden file.
+# incomplete answer, mpibctl must print nothing. --update writes the golden
+# file.
 set -uo pipefail
 build=$1
 here=$(dirname "$0")

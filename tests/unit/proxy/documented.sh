@@ -45,7 +45,7 @@ for option in $("$ctl" --help | grep -oE -- '--[a-z-]+') $("$ctl" --commands | g
 	need "$man/mpibctl.1.scd" "*$option*"
 	need "$completion/_mpibctl" "$option"
 done
-# The completion must offer the values of each argument, except of numbers and
+# The completion must offer the values of each argument, except for numbers and
 # free text.
 values=$(sed -n "s/^	\([^ ].*\)) .*;;/\1/p" "$completion/mpibctl.bash" | tr -d "'" |
 	sed 's/ | /\n/g')

@@ -9,8 +9,8 @@ proxy=$1
 cases=$(dirname "$0")/settings.cases
 . "$(dirname "$0")/../../support/workdir.sh"
 
-# settings FILE: print the settings in FILE, with their sources, that are not in
-# the answer of the first case, which has only built-in values.
+# settings FILE: print those settings of FILE, with their sources, that the
+# answer of the first case lacks. The first case has only built-in values.
 settings() {
 	awk -v first="$dir/first" '
 		/^\[/ { section = substr($0, 2, length($0) - 2); next }

@@ -12,7 +12,7 @@ extern char dir[64], why[MPIB_AGENT_WHY];
 /* Setup and teardown of a test. */
 int steered_begin(void **state);
 int steered_end(void **state);
-/* Put a connection to `peer` into the slot, of a proxy in advanced mode. */
+/* Fill the slot as a proxy in advanced mode does for a connection to `peer`. */
 struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer);
 /* Connect to the agent's socket as a proxy does. Return the socket. */
 int steered_dial(void);

@@ -291,7 +291,7 @@ CASE(only_proxies_of_known_users_are_served)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0007, 0);
 	if (geteuid() != 0 || !pw)
-		skip_as("only root can be two users");
+		skip_as("needs root, to act as two users");
 	assert_int_equal(setgroups(0, NULL), 0);
 	assert_true(admitted(path, pw->pw_uid, pw->pw_gid));
 	assert_false(admitted(path, 61001, 61000));
@@ -309,7 +309,7 @@ CASE(lingering_sockets_of_refused_users_do_not_block_the_agent)
 	int fd, lingers;
 
 	if (geteuid() != 0)
-		skip_as("only root can be two users");
+		skip_as("needs root, to act as two users");
 	assert_int_equal(setgroups(0, NULL), 0);
 	lingers = stall_socket();
 	fd = dial_as(61001);

@@ -57,7 +57,7 @@ TEST(a_connection_belongs_to_the_user_who_made_it)
 	assert_int_equal(uid, want);
 	close(fd);
 	if (want != 0) {
-		print_message("SKIPPED: only root can become two users\n");
+		print_message("SKIPPED: needs root, to act as two users\n");
 		return;
 	}
 	assert_int_equal(seteuid(OTHER), 0);
@@ -87,7 +87,7 @@ TEST(a_socket_that_is_not_connected_has_no_user)
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 	from.sin_port = htons(9);
 	assert_int_equal(mpib_caller_uid(diag, &from, &here, &uid), -ENOENT);
-	/* If a process listens at the caller's port, it is not the caller. */
+	/* A process that listens at the caller's port is not the caller. */
 	assert_int_equal(mpib_caller_uid(diag, &here, &from, &uid), -ENOTCONN);
 	assert_int_equal(uid, 1);
 }

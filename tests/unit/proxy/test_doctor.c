@@ -149,7 +149,7 @@ static const struct patient {
 	const char *found[10];
 	const char *absent[3];
 	int findings; /* expected number of findings; 0: any */
-	/* other than the usual answers, if not NULL */
+	/* texts that replace the usual answers; NULL: the usual answer */
 	const char *version, *faults, *peers, *sysfs;
 	int abi;
 } patients[] = {
@@ -409,8 +409,9 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN|rail SOUT|ACS of bridge infiniband");
 	assert_found(&d, "NOTE|rail SOUT|IOMMU translates");
-	/* No ACS is found in four cases: only the part that all users can read,
-	 * an end within the capability, ACS off, and a list with a loop. */
+	/* The doctor finds no ACS in four cases: the file has only the part
+	 * that all users can read, the file ends within the capability, ACS is
+	 * off, or the list has a loop. */
 	for (unsigned i = 0; i < 4; i++) {
 		static const size_t size[] = { 64, 0x145, 4096, 4096 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web/http.h: what many HTTP clients (visitors) that wait at the same time
- * cost. The test replaces the engine. */
+/* web/http.h: the cost of many HTTP clients (visitors) that wait at the same
+ * time. The test replaces the engine. */
 #include "web/http.h"
 
 #include <arpa/inet.h>
@@ -30,7 +30,8 @@ json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg);
 
-/* Count the texts. Each text of /stats.json calls this once. */
+/* Count the texts. The server calls this function once for each text of
+ * /stats.json. */
 json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
 {
 	made_at = mpib_loop_now(&loop);
@@ -114,8 +115,8 @@ static void ask_all(const char *path)
 	ask_all_with(path, "");
 }
 
-/* Read more of the answer to visitor `i`. Return its body if it is complete,
- * otherwise NULL. */
+/* Read more of the answer to visitor `i`. Return the answer's body if the
+ * answer is complete, otherwise NULL. */
 static const char *take(unsigned i)
 {
 	size_t have = strlen(answer[i]), len;

@@ -28,8 +28,8 @@ static unsigned first_cpu(void)
 	return i;
 }
 
-/* Simulate two NUMA nodes. Of the CPUs that this process may use, the first
- * node has only the first. */
+/* Simulate two NUMA nodes. The first node has only the first of the CPUs that
+ * this process may use. */
 static void play_two_nodes(void)
 {
 	char text[64];

@@ -13,8 +13,8 @@
 #include "test.h"
 #include "verbs/hca/hca.h"
 
-/* Time in which healthy devices must answer while one hangs, for a busy
- * machine. */
+/* Time in which healthy devices must answer while another device hangs. The
+ * time is long, because the machine may be busy. */
 #define HANGS_MS 4000
 
 #define IB IBV_LINK_LAYER_INFINIBAND
@@ -86,8 +86,8 @@ static void give_hardware(struct fake_device *d)
 	give_hardware_at(d, "");
 }
 
-/* Check that the start fails. It must not use loopback without an error, as it
- * once did. */
+/* Check that the start fails. The proxy once used loopback without an error,
+ * which it must not do. */
 static void nothing(const char *passed_over)
 {
 	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);

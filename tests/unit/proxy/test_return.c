@@ -177,7 +177,7 @@ fixture_test(while_a_rail_works_all_lost_devices_are_waited_for)
 	assert_string_equal(news(), "");
 }
 
-/* Each of two devices has SOUT and SUP. Of the lost HCAs, only the first works
+/* Each of two devices has SOUT and SUP. Only the first of the lost HCAs works
  * again. */
 fixture_test(rails_of_all_devices_are_waited_for)
 {
@@ -187,8 +187,8 @@ fixture_test(rails_of_all_devices_are_waited_for)
 			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
-	/* As many rails are lost as one device has, but each device has a
-	 * working rail. */
+	/* The number of lost rails is the number of rails of one device, but
+	 * each device still has a working rail. */
 	lost = 1u << 0 | 1u << 2;
 	pass(60);
 	assert_string_equal(news(), "");

@@ -139,8 +139,8 @@ CASE(a_new_client_of_the_process_does_not_resume_an_older_one)
 	assert_false(mpib_survivors_are_back(&v));
 }
 
-/* In another pid namespace, the number of a thread may be that of another
- * process's thread here. */
+/* A thread of another pid namespace may have the number that a thread of
+ * another process has in this namespace. */
 CASE(a_thread_of_another_process_is_not_recorded)
 {
 	struct mpib_process self = process_of(getpid());

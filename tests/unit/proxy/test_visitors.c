@@ -77,8 +77,8 @@ TEST(an_address_of_another_machine_has_its_share_of_places)
 	free_all();
 }
 
-/* Connections from other machines must not use up those of local users, even if
- * the listener is bound to no address. */
+/* Connections from other machines must leave room for connections of local
+ * users, even if the listener is bound to no address. */
 TEST(local_users_have_places_beside_remote_callers)
 {
 	if (all.diag < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar is a socket that is not a software HCA. It can greet as the peer of a
- * software HCA's QP, and may then send anything.
+ * A liar is a socket that is not a software HCA. A liar can greet as the peer
+ * of a software HCA's QP, and may then send anything.
  */
 #ifndef LIAR_H
 #define LIAR_H

@@ -11,7 +11,7 @@
 
 enum {
 	PAIRS = 4,
-	WINDOW = 24, /* most outstanding requests of a QP */
+	WINDOW = 24, /* maximum number of outstanding requests of a QP */
 	RECVS = 32,
 	/* bytes of a slot: a little more than three segments of 64 KiB */
 	BIG = 200000,
@@ -33,9 +33,9 @@ struct request {
 	uint64_t was; /* if not 0: the counter's expected value, plus 1 */
 };
 
-/* One half of a pair. Its memory has slots for the data of its own requests,
- * for the peer's writes, and for receives. The source of the peer's reads, and
- * a counter, follow the slots. */
+/* One half of a pair. A side's memory has slots for the data of the side's own
+ * requests, for the peer's writes, and for receives. The source of the peer's
+ * reads, and a counter, follow the slots. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
@@ -43,7 +43,7 @@ struct side {
 	struct vt_mem mem;
 	struct request sent[WINDOW];
 	uint64_t posted, done;
-	/* The peer's requests that use up a receive here. */
+	/* The peer's requests that consume a receive of this side. */
 	struct request expected[4 * WINDOW];
 	uint64_t first, last;
 	uint64_t recv_posted, recv_done;
@@ -63,7 +63,8 @@ void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
 /* Post two requests: one reads the peer's counter, the other changes it. */
 void model_post_counter(struct model *m, struct side *s);
-/* Post a last request. Its completion shows that all requests are done. */
+/* Post a last request. The completion of this request shows that all requests
+ * are done. */
 void model_post_last(struct side *s);
 /* Check a completion of the pair's half `half`. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);

@@ -20,7 +20,8 @@
 
 enum {
 	PAIRS = 6,
-	MOST = 10, /* most requests before the bad one, and after it */
+	/* maximum number of requests before the bad request, and after it */
+	MOST = 10,
 	ROOM = 70000,
 	RECV = 64, /* bytes of a receive */
 	STUCK_MS = 60000
@@ -56,7 +57,7 @@ struct pair {
 	enum end end;
 	uint64_t good, all, done; /* numbers of requests */
 	uint64_t recvs, recv_done;
-	bool over; /* an error came, so all later requests are flushed */
+	bool over; /* a request has failed, so all later requests are flushed */
 };
 
 static unsigned long first_seed = 1, seeds = 20;

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Stop a thread after it has read from the descriptor `fd` that there is an
- * event, and before it fetches the event. */
+/* Stop a thread that has read from the descriptor `fd` that there is an event,
+ * before the thread fetches the event. */
 static struct {
 	_Atomic int fd;
 	_Atomic bool stopped, go_on;
@@ -97,7 +97,8 @@ static int result(struct waiter *w)
 	return w->rc;
 }
 
-/* Send signals to the waiter until its wait ends, but at most `most`. */
+/* Send signals to the waiter until its wait ends, but at most `most`
+ * signals. */
 static void disturb(struct waiter *w, int flags, int most)
 {
 	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };

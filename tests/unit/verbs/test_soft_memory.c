@@ -5,9 +5,9 @@
 
 #define KEYS 4096u
 
-/* Return whether keys that were made `apart` registrations after each other
- * have the same hexadecimal digit number `digit` more often than by chance. By
- * chance, the digit is the same in 1/16 of all cases, plus or minus a
+/* Compare each key with the key of `apart` registrations earlier. Return
+ * whether their hexadecimal digits number `digit` are equal more often than by
+ * chance. By chance, the digits are equal in 1/16 of all cases, plus or minus a
  * hundred. */
 static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 {

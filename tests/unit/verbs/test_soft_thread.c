@@ -112,7 +112,8 @@ vt_test(signals_go_to_the_programs_threads)
 	vt_unthread_b(t, &saved);
 }
 
-/* ib_write_lat relies on this, and so does the engine when it reads a CTS. */
+/* ib_write_lat relies on the fact that the last byte becomes visible last. So
+ * does the engine when it reads a CTS. */
 vt_test(the_last_byte_of_a_write_becomes_visible_last)
 {
 	enum {
@@ -139,7 +140,7 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 
 		memset(dst.p, 0, len);
 		/* Query the port, which takes the lock of `b`, only for
-		 * ThreadSanitizer: it does not see that messages order the
+		 * ThreadSanitizer, which does not see that messages order the
 		 * actions of the two threads. */
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);

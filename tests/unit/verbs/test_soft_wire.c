@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hostile peers of a software HCA. A hostile peer is a socket that can greet
- * like a software HCA. No matter what it sends, at worst its own QP fails.
+ * like a software HCA. Whatever a hostile peer sends, at worst its own QP
+ * fails.
  */
 #include "liar.h"
 
@@ -58,8 +59,9 @@ vt_test(only_a_correct_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* A caller that claims an earlier connection (9) may be told
-		 * that it is gone. All others are told to try later. */
+		/* A caller that claims an earlier connection (9) may get the
+		 * answer that the connection is gone. All others get the answer
+		 * to try later. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));

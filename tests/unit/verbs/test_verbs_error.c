@@ -111,7 +111,7 @@ writes_test(moving_to_error_flushes_everything_in_order)
 	writes_over(t);
 	assert_int_equal(vt_recv(writes.qa, 200, NULL, 0), 0);
 	/* librxe rings no doorbell for receives, so rxe does not flush this
-	 * one. */
+	 * receive. */
 	if (t->rxe)
 		vt_quiet(t, &t->a.recv, 50);
 	else

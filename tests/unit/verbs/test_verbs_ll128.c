@@ -12,7 +12,7 @@
 
 enum {
 	WORDS = 16, /* words of a line; the last word is the flag */
-	LINES = 1024, /* most lines of a message */
+	LINES = 1024, /* maximum number of lines of a message */
 	MESSAGES = 1000,
 	SPINS = 20000 /* polls after which the reader yields its core */
 };
@@ -24,7 +24,8 @@ struct line {
 struct reader {
 	pthread_t thread;
 	struct line *at;
-	/* the line that the reader watches first, and the message's lines */
+	/* index of the line that the reader watches first; number of lines of
+	 * the message */
 	unsigned line, lines;
 	/* number of the current message; 0: none yet, UINT64_MAX: stop */
 	_Atomic uint64_t number;

@@ -242,8 +242,8 @@ vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 }
 
 /* Return whether the WRITE was complete before it could be stopped. A device
- * that moves bytes by itself may be so fast. A device that moves bytes only in
- * the test's turns is not. */
+ * that moves bytes by itself may be fast enough for that. A device that moves
+ * bytes only in the test's turns is not. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;
@@ -279,8 +279,8 @@ static struct big big(struct vt *t)
 	return b;
 }
 
-/* Deregister the destination of a big WRITE half way. Afterwards the device
- * must not access it. */
+/* Deregister the destination of a big WRITE half way. After the deregistration,
+ * the device must not access the memory. */
 static void stop_arriving(struct vt *t)
 {
 	struct big b = big(t);

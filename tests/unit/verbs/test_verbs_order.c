@@ -56,8 +56,8 @@ enum {
 	MAX_LEN = 1 << 20
 };
 
-/* Each QP has a part of both buffers. Its message number k uses slot k % SLOTS
- * of that part. */
+/* Each QP has a part of both buffers. Message number `k` of a QP uses slot `k`
+ * % SLOTS of that part. */
 struct soak {
 	struct vt *t;
 	struct vt_mem src, dst;

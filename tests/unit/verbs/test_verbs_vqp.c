@@ -142,8 +142,9 @@ static void break_qp(unsigned i)
 	assert_int_equal(vt_to(t, vv_rx.data[i], IBV_QPS_ERR), 0);
 }
 
-/* Two QPs, of one device or of both, break at any moment. Their fragments are
- * sent again over other QPs, and every message must arrive exactly once. */
+/* Two QPs, of one device or of both, break at any moment. The fragments of the
+ * broken QPs are sent again over other QPs, and every message must arrive
+ * exactly once. */
 CASE(a_replay_neither_loses_nor_repeats_a_message)
 {
 	enum {

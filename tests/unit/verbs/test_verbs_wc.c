@@ -7,7 +7,7 @@
 static const struct kind {
 	enum ibv_wr_opcode wr;
 	enum ibv_wc_opcode wc;
-	bool received; /* whether the request uses up a receive of the peer */
+	bool received; /* whether the request consumes a receive of the peer */
 } kinds[] = {
 	{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true },

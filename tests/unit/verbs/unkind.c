@@ -79,8 +79,8 @@ int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 	return rc;
 }
 
-/* Cause an edge-triggered event. A kernel would, because there is more to read
- * or more space to write. */
+/* Cause the edge-triggered event that a kernel would cause, because there is
+ * more to read or more space to write. */
 static void edge(int fd)
 {
 	if (fd < FDS && watched[fd].set)

@@ -83,7 +83,8 @@ struct vt_opt vt_quick(void);
 int vt_setup(void **state);
 int vt_teardown(void **state);
 
-/* Replace end `b` by an end in threaded mode; restore it. */
+/* vt_thread_b() replaces end `b` by an end in threaded mode. vt_unthread_b()
+ * restores end `b`. */
 void vt_thread_b(struct vt *t, struct vt_end *saved);
 void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
@@ -94,7 +95,7 @@ void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
-/* Free memory. If it is already deregistered, m->mr must be NULL. */
+/* Free memory. If the memory is already deregistered, m->mr must be NULL. */
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);

@@ -6,7 +6,8 @@
 
 #include "vt.h"
 
-/* The buffers and QPs of a writes_test(). The test may change them. */
+/* The buffers and QPs of a writes_test(). The test may change the buffers and
+ * QPs. */
 extern struct writes {
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #define HCA_QPS 256
-#define HCA_DEPTH 4096 /* most WRs of a QP, and most completions of a CQ */
+/* maximum number of WRs of a QP, and of completions of a CQ */
+#define HCA_DEPTH 4096
 
 struct hca_wr {
 	struct ibv_send_wr wr;
@@ -62,8 +63,8 @@ void hca_join(struct hca_qp *a, struct hca_qp *b);
 /* Execute the QP's oldest WR. Return false if there is no WR, or no receive for
  * the WR. */
 bool hca_step(struct hca_qp *q);
-/* Step randomly drawn QPs, with at most `n` steps that execute a WR. Return the
- * number of these steps. */
+/* Let randomly drawn QPs make steps, of which at most `n` execute a WR. Return
+ * the number of these steps. */
 unsigned hca_run(struct hca *h, unsigned *seed, unsigned n);
 /* Put the QP into ERR and flush its WRs. */
 void hca_break(struct hca_qp *q);

@@ -51,8 +51,8 @@ void rig_recv(struct rig *r, uint64_t wr_id);
 int rig_poll(struct side *s, struct mpib_vwc *wc, int n);
 /* Call hca_run() with `n` for each sending device. */
 unsigned rig_steps(struct rig *r, unsigned n);
-/* Run until the sending side has a completion, and return it. Fail the test if
- * no completion comes. */
+/* Run until the sending side has a completion, and return the completion. Fail
+ * the test if no completion comes. */
 struct mpib_vwc rig_sent(struct rig *r);
 struct mpib_vwc rig_got(struct rig *r);
 void rig_fill(char *p, uint64_t len, unsigned seed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h when a QP, a post or a receive fails. T and I numbers are those of
- * known issues in the design that vqp.h follows. Each test fails if the code
- * has the issue.
+ * mpib/vqp.h when a QP, a post or a receive fails. Numbers such as T1 and I1
+ * name known issues in the design that vqp.h follows. Each test fails if the
+ * code has the issue.
  */
 #include <errno.h>
 
@@ -212,8 +212,8 @@ teardown_test(a_receive_for_a_send_fails_when_qp_0_fails)
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A virtual QP that lost a number as a sender must not receive messages any
- * more either. */
+/* After a send of a virtual QP has failed, the virtual QP must refuse receives,
+ * too. */
 teardown_test(a_virtual_qp_that_failed_refuses_receives)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };

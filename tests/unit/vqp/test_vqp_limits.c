@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpib/vqp.h at its limits: refused arguments, bounds, and completions that
- * belong to no request. T and I numbers are those of known issues in the design
- * that vqp.h follows. Each test fails if the code has the issue.
+ * belong to no request. Numbers such as T1 and I23 name known issues in the
+ * design that vqp.h follows. Each test fails if the code has the issue.
  */
 #include <errno.h>
 
