@@ -522,6 +522,19 @@ int mpib_conn_usable(struct mpib_conn *conn)
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
 
+/* Return whether a sending end that has failed was ready before. The receiver
+ * may complete its accept and close before the sender looks. */
+static bool was_ready(const struct mpib_conn *conn)
+{
+	const struct mpib_reply_end *end = &conn->at->reply->end[conn->index];
+
+	/* Acquire pairs with the release in the proxy's conn_tell_rank(). */
+	return conn->is_sender &&
+	       atomic_load_explicit(&end->key, memory_order_acquire) ==
+		       conn->ask.key &&
+	       end->number == conn->number;
+}
+
 int mpib_ready(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -538,7 +551,10 @@ int mpib_ready(struct mpib_conn *conn)
 	state = mpib_index_state(conn->at, conn->index);
 	if (state == MPIB_CONN_LOST)
 		return 0;
-	if (state == MPIB_CONN_READY) {
+	/* A connection that was ready fails at its first post instead. */
+	if (state == MPIB_CONN_READY ||
+	    (state == MPIB_CONN_FAILED && conn->error == -ENOTCONN &&
+	     was_ready(conn))) {
 		if (conn->error == -ENOTCONN) {
 			conn->error = 0;
 			conn->work = 0;

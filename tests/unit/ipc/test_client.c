@@ -48,6 +48,33 @@ CASE(a_failed_connection_has_a_reason)
 	mpib_close(conn);
 }
 
+/* NCCL's connect() succeeds if the receiver accepts and closes at once. */
+CASE(a_connection_that_was_ready_before_it_failed_fails_at_its_first_send)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_region *region;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	static char bytes[100];
+	int rc;
+
+	attach();
+	assert_int_equal(mpib_reg(c, bytes, sizeof(bytes), &region), 0);
+	atomic_store(&f->was_ready, true);
+	atomic_store(&f->refuse_conn, -ECONNRESET);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	while ((rc = mpib_ready(conn)) == 0)
+		sched_yield();
+	assert_int_equal(rc, 1);
+	do {
+		rc = mpib_isend(conn, bytes, sizeof(bytes), 0, region, &r);
+		assert_null(r);
+	} while (rc == 0);
+	assert_int_equal(rc, -ECONNRESET);
+	mpib_close(conn);
+}
+
 /* Pop and check one descriptor of the ring at `index`. */
 static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 			uint32_t len, int32_t tag)
