@@ -19,7 +19,7 @@ struct ifaddrs;
 
 #define MPIB_ADDRESS_MAX (INET6_ADDRSTRLEN + 8) /* with brackets and port */
 
-/* Map an IPv4 address; `ip` is in network order. */
+/* Return the mapped form of an IPv4 address; `ip` is in network order. */
 struct in6_addr mpib_address_of_ip(uint32_t ip);
 /* Return the IPv4 address in network order; 0: `addr` is not IPv4. */
 uint32_t mpib_address_ip(const struct in6_addr *addr);
@@ -50,7 +50,7 @@ bool mpib_address_default(struct in6_addr *addr);
 struct mpib_networks {
 	unsigned n; /* 0: no list was given, so every address matches */
 	struct mpib_network {
-		struct in6_addr addr; /* see base/address.h */
+		struct in6_addr addr; /* an IPv4 address is mapped */
 		/* prefix length in IPv6 form, so 96 more for IPv4 */
 		unsigned bits;
 	} net[MPIB_NETWORKS_MAX];
@@ -82,9 +82,10 @@ int mpib_networks_keep(struct mpib_networks *list,
 /* Find the networks that are reached through an interface, from the kernel's
  * main routing table. Any thread. */
 
-/* `table` is a file like /proc/self/net/route or ipv6_route. Add the
- * destinations of its routes through the interface, except the default route
- * and destinations inside a network of the list. Return 0 or -ENOSPC. */
+/* `table` has the format of /proc/self/net/route or, for mpib_routes_take6(),
+ * of /proc/self/net/ipv6_route. Add the destinations of its routes through the
+ * interface, except the default route and destinations inside a network of the
+ * list. Return 0 or -ENOSPC. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table);
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,

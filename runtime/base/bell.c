@@ -38,9 +38,9 @@ bool mpib_bell_heard(struct mpib_bell *bell)
 	 * count yet. Keep `dirty` set: the owner will be woken once more for
 	 * this ring. */
 	if (read(bell->fd, &count, sizeof(count)) > 0)
-		/* Pairs with the exchange in mpib_bell_ring(). Clear only after
-		 * the read: the read would otherwise consume the count of a
-		 * ring that came between. */
+		/* Pairs with the exchange in mpib_bell_ring(). Clear `dirty`
+		 * only after the read: otherwise the read could consume the
+		 * count of a ring that came after the clearing. */
 		atomic_exchange(&bell->dirty, 0);
 	return true;
 }

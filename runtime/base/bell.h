@@ -4,14 +4,14 @@
  * other descriptors. Any other thread first queues work, then rings. If the
  * word `dirty` is already set, the ringer makes no system call.
  *
- * mpib_bell_ring() and mpib_bell_heard() are both read-modify-writes of
- * `dirty`. All threads see the read-modify-writes of one word in the same
+ * mpib_bell_ring() and mpib_bell_heard() each make an atomic read-modify-write
+ * of `dirty`. All threads see the read-modify-writes of one word in the same
  * order, so no fence is needed: either the owner notices the ring and then sees
  * the work queued before it, or the ringer finds `dirty` cleared and wakes the
  * owner.
  *
- * ck_ec of Concurrency Kit is not suitable, because its owner can wait only on
- * a futex.
+ * ck_ec of Concurrency Kit is not suitable, because a thread can wait for it
+ * only on a futex.
  *
  * The owner clears `dirty` only after it has read a count from the eventfd. A
  * ringer sets `dirty` before it writes to the eventfd. If the owner cleared
@@ -38,17 +38,17 @@ void mpib_bell_fini(struct mpib_bell *bell);
  * owner has noticed all earlier rings, otherwise none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
-/* Return whether mpib_bell_heard() may return true. Used only by callers of
- * mpib_bell_heard(). Relaxed: a ring that this load misses makes fd readable
- * and wakes the owner. */
+/* Return whether mpib_bell_heard() may return true. Only the threads that call
+ * mpib_bell_heard() use this. Relaxed: a ring that this load misses makes fd
+ * readable and wakes the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {
 	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;
 }
 
-/* Return whether the bell rang since the last call. Owner only, or several
- * threads that take turns under a lock. A later ring wakes the owner again.
- * Makes no system call if the bell did not ring. */
+/* Return whether the bell rang since the last call. Call it only on the owner
+ * thread, or on several threads under one lock. A later ring wakes the owner
+ * again. Makes no system call if the bell did not ring. */
 bool mpib_bell_heard(struct mpib_bell *bell);
 
 #endif

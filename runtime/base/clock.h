@@ -21,12 +21,12 @@ static inline uint64_t mpib_now_ns(void)
 }
 
 /* Limit a rate, but allow a burst (a leaky bucket: the virtual scheduling of
- * ITU-T I.371). Each event uses 1/rate of time. A caller must wait if the time
- * used is ahead of the clock by more than the burst. One thread; times are
- * nanoseconds. */
+ * ITU-T I.371). At a rate of N events per second, each event costs 1/N s. A
+ * caller must wait if the sum of these costs is ahead of the clock by more than
+ * the burst. One thread; times are nanoseconds. */
 
-/* Add the cost of one event, `takes` ns, to *paid, the time used up so far (0
- * at first). */
+/* Add the cost of one event, `takes` ns, to *paid, the sum of the costs (0 at
+ * first). */
 static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)
 {
 	if (*paid < now)
@@ -34,7 +34,8 @@ static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)
 	*paid += takes;
 }
 
-/* Return how long to wait before the next event; 0: do not wait. */
+/* Return how many ns to wait before the next event; 0: do not wait. `ahead` is
+ * the burst, in ns. */
 static inline uint64_t mpib_rate_wait(uint64_t paid, uint64_t now,
 				      uint64_t ahead)
 {

@@ -20,8 +20,8 @@
 #include "base/thread.h"
 #include "base/users.h"
 
-/* Receive nothing more from a user with this many closes that last longer than
- * LASTS_NS. */
+/* If a user has this many closes that last longer than LASTS_NS, receive
+ * nothing more from the user. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
 /* Pause receiving from a user whose closes use this many threads: each message
@@ -29,11 +29,13 @@
  * runs often, so it uses a shorter limit than LASTS_NS. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
-/* While the closes of all users together use this many threads, one close
- * longer than LASTS_NS is enough to receive nothing more from its user. */
+/* While the closes of all users together use this many threads, one close of a
+ * user that lasts longer than LASTS_NS is enough: receive nothing more from
+ * this user. */
 #define MOST_OF_ALL 512u
 #define FULL 8 /* sockets waiting for close may use 1/FULL of all descriptors */
-/* Bytes to unmap at once, which takes 2 ms with ordinary pages. */
+/* Number of bytes to unmap in one call, which takes 2 ms with ordinary
+ * pages. */
 #define PART ((size_t)32 << 20)
 
 /* Each kind has its own threads, so no kind waits for another. */
@@ -69,11 +71,15 @@ struct closer {
 	LIST_ENTRY(closer) link;
 	uid_t user;
 	enum kind kind;
-	pid_t process; /* after a fork, the child has none of these threads */
+	/* process that started the threads; a forked child does not have
+	 * them */
+	pid_t process;
 	unsigned threads;
 	unsigned wanted; /* threads that are due but could not be started yet */
-	struct doomed_list under_way, left; /* oldest first */
-	unsigned waiting; /* length of left */
+	/* `under_way`: being closed. `left`: not begun yet. Both oldest
+	 * first. */
+	struct doomed_list under_way, left;
+	unsigned waiting; /* length of `left` */
 };
 
 /* Protects everything below. */
@@ -134,8 +140,8 @@ static struct closer *closer_wanting(enum kind kind)
 	return NULL;
 }
 
-/* Unmap in parts: mmap() and page faults of other threads wait for one part
- * only. */
+/* Unmap in parts: mmap() and page faults of other threads then wait for at most
+ * one part. */
 static void closer_unmap(const struct doomed *d)
 {
 	char *from = d->map;
@@ -158,8 +164,8 @@ static void closer_end(const struct doomed *d)
 	close(d->fd);
 }
 
-/* Close the waiting descriptors. Called with the lock, which is released during
- * each close. */
+/* Close the waiting descriptors. The caller holds the lock, which is released
+ * during each close. */
 static void closer_work(struct closer *c)
 {
 	struct doomed *d;
@@ -305,7 +311,8 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 		 &(struct doomed){ .fd = fd, .map = map, .len = len });
 }
 
-/* Return whether this many closes have each lasted longer than ns. */
+/* Return whether at least `many` running closes have each lasted longer than
+ * `ns`. */
 static bool closes_last(const struct closer *c, unsigned many, uint64_t ns)
 {
 	const struct doomed *d = TAILQ_FIRST(&c->under_way);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and
- * programs on verbs poll the end of a message, because HCAs write in ascending
- * order. memcpy() promises neither an order nor whole words: it may use "rep
- * movsb" or overlapping stores from both ends. Therefore the copies here use
- * ordered stores. Aligned 16-byte stores are atomic on every processor with
- * AVX, and x86 keeps the order of stores.
+ * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and verbs
+ * programs poll the end of a message, because HCAs write in ascending order.
+ * memcpy() promises neither an order nor whole words: it may use "rep movsb" or
+ * overlapping stores from both ends. Therefore the copies here use ordered
+ * stores. Aligned 16-byte stores are atomic on every processor with AVX, and
+ * x86 keeps the order of stores.
  */
 #include "base/copy.h"
 

@@ -13,10 +13,10 @@
  * stores to lower addresses. Where alignment allows, a store has 8 bytes or
  * more. */
 void mpib_copy_up(void *to, const void *from, size_t len);
-/* Zero memory in atomic stores of 8 bytes. Use this for memory that another
- * thread writes only after a remote node was sent the memory's address: neither
- * the compiler nor a race checker can see that order. `to` and `len` must be
- * multiples of 8. */
+/* Zero memory in atomic stores of 8 bytes. Use this for memory whose address is
+ * then sent to a remote node, and which another thread writes only after that:
+ * neither the compiler nor a race checker can see this order. `to` and `len`
+ * must be multiples of 8. */
 void mpib_zero_words(void *to, size_t len);
 
 /*

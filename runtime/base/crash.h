@@ -17,8 +17,8 @@ typedef void mpib_crash_fn(void *arg, uint32_t client);
  * works for a client. Call this function once, from a program and not from the
  * library. */
 void mpib_crash_catch(mpib_crash_fn *fn, void *arg);
-/* Report a crash from a signal handler that lets the process end. Ignores
- * signals that another process sent. */
+/* Report a crash. Call this from signal handlers that then let the process end.
+ * Ignores signals that another process sent. */
 void mpib_crash_note(const siginfo_t *info);
 
 #endif

@@ -33,7 +33,7 @@ static bool is_known(const char *name)
 
 bool mpib_environ_is_proxys(const char *name)
 {
-	/* The client library reads these. */
+	/* The client library also reads MPIB_RUN_DIR and MPIB_START. */
 	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0 &&
 	       strcmp(name, "MPIB_START") != 0;
 }

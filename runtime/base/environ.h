@@ -32,8 +32,8 @@ bool mpib_environ_is_link(const char *value);
 mpib_environ_want mpib_environ_is_proxys;
 
 /* All names that some part of mpib reads, NULL-terminated. They include the
- * proxy's settings, because a rank may share its environment.
- * cmake/environ_names.awk makes the list. */
+ * proxy's settings, because a rank and the proxy may be started with the same
+ * environment. cmake/environ_names.awk makes the list. */
 extern const char *const mpib_environ_names[];
 
 #endif

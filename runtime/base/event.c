@@ -36,7 +36,7 @@ static struct event_user {
 
 /* An event in the file, at the same index as in the journal. The checksum
  * detects entries that were never written, half-written entries, and entries
- * that a version of the program with other fields wrote. */
+ * written by a version of the program whose events have other fields. */
 struct event_record {
 	uint64_t sum;
 	struct mpib_event event;
@@ -154,9 +154,10 @@ static struct event_user *event_user_of(uint32_t uid)
 	return idlest;
 }
 
-/* Return whether the user may cause one more event. Set *out to the number of
- * the user's events left out so far, and *last to whether the user's next event
- * will be left out. The caller holds the lock. */
+/* Return whether the user may cause one more event. If so, set *out to the
+ * number of the user's events left out since the last one written, and set
+ * *last to true if this event uses up the user's limit. The caller holds the
+ * lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	struct event_user *u = event_user_of(uid);
@@ -258,7 +259,8 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	*last = newest;
 	if (seq < newest - event_kept() + 1)
 		seq = newest - event_kept() + 1;
-	/* If `since` is beyond `newest`, even UINT64_MAX, return no events. */
+	/* Return no events if `since` is greater than `newest`; `since` may be
+	 * UINT64_MAX. */
 	for (; since < newest && seq <= newest && n < max; seq++)
 		out[n++] = journal[seq % MPIB_EVENTS];
 	pthread_mutex_unlock(&lock);
@@ -329,8 +331,8 @@ static int events_file_new(const char *path)
 	return rc;
 }
 
-/* Open the earlier file for reading. If it is a pipe, do not wait for a writer.
- * Return the descriptor or -errno. -EINVAL: it is not a regular file. */
+/* Open the existing file for reading. If the path names a pipe, do not wait for
+ * a writer. Return the descriptor or -errno. -EINVAL: not a regular file. */
 static int events_file_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uthash that waits for memory. A table may grow at any insertion, and uthash
- * ends the process if it gets no memory. With this header it waits for memory,
- * as mpib_xcalloc() does. */
+/* Include uthash so that it waits for memory. A table may grow at any
+ * insertion, and uthash ends the process if it gets no memory. With this header
+ * uthash waits for memory, as mpib_xcalloc() does. */
 #ifndef MPIB_BASE_HASH_H
 #define MPIB_BASE_HASH_H
 

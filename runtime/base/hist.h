@@ -51,7 +51,7 @@ static inline unsigned mpib_hist_index(uint64_t ns)
 	       ((MPIB_HIST_LOW_BITS + 1) << MPIB_HIST_SUB_BITS) + 1;
 }
 
-/* Wait-free. The recording thread only: there is no second writer, so no
+/* Wait-free. Called only on the recording thread: with a single writer, no
  * read-modify-write is needed. */
 static inline void mpib_hist_bump(_Atomic uint64_t *n, uint64_t by)
 {
@@ -60,7 +60,7 @@ static inline void mpib_hist_bump(_Atomic uint64_t *n, uint64_t by)
 		memory_order_relaxed);
 }
 
-/* Wait-free. The recording thread only. */
+/* Wait-free. Called only on the recording thread. */
 static inline void mpib_hist_record(struct mpib_hist *h, uint64_t ns)
 {
 	if (ns != h->last) {

@@ -19,7 +19,8 @@
 #include "base/text.h"
 #include "base/thread.h"
 
-/* Allow LOG_BURST lines of one kind at once, then one per LOG_REFILL_NS. */
+/* Allow LOG_BURST lines of one format string at once, then one per
+ * LOG_REFILL_NS. */
 #define LOG_BURST 200u
 #define LOG_REFILL_NS 100000000ull
 #define LOG_DRAIN_MS 1000u
@@ -37,9 +38,9 @@ static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
 static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
-/* A daemon sets this when it is ready. The writer's thread may already be
- * running. So the store is a release of what the caller prepared for the sink.
- * It pairs with the acquire in log_write(). */
+/* A daemon sets this when it is ready. The writer's thread may be running
+ * before that. So the store is a release store: it publishes what the caller
+ * prepared for the sink. It pairs with the acquire in log_write(). */
 static _Atomic(mpib_log_sink *) custom_sink;
 static bool json;
 
@@ -205,8 +206,9 @@ static void log_write(const void *data, size_t len)
 	sink(e.level, e.line);
 }
 
-/* Return whether the limit allows one more line with this key, the address of a
- * string. *dropped: lines dropped since the last one written. */
+/* Return whether the limit allows one more line with this key. The key is the
+ * address of a line's format string or of an event's kind. *dropped: lines
+ * dropped since the last one written. */
 static bool log_may(const char *key, uint32_t *dropped)
 {
 	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;

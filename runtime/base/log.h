@@ -17,7 +17,7 @@ enum mpib_log_level {
 	MPIB_LOG_DEBUG,
 };
 
-/* Receives whole lines without a newline, from any thread. */
+/* Called on any thread with one whole line, without its newline. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
 /* If standard input, output or error is closed, open /dev/null for it.
@@ -26,7 +26,7 @@ typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 void mpib_log_begin(void);
 
 /*
- * Drop lines whose level is above `level`. Any thread. The default is
+ * Drop lines that are less important than `level`. Any thread. The default is
  * MPIB_LOG_INFO, to stderr, with a "<N>" syslog prefix if stderr is the journal
  * (sd-daemon(3)).
  */
@@ -79,7 +79,7 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 
 #define MPIB_WRITER_BYTES (1u << 20)
 
-/* Do the write, on the writer's thread. */
+/* Function that does the write. The writer calls it on its own thread. */
 typedef void mpib_write_fn(const void *data, size_t len);
 
 struct mpib_writer_job;

@@ -126,8 +126,8 @@ static struct mpib_timer *loop_meld(struct mpib_timer *a, struct mpib_timer *b)
 	return a;
 }
 
-/* The second half of removing a root from a pairing heap: meld its children two
- * by two, then all pairs from the last to the first. */
+/* Make one heap of the children of a removed root, as in any pairing heap: meld
+ * the children in pairs, then meld the pairs, from the last to the first. */
 static struct mpib_timer *meld_siblings(struct mpib_timer *t)
 {
 	struct mpib_timer *pairs = NULL, *root = NULL;

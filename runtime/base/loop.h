@@ -50,7 +50,7 @@ struct mpib_timer {
 
 struct mpib_loop {
 	int epfd;
-	struct mpib_timer *timers; /* root of the heap, due first */
+	struct mpib_timer *timers; /* root of the heap: the timer due first */
 	uint64_t seq;
 	struct epoll_event batch[MPIB_LOOP_BATCH];
 	/* index of the next event in the batch, and size of the batch */
@@ -75,7 +75,8 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
  * current turn. Errors and hang-ups are always reported. */
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
-/* Stop watching; call this before closing the fd. No effect if not added. */
+/* Stop watching; call this before closing the fd. No effect if the watch is not
+ * added. */
 void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch);
 
 /*
@@ -99,8 +100,9 @@ void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
 
 /* Wait up to `ns` nanoseconds for an event or a due timer (MPIB_FOREVER:
  * without limit; 0: do not wait), then run the callbacks of ready descriptors
- * and due timers. Return how many callbacks ran, or -errno. After
- * mpib_loop_advance() the call does not wait for timers. */
+ * and due timers. Return how many callbacks ran, or -errno. If
+ * mpib_loop_advance() has ever been called, this function does not wait for
+ * timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
 /* Make turns until mpib_loop_stop(). Return 0 or -errno. */

@@ -56,8 +56,8 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		rc = reader;
 		goto unmap;
 	}
-	/* Set *seg last, so that after an error the caller can still finalise
-	 * its old segment. */
+	/* Set *seg last, so that after an error *seg still describes the
+	 * caller's old segment. */
 	*seg = (struct mpib_memseg){ .addr = addr,
 				     .size = size,
 				     .fd = read_only ? reader : fd };
@@ -73,10 +73,10 @@ close_fd:
 }
 
 /* Seal against hole punching: while a hole is punched, every thread that
- * touches the page waits in the kernel for as long as the user chooses.
- * Ordinary seals against holes would also forbid clients to write. This flag
- * needs CAP_LINUX_IMMUTABLE and Linux 6.1. If the process lacks the capability
- * or the kernel is older, the segment is used without this flag. */
+ * touches the page waits in the kernel for as long as the user chooses. The
+ * ordinary seals that forbid holes would also forbid clients to write. This
+ * flag needs CAP_LINUX_IMMUTABLE and Linux 6.1. If the process lacks the
+ * capability or the kernel is older, the segment is used without this flag. */
 static int memseg_close_to_holes(int fd)
 {
 	int flags;
@@ -163,8 +163,8 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 
 int mpib_fstat(int fd, struct stat *st)
 {
-	/* On 64-bit machines the kernel's struct stat is also that of the C
-	 * library. */
+	/* On 64-bit machines the kernel and the C library use the same struct
+	 * stat. */
 	_Static_assert(sizeof(long) == 8, "a 64-bit machine");
 	return syscall(SYS_fstat, fd, st) < 0 ? -errno : 0;
 }

@@ -12,7 +12,9 @@
 struct mpib_memseg {
 	void *addr;
 	size_t size; /* bytes mapped, whole pages */
-	int fd; /* to send to the other process; -1 if attached */
+	/* descriptor to send to the other process; -1 after
+	 * mpib_memseg_attach() */
+	int fd;
 };
 
 /*
@@ -25,13 +27,13 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
 /* Return 0 if other processes cannot punch holes into a segment created by this
- * process. Return -errno if they can, and so could block this process. The
- * reason is that this process lacks CAP_LINUX_IMMUTABLE (EPERM), or that the
- * kernel is older than Linux 6.1. */
+ * process. Return -errno if they can, and so could block this process. They can
+ * if this process lacks CAP_LINUX_IMMUTABLE (EPERM), or if the kernel is older
+ * than Linux 6.1. */
 int mpib_memseg_holes(void);
 
-/* Like mpib_memseg_create(), never read-only. Uses 2 MiB pages if `size` is a
- * multiple of 2 MiB and the machine has enough of them reserved
+/* Like mpib_memseg_create() with `read_only` false. Uses 2 MiB pages if `size`
+ * is a multiple of 2 MiB and the machine has enough of them reserved
  * (vm.nr_hugepages); otherwise ordinary pages, which the kernel is asked to
  * merge (shmem_enabled). */
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,

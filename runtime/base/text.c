@@ -99,9 +99,9 @@ void mpib_text_close(struct mpib_text_file *t)
 	close(t->fd);
 }
 
-/* Do not use stdio, which allocates: a child that was forked while another
- * thread allocated also calls this function. The kernel returns these files in
- * one read. */
+/* Do not use stdio, which allocates: this function is also called in a child
+ * that was forked while another thread of the parent was allocating. The kernel
+ * returns these files in one read. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 {
 	char path[512];
@@ -208,8 +208,8 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 {
 	size_t len = strlen(s->typed);
 
-	/* A name is similar if at most half of the letters of a short word
-	 * differ, or at most three letters of a long word. */
+	/* A name is similar if it differs from a short word in at most half of
+	 * the letters, or from a long word in at most three letters. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }
@@ -229,8 +229,8 @@ const char *mpib_option_word(char **argv, const char *shorts)
 {
 	const char *at = argv[optind];
 
-	/* getopt() leaves optind at a word that has further letters, and moves
-	 * optind beyond any other word. */
+	/* If letters of a word are left, getopt() leaves optind at this word.
+	 * Otherwise it moves optind to the next word. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt) && at &&
 	    at[0] == '-' && at[1] != '-' && strchr(at, optopt))
 		return at;

@@ -49,23 +49,23 @@ bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 /* Return the length of the UTF-8 character at s; 0: not UTF-8. */
 unsigned mpib_utf8_bytes(const unsigned char *s);
 
-/* Replace each byte of text that is not UTF-8 by "?". */
+/* Replace each byte that is not part of a UTF-8 character by "?". */
 void mpib_utf8_make(char *text);
 /* Replace each byte that is not printable ASCII by "?". */
 void mpib_ascii_make(char *text);
 
-/* Find the name that was mistyped: set `typed`, try every candidate, then get
- * the best candidate. Any thread. */
+/* Find the name that the user probably meant: set `typed`, try every candidate,
+ * then get the best candidate. Any thread. */
 struct mpib_suggest {
 	const char *typed, *best;
 	unsigned distance;
 };
 
 void mpib_suggest_try(struct mpib_suggest *s, const char *candidate);
-/* Return NULL if no candidate is near. */
+/* Return NULL if no candidate is similar enough. */
 const char *mpib_suggest_best(const struct mpib_suggest *s);
 /* Write "did you mean NAME?" to buf and return buf, or return `otherwise` if no
- * candidate is near. */
+ * candidate is similar enough. */
 const char *mpib_suggest_remedy(const struct mpib_suggest *s,
 				const char *otherwise, char *buf, size_t len);
 

@@ -12,9 +12,10 @@
  * causes are not blocked. Any thread. */
 int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg);
 
-/* Prefer a NUMA node for the unallocated pages of [addr, addr + len); for a
- * memfd, this holds even if another thread touches them first. -1: no node.
- * Errors are ignored, because the memory works on any node. */
+/* Make the kernel prefer this NUMA node for the unallocated pages of [addr,
+ * addr + len); for a memfd, even if another thread touches the pages first.
+ * `node` -1: do nothing. Errors are ignored, because the memory works on any
+ * node. */
 void mpib_numa_prefer(void *addr, size_t len, int node);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accept the callers of a listening socket, on the loop's thread. If
- * descriptors or memory are short, the loop stops watching the socket for a
- * while, because it would stay readable and the loop would spin. Accepting also
- * pauses during a flood of callers, so that the thread can do other work. It
- * also pauses while very many sockets of users wait to be closed.
+ * Accept connections from a listening socket, on the loop's thread. A caller is
+ * a process that connects. If descriptors or memory are short, the loop stops
+ * watching the socket for a while, because it would stay readable and the loop
+ * would spin. Accepting also pauses during a flood of callers, so that the
+ * thread can do other work. Accepting also pauses while very many sockets of
+ * users wait to be closed.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -20,17 +21,20 @@
 struct mpib_acceptor {
 	struct mpib_loop *loop;
 	int fd; /* the listening socket; the caller closes it */
-	unsigned at_once; /* callers per turn of the loop; 0: one */
+	unsigned at_once; /* callers accepted per turn of the loop; 0: one */
 	/* Callers accepted per second, after a burst of an eighth of that; 0:
 	 * no limit. */
 	unsigned a_second;
-	bool of_users; /* callers are users: see mpib_closers_full() */
+	/* the callers are ordinary users: pause accepting while
+	 * mpib_closers_full() */
+	bool of_users;
 	const char *who; /* for the log: "a client" */
 	/* Called for each accepted caller. fn() owns `fd`, which is
 	 * close-on-exec and non-blocking. */
 	void (*fn)(void *arg, int fd);
-	/* Called when no descriptor is left. Returns true if it nevertheless
-	 * accepted the next caller and rejected it. NULL: the caller waits. */
+	/* Called when no descriptor is left. Returns true if it has turned the
+	 * next caller away, which it does with a spare descriptor. NULL:
+	 * callers wait in the kernel's queue. */
 	bool (*full)(void *arg);
 	void *arg;
 	struct mpib_io watch;
@@ -67,10 +71,11 @@ struct mpib_waking {
 
 /* Return the CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
-/* End a call on the socket that began at began_ns. Return false if the caller
- * must hang up, because nearly every call takes long and the sum of their times
- * is too large. A few long calls are normal: in a virtual machine, CPU time
- * includes time taken by the host. */
+/* Record the end of a call on the socket; `began_ns` is from
+ * mpib_waking_begin(). Return false if the caller must hang up, because nearly
+ * every call takes long and the sum of their times is too large. A few long
+ * calls are normal: in a virtual machine, CPU time includes time taken by the
+ * host. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
 /* Unread messages that a user sent over a Unix socket. Any thread. */

@@ -10,8 +10,8 @@
  * on a hot path: if memory is short the call waits up to a second, then ends
  * the process. */
 void *mpib_xcalloc(size_t size);
-/* Like realloc(): a large block moves without a copy. New bytes are not zeroed.
- * Otherwise like mpib_xcalloc(). */
+/* Resize like realloc(), which moves a large block without a copy. New bytes
+ * are not zeroed. If memory is short, do the same as mpib_xcalloc(). */
 void *mpib_xrealloc(void *p, size_t size);
 
 /* Return the object of this type whose member `ptr` points to. */

@@ -22,8 +22,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that is starting, or that lets the
- * processes of the previous proxy attach first. */
+/* How long a first attach waits for a proxy that is starting, or that still
+ * waits for the processes of the previous proxy. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -62,7 +62,7 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 			 run_dir ? run_dir : "MPIB_RUN_DIR");
 }
 
-/* Connect until the deadline: connect() waits while the backlog is full. */
+/* Connect. While the backlog is full, wait, at most until the deadline. */
 static int attach_dial(int sock, const struct sockaddr_un *sun,
 		       uint64_t deadline)
 {
@@ -357,9 +357,9 @@ int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
 }
 
 /*
- * Start the program that MPIB_START names if no proxy answers. If several
- * processes find no proxy in a run directory, the holder of a lock file there
- * starts one, and the others wait.
+ * If no proxy answers, start the program that MPIB_START names. If several
+ * processes find no proxy in a run directory, the process that has locked the
+ * lock file in that directory starts a proxy, and the others wait.
  */
 
 /* Start the program with --daemon, in a new session, without this process's
@@ -391,8 +391,8 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 }
 
 /* Wait until the daemon is ready, at most until `deadline`. If the rank's
- * program reaps this child itself, waitpid() fails. A late daemon is not ended,
- * because other ranks may wait for it. */
+ * program reaps this child itself, waitpid() fails. A daemon that is late is
+ * not killed, because other ranks may wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -436,8 +436,8 @@ static int start_locked(const struct mpib_client *c, char *dir,
 }
 
 /* Start a proxy and wait until it serves, at most until `deadline` (ms).
- * -EBUSY: another process is starting one. -ENOEXEC: it could not be started,
- * and the error text is set. */
+ * -EBUSY: another process is starting a proxy. -ENOEXEC: no proxy could be
+ * started, and the error text is set. */
 static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 {
 	char dir[sizeof(c->path)];
@@ -479,7 +479,7 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		return rc;
 	started = start_proxy(c, deadline);
 	snprintf(why, sizeof(why), "%s", mpib_strerror());
-	/* Another process may have been faster. */
+	/* Another process may have started a proxy before this one. */
 	rc = mpib_attach_there(c, attached);
 	if (rc < 0 && started < 0 && started != -EBUSY)
 		return mpib_fail(started, "%s", why);
@@ -500,8 +500,8 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-/* For a caller built with an older, shorter structure, use the defaults for the
- * missing members. */
+/* If the caller was built with an older, shorter structure, use the defaults
+ * for the missing members. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };

@@ -3,10 +3,11 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process: the client, its connections, requests, regions and staging memory.
  *
- * The first descriptor of each request of a connection is pushed to the shard
- * in the order posted, except that wanted sends may overtake others (feed.h). A
- * request of registered memory is pushed whole. A request of ordinary memory is
- * pushed part by part, through the connection's staging window.
+ * The first descriptors of a connection's requests are pushed to the shard in
+ * the order in which the requests were posted. Only wanted sends may overtake
+ * other sends (feed.h). A request of registered memory is pushed whole. A
+ * request of ordinary memory is pushed part by part, through the connection's
+ * staging window.
  */
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
@@ -31,36 +32,37 @@
 /*
  * How to undo a pool, region, listener or connection that the proxy made for
  * the client. The debt is embedded in the client's object, and is unused while
- * the client uses the object. If the client drops the object while the proxy
- * still has, or may still make, its own object, the debt is "owed": it is on
- * client->debts until the undo request is sent (rpc.c).
+ * the client uses the object. If the client drops its object while the proxy
+ * still has the object for it, or may still make that object, the debt is
+ * "owed": the debt is on client->debts until the undo request is sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Id of the request that makes the object, while its answer is late:
-	 * only the answer will contain `id`. 0: `id` is known. */
+	/* Id of the request that makes the object, until its answer arrives,
+	 * because only the answer contains `id`. 0: `id` is known. */
 	uint32_t asked;
 	/* type of the undo request: MPIB_CTL_DEREG, MPIB_CTL_CLOSE_LISTEN or
 	 * MPIB_CTL_CLOSE */
 	uint32_t undo;
-	uint32_t id; /* mr, listen_id or connection index */
+	/* id of the MR, id of the listener, or index of the connection */
+	uint32_t id;
 	/* Called under the lock after the undo request was sent, or if the
 	 * proxy made no object. NULL: free the object, whose first member is
 	 * the debt. */
 	void (*paid)(struct mpib_debt *d);
 };
 
-/* Memory whose descriptor is kept, so that it can be registered at another
- * proxy. */
+/* Memory that can be registered at another proxy, because the client keeps its
+ * descriptor. */
 struct mpib_memory {
 	uint32_t kept; /* from mpib_keep(); 0: none */
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration at a proxy other than the first proxy. */
-	uint32_t at; /* number of that attach; 0: none */
+	/* The latest registration of the memory at a later proxy. */
+	uint32_t at; /* number of the attach to that proxy; 0: none */
 	uint32_t asked; /* id of the request; 0: answered */
-	uint32_t mr; /* the region there */
+	uint32_t mr; /* id of the region at that proxy */
 };
 
 /* Memory that the proxy made and registered, mapped in this process. */
@@ -119,9 +121,11 @@ struct mpib_instance {
 	uint64_t no_window;
 };
 
-/* The reason for a connection's failure, from the proxy or the helper. */
+/* The reason for a connection's failure, reported by the proxy or the
+ * helper. */
 struct mpib_reason {
-	/* ms: when to stop waiting for the reason; 0: not needed yet */
+	/* ms: when to stop waiting for the reason; 0: the reason is not needed
+	 * yet */
 	uint64_t until;
 	/* Under the client's lock. */
 	uint32_t asked; /* id of the WHY; 0: not sent yet */
@@ -135,23 +139,23 @@ struct mpib_reason {
 enum mpib_next {
 	MPIB_NEXT_NONE,
 	MPIB_NEXT_ASKED, /* requested from the proxy */
-	MPIB_NEXT_READY, /* the connection's thread may continue in it */
+	MPIB_NEXT_READY, /* the connection's thread may switch to `next` */
 };
 
 /* A connection that the rank closed stays in client->conns until the process at
  * the other end knows of the close, even if the proxy ends before that. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
-	/* the proxy has closed it: wait until its index is FREE */
+	/* the proxy has closed the connection: wait until the index is FREE */
 	MPIB_CLOSING_TOLD,
-	/* wait for its next instance, then close that instance */
+	/* wait for the connection's next instance, then close that instance */
 	MPIB_CLOSING_OWED,
 };
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* `sends` is the client in a sending end and NULL in a receiving end,
-	 * `receives` the reverse. Requests may use only regions of that
+	/* In a sending end `sends` is the client and `receives` is NULL, in a
+	 * receiving end the reverse. Requests may use only regions of this
 	 * client. */
 	const struct mpib_client *sends, *receives;
 	/* Parts in the window + requests in `feed` + 1 if `error` is set + 1 if
@@ -159,17 +163,18 @@ struct mpib_conn {
 	 * take the slow path. */
 	uint32_t work;
 	/* Generations of the first and of the latest request. Each request adds
-	 * 2, so in a receiving end the generations also count the receives. */
+	 * 2, so in a receiving end the generation also tells the number of
+	 * receives. */
 	uint32_t first_gen, gen;
 	uint32_t turn; /* gen / MPIB_TURN at the last mpib_conn_lap() */
 	/* Lists of unused requests: with a place, with a place of the sender's
 	 * reserve, and without a place. */
 	struct mpib_request *free, *reserve, *bare;
-	uint32_t idle; /* polls (test, ready) that found nothing */
+	uint32_t idle; /* number of polls (test, ready) that found nothing */
 	uint64_t lived; /* MPIB_ATTACHED(at->number) */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
-	const _Atomic uint32_t *sleeping; /* flag of the shard */
+	const _Atomic uint32_t *sleeping; /* not 0 while the shard sleeps */
 	/* This connection's summary bits in the submit segment. */
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
@@ -178,18 +183,19 @@ struct mpib_conn {
 	 * failed for the reason in `why`, and nothing more is pushed or
 	 * copied. */
 	int error;
-	/* The current instance. These three change under the client's lock. */
+	/* The current instance. `at`, `place` and `index` change only under the
+	 * client's lock. */
 	struct mpib_attached *at;
 	struct mpib_index *place; /* &at->index[index] */
 	uint32_t index;
 	bool is_sender;
 	/* the latest call of mpib_isend() found no free request */
 	bool refused;
-	/* For rail_report.c. Any value but MPIB_REPORT_OFF: the connection is
-	 * armed, and the slow path watches the next post. */
+	/* For rail_report.c: which requests are watched, as in
+	 * mpib_report(3). */
 	enum mpib_report report;
-	/* number of further tests without a result before MPIB_REPORT_LATER
-	 * watches a request */
+	/* for MPIB_REPORT_LATER: how many more tests must find no result before
+	 * the next request is watched */
 	uint32_t later;
 	bool armed;
 	mpib_watch_fn *watch;
@@ -201,19 +207,22 @@ struct mpib_conn {
 	/* number of receives that completed before this instance */
 	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
-	/* Under the client's lock: arguments of the next request for the
-	 * connection. */
-	uint64_t number; /* number of requests for the connection so far */
+	/* Under the client's lock: arguments of the connection's next connect,
+	 * accept or resume message. */
+	/* number of connect, accept and resume messages sent so far */
+	uint64_t number;
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
-	struct mpib_reply_end end; /* receiver; `key` 0: not known */
+	/* receiver; if `key` is 0, `end` is not known yet */
+	struct mpib_reply_end end;
 	/* The instance in which the connection will continue. next_state is
 	 * written under the lock and read without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
-	_Atomic int lost; /* -errno: cannot resume, reason.text says why */
+	/* -errno: the connection cannot resume; reason.text says why */
+	_Atomic int lost;
 	enum mpib_closing closing;
-	struct mpib_request *placed[MPIB_REQUESTS]; /* by place */
+	struct mpib_request *placed[MPIB_REQUESTS]; /* indexed by place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -221,16 +230,17 @@ struct mpib_conn {
 	char why[256];
 };
 
-/* State of a connection index that outlives the connection. */
+/* The part of a connection index's state that outlives the connection. */
 struct mpib_index {
 	struct mpib_debt debt; /* first member; used while `taken` is set */
 	bool taken;
 	uint64_t key; /* key in the reply segment when the index was taken */
 	uint64_t tail; /* tail of the index's ring */
-	/* even; not older than the generation of any request so far */
+	/* even; no request so far has a later generation */
 	uint32_t gen;
-	/* The window, and the previous window while it holds parts. A closing
-	 * connection keeps both, because the proxy may still write to them. */
+	/* The window, and in `before` the previous window while it holds parts.
+	 * A closing connection keeps both, because the proxy may still write to
+	 * them. */
 	struct mpib_pool *window, *before;
 };
 
@@ -253,7 +263,8 @@ enum mpib_attach_state {
 	MPIB_ATTACH_REGISTERED,
 	/* everything is requested; connections may use this attach */
 	MPIB_ATTACH_WHOLE,
-	/* this client shut the socket down before the attach was whole */
+	/* this client shut the socket down before it had requested
+	 * everything */
 	MPIB_ATTACH_CUT,
 };
 
@@ -262,8 +273,9 @@ enum mpib_attach_state {
 struct mpib_attached {
 	uint32_t number; /* number of this attach, from 1 */
 	enum mpib_attach_state state;
-	bool serves; /* false: a successor that does not serve yet */
-	/* references from client and instances; under the lock */
+	/* false: the proxy is a successor that does not serve yet */
+	bool serves;
+	/* references from the client and from instances; under the lock */
 	unsigned users;
 	int sock, doorbell;
 	/* pidfd of the proxy's process; -1: the kernel has no pidfds */
@@ -285,10 +297,10 @@ enum mpib_asked {
 };
 
 /*
- * The helper: a thread of the client that waits until the proxy ends, attaches
- * to the next proxy, and requests the client's objects there again
- * (docs/recovery.md). If the proxy does not resume connections, the client has
- * no helper.
+ * The helper: a thread of the client. It waits until the proxy ends, then
+ * attaches to the next proxy and requests the client's objects again from that
+ * proxy (docs/recovery.md). If the proxy does not resume connections, the
+ * client has no helper.
  */
 struct mpib_helper {
 	/* true: when this proxy ends, the client will continue at another
@@ -298,20 +310,20 @@ struct mpib_helper {
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
 	/* For keep.c, under the client's lock. */
-	int keeper; /* socket to the thread; -1: nothing is kept */
+	int keeper; /* socket to the thread of keep.c; -1: nothing is kept */
 	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: end of the grace period; 0: the proxy runs */
-	/* True: the last turn saw that the proxy's process has ended. False:
-	 * wait for the pidfd of the process. */
+	/* True: the helper's last turn found that the proxy's process has
+	 * ended. False: the helper waits for the pidfd of the process. */
 	bool ended;
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* pause before the next attempt */
 	char tried[256]; /* why the last attempt failed */
 	uint32_t upgrade; /* number of the announced upgrade; 0: none */
 	bool attach; /* the announcement is not handled yet */
-	/* Why the client can no longer continue; "": it never could. Written
-	 * before `resumes` becomes false. */
+	/* Why the client can no longer continue at another proxy; "": it never
+	 * could. Written before `resumes` becomes false. */
 	char why[512];
 };
 
@@ -330,7 +342,7 @@ struct mpib_client {
 	struct mpib_helper helper;
 	/* protects all fields below and the control socket */
 	pthread_mutex_t lock;
-	struct mpib_attached *at; /* only the helper changes it */
+	struct mpib_attached *at; /* only the helper changes this pointer */
 	/* during an upgrade: the attach to the next proxy */
 	struct mpib_attached *successor;
 	uint32_t attaches; /* attaches so far, including failed ones */
@@ -343,7 +355,7 @@ struct mpib_client {
 	uint64_t swept; /* ms: when idle windows were last released */
 	_Atomic uint32_t sweeps; /* number of such releases */
 	LIST_HEAD(, mpib_debt) debts;
-	/* includes closed ones (enum mpib_closing) */
+	/* includes closed connections, see enum mpib_closing */
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* pools of mpib_mem_alloc() */
@@ -369,16 +381,16 @@ bool mpib_mutex_try(pthread_mutex_t *mutex);
 /* attach.c: number of forks between the process that first attached and this
  * one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* The value of client->living for "no proxy". mpib_forks never equals its low
- * half. */
+/* The value of client->living if there is no proxy. No process has as many
+ * forks as the low half says, so a comparison with mpib_forks fails. */
 #define MPIB_GONE UINT64_MAX
 /* The number of an attach, in the high half of client->living. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
  * attach.c, without the lock. Attach to the proxy, within answer_ms. If no
  * proxy runs and MPIB_START names a program, start a proxy and wait for it
- * until `deadline` (ms). In this case -ENOENT and -ECONNREFUSED mean that
- * another process is still starting a proxy.
+ * until `deadline` (ms). If MPIB_START is set, -ENOENT and -ECONNREFUSED mean
+ * that another process is still starting a proxy.
  */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
@@ -390,8 +402,8 @@ void mpib_attached_put(struct mpib_attached *at);
 /*
  * rpc.c: the client's lock, and requests to the proxy.
  */
-/* Return 0 if requests are possible, or will be after another proxy starts.
- * -EPIPE: no proxy. -EOWNERDEAD: this is a forked child. */
+/* Return 0 if requests are possible, or will be possible after another proxy
+ * has started. -EPIPE: no proxy. -EOWNERDEAD: this is a forked child. */
 int mpib_client_check(struct mpib_client *c);
 /* Return mpib_client_check() == 0, but wait-free and without setting a text.
  * Relaxed: no data is published with client->living, and noticing a dead proxy
@@ -401,7 +413,7 @@ static inline bool mpib_client_ok(const struct mpib_client *c)
 	return (uint32_t)atomic_load_explicit(
 		       &c->living, memory_order_relaxed) == mpib_forks;
 }
-/* Like mpib_client_ok(), for the proxy of this connection. c is
+/* Like mpib_client_ok(), for the proxy of this connection. `c` must be
  * conn->client. */
 static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 				   const struct mpib_client *c)
@@ -448,22 +460,21 @@ int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 /* Handle the end or the hang-up of the proxy. Returns -EPIPE and sets the
  * text. */
 int mpib_client_gone(struct mpib_client *c);
-/* Wait at most ms for the proxy's process to end. Return whether it has ended,
- * so that it cannot write to memory any more. */
+/* Wait at most ms for the proxy's process to end. Return whether it has ended;
+ * if so, it cannot write to memory any more. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /*
  * Send a control request and wait for an answer of at least `want` bytes. *m
  * receives the answer and its descriptors. c->asked tells how far the request
- * got.
+ * got. Returns the status of the answer, or:
  *   -EPIPE      the proxy is gone
  *   -ETIMEDOUT  no answer within answer_ms. Later calls fail at once until the
  *               proxy answers something.
  *   -EMFILE     the answer came without its descriptors
- * or the status of the answer.
  */
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 	     unsigned fds, struct mpib_message *m, size_t want);
-/* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
+/* Like mpib_rpc(), for a request that is a struct mpib_ctl_id. */
 int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 		struct mpib_message *m, size_t want);
 /* Check that m is an answer of at least `want` bytes. Returns its status, or
@@ -473,8 +484,8 @@ int mpib_rpc_check(struct mpib_message *m, size_t want);
  * -EAGAIN: the socket is full; -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
 		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
-/* Like mpib_rpc_send(), for a request of the form mpib_ctl_id. Stores its id in
- * *asked. */
+/* Like mpib_rpc_send(), for a request that is a struct mpib_ctl_id. Stores its
+ * id in *asked. */
 int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 		  uint32_t type, uint32_t id, uint32_t *asked);
 /* Read answers that came too late for their callers, and send as many undo
@@ -493,8 +504,8 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Remove `d`, whose answer is late, from client->debts, because the caller
- * needs the object after all and will handle the answer. */
+/* Remove `d`, whose answer is late, from client->debts. Call this if the object
+ * is needed after all; the caller handles the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
 /* Drop all undo requests that were not sent yet (client->debts), because the
  * proxy drops all objects of the client anyway. */
@@ -517,7 +528,8 @@ void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
 /* Handle a late answer m, perhaps to a request of the helper. */
 void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
-/* Handle the failure rc to keep a descriptor that a resume would need. */
+/* Handle the error `rc`: a descriptor that a resume would need could not be
+ * kept. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
 /* Detach from the successor of an upgrade, if there is one. */
 void mpib_successor_drop(struct mpib_client *c);
@@ -525,10 +537,11 @@ void mpib_successor_drop(struct mpib_client *c);
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
 /* Free the closed connections whose other end knows of the close. */
 void mpib_closed_sweep(struct mpib_client *c);
-/* Keep a copy of fd, and return the copy's name. The caller still owns fd. 0:
- * it is not kept. */
+/* Keep a copy of fd, and return the name of the copy, or 0 if no copy is kept.
+ * The caller still owns fd. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* Return a copy of the kept descriptor, which the caller closes. -errno. */
+/* Return a copy of the kept descriptor, or -errno. The caller closes the
+ * copy. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
 /* Close the kept descriptor, and return after it is closed. No effect for 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
@@ -558,17 +571,18 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 	/* Relaxed: `mr` changes only while no connection is usable. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
-/* Under the lock. From now on use the MRs of c->at, where all memory is
- * registered. */
+/* Under the lock. Use the MRs of the proxy of c->at from now on. All memory is
+ * registered there. */
 void mpib_regions_renew(struct mpib_client *c);
-/* Under the lock. Register at another proxy all memory that it does not have
- * yet, and wait until that proxy serves. */
+/* Under the lock. Register at the proxy of `at` all memory that this proxy does
+ * not have yet, and wait until this proxy serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 /* Like mpib_memory_register(), without waiting. 0: all is registered; 1: call
  * again after a message from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* Under the lock. Close the kept descriptor of deregistered memory, and also
- * deregister the memory at a successor. The memory is on no list any more. */
+/* Under the lock. Close the kept descriptor of deregistered memory, and if
+ * there is a successor, deregister the memory there, too. The caller has
+ * removed the memory from all lists. */
 void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
 /*
@@ -579,17 +593,17 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Stop using the current index. Returns the index's debt. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* Under the lock. Request the connection from the client's current proxy, even
- * if this was done before. `base` is the number of receives that have
+/* Under the lock. Request the connection from the client's current proxy, for
+ * the first time or again. `base` is the number of receives that have
  * completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. From the proxy's report about the connection at the index
- * `index`, copy the fields that a later request for the connection needs. */
+/* Under the lock. Copy the fields that a later request for the connection needs
+ * from the proxy's report about the connection at index `index`. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
-/* Under the lock. Store the reason of the connection's failure, "" if unknown.
+/* Under the lock. Store the reason for the connection's failure, "" if unknown.
  * Later reasons are ignored. */
 void mpib_why_tell(struct mpib_conn *conn, const char *text);
 /* Under the lock. Handle an answer to WHY. */
@@ -633,19 +647,20 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
  * On the connection's thread, after the connection's instance has stopped and
  * the next one is ready. Continue in the next instance: keep the results of
  * completed requests, and post the others again from their first byte. 1: done.
- * 0: not now, call again. -errno: the connection failed and does not use the
- * next instance.
+ * 0: not possible yet, call again. -errno: the connection failed and does not
+ * use the next instance.
  */
 int mpib_conn_resume(struct mpib_conn *conn);
 /* Under the lock. Return whether the next instance's window is still smaller
  * than the current one's. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: no failure of the instance is known. 0: it has
- * stopped, and nothing can be posted now. -errno: it has stopped and will not
- * continue; the text is set. */
+/* On the connection's thread. 1: no failure of the instance is known. 0: the
+ * instance has stopped, and nothing can be posted until the connection resumes.
+ * -errno: the instance has stopped, and the connection will not resume; the
+ * text is set. */
 int mpib_conn_goes_on(struct mpib_conn *conn);
-/* Sort by generation, oldest first. `newest` is the connection's latest
- * generation. */
+/* Sort the n requests by generation, oldest first. `newest` is the connection's
+ * latest generation. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
 /* Any thread. Return how many receives of the connection have completed. Call
  * this only when no process writes completions of the connection's instance any
@@ -662,8 +677,8 @@ static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 		       ? &conn->req[number]
 		       : &conn->feed.room[number - MPIB_REQUESTS];
 }
-/* Set the generation of r to the connection's next one. r is being posted and
- * has a place (feed.h). */
+/* Give r the connection's next generation. Call this when r is posted and has a
+ * place (feed.h). */
 static inline void mpib_request_number(struct mpib_conn *conn,
 				       struct mpib_request *r)
 {
@@ -671,9 +686,9 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 }
 /*
  * Return how many slots of the ring may be pushed, or -errno, as
- * mpib_ring_room() does. Call this before each push. Only the fast path does
- * not call it, because it pushes into room that an earlier call returned. So
- * mpib_conn_lap() is called at least once per lap of the ring.
+ * mpib_ring_room() does. Call this before each push. Only the fast path pushes
+ * without a call, into room that an earlier call returned. So mpib_conn_lap()
+ * is called at least once per lap of the ring.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {
@@ -701,8 +716,9 @@ void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 /* Wake the sleeping shard through its eventfd. Returns 0. */
 int mpib_bell_write(struct mpib_conn *conn);
-/* Set the connection's summary bit, so that the shard reads its ring, and wake
- * the shard if it sleeps; wait-free if it does not. Returns 0. */
+/* Set the connection's summary bit, so that the shard reads the connection's
+ * ring. If the shard sleeps, wake it; otherwise this is wait-free. Returns
+ * 0. */
 static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
 	if (__builtin_expect(mpib_summary_tell(conn->word, conn->word_bit,
@@ -718,13 +734,15 @@ static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
 }
 
-/* Call before r is submitted. If the connection is armed, r will be watched. */
+/* Call before r is submitted. If the connection is armed, r becomes a watched
+ * request: the shard reports what each rail does for r. */
 void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 /* Call after r was submitted. */
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
 /* Call when r could not be submitted, or has completed. */
 void mpib_report_drop(struct mpib_request *r);
-/* Call when r is tested. `over`: r has completed, so this is the last test. */
+/* Call when r is tested. If `over` is true, r has completed, and this is the
+ * last test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 

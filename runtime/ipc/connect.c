@@ -72,10 +72,10 @@ void mpib_close_listen(struct mpib_listener *listener)
 }
 
 /*
- * Prepare the ring of an index for another connection. The new connection
- * starts where the shard stopped reading. Erase the descriptors that the last
- * connection pushed after that point, or the shard would serve them for the new
- * connection.
+ * Prepare the ring of an index for another connection. In the ring, the new
+ * connection starts where the shard stopped reading. Erase the descriptors that
+ * the last connection pushed after that point, or the shard would serve them
+ * for the new connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -118,7 +118,7 @@ static unsigned count_conns(const struct mpib_client *c)
 }
 
 /* Under the lock. Take an index that the proxy has set FREE, and release the
- * window that its last connection left. */
+ * window that the last connection at this index left. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -155,7 +155,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		return NULL;
 	memset(conn, 0, sizeof(*conn));
 	conn->client = c;
-	conn->work = 1; /* not ready */
+	conn->work = 1; /* the connection is not ready */
 	conn->is_sender = is_sender;
 	conn->sends = is_sender ? c : NULL;
 	conn->receives = is_sender ? NULL : c;
@@ -190,7 +190,7 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
-/* Mark all places as free; the next one to use is first in the list. */
+/* Mark all places as free. The place to use next is first in the list. */
 static void set_places(struct mpib_conn *conn)
 {
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
@@ -271,8 +271,8 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 
 	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
-	/* If the key has not changed since the index was taken, it belongs to
-	 * an earlier connection. */
+	/* If the key has not changed since the index was taken, the key belongs
+	 * to an earlier connection. */
 	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
@@ -464,8 +464,9 @@ static bool reason_told(const struct mpib_reason *r)
 	return atomic_load_explicit(&r->told, memory_order_acquire);
 }
 
-/* Get the reason why the connection has failed with rc. True: it is in
- * conn->why. False: the answer has not come yet, call again. Never waits. */
+/* Get the reason why the connection has failed with rc. True: conn->why
+ * contains the reason. False: the answer has not come yet, call again. Never
+ * waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
@@ -517,7 +518,8 @@ int mpib_conn_usable(struct mpib_conn *conn)
 				 "mpib_ready() first)",
 				 conn->index);
 	rc = mpib_conn_broken(conn);
-	if (rc == MPIB_BROKEN_LOST) /* lost since the check above */
+	/* the connection was lost after the check above */
+	if (rc == MPIB_BROKEN_LOST)
 		return 0;
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
@@ -606,8 +608,8 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
 	/* Close a lost connection only after it has resumed. If the proxy had
-	 * no other instance, it would tell the peer at once, and arrived data
-	 * would be lost. */
+	 * no other instance of the connection, it would report the close to the
+	 * peer at once, and arrived data would be lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

@@ -44,8 +44,8 @@ static void use_last(struct mpib_request **list)
 
 void mpib_conn_lap(struct mpib_conn *conn)
 {
-	/* Relaxed: only this thread writes it, and readers tolerate a value
-	 * that is one lap old. */
+	/* Relaxed: only this thread writes `posts`, and readers tolerate a
+	 * value that is one lap old. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
@@ -135,8 +135,8 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 	r->over = r->slow = true;
 }
 
-/* Like mpib_request_end(), with the result in the completion word. False: r has
- * not completed, or is not wholly pushed. */
+/* If r has completed, call mpib_request_end() with the result from the
+ * completion word. False: r has not completed, or is not wholly pushed. */
 static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
@@ -191,7 +191,7 @@ static bool feed_begun(const struct mpib_request *r)
 	return r->pos > 0;
 }
 
-/* Remove the tag from a list of n tags. False: it is not on the list. */
+/* Remove the tag from a list of n tags. False: the tag is not on the list. */
 static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 {
 	for (unsigned i = 0; i < *n; i++) {

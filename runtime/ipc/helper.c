@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: struct mpib_helper of client.h. All functions but the thread's
+/* The helper: struct mpib_helper of client.h. All functions except the thread's
  * loop run under the client's lock. */
 #include <errno.h>
 #include <limits.h>
@@ -83,9 +83,9 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Do not close the earlier instance before: if the proxy had no
-	 * instance of the connection, it would tell the peer that the
-	 * connection is closed. */
+	/* Close the earlier instance only after the new one was requested:
+	 * otherwise the proxy would have no instance of the connection, and
+	 * would tell the peer that the connection is closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -150,7 +150,8 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	int rc = mpib_rpc_of(c, MPIB_CTL_WHY, index, &m, sizeof(*got));
 
 	if (rc == -EPIPE)
-		return; /* the next proxy will be asked */
+		/* the connection will be requested from the next proxy */
+		return;
 	if (rc == 0) {
 		got = (const void *)m.bytes;
 		snprintf(why, sizeof(why), "%.*s", (int)sizeof(got->text) - 1,
@@ -162,10 +163,10 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
-/* Get a window for the next instance if the current one has a window: tests
- * need a window, but only posts get one. Return true if there is no window yet,
- * because a quota or the memory is used up until other connections release
- * their windows. */
+/* If the current instance has a window, get one for the next instance, too:
+ * mpib_test() needs a window for requests that it continues, but only posts get
+ * windows. Return true if there is no window yet, because a quota or the memory
+ * is used up until other connections release their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -202,8 +203,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 }
 
 /* The next instance has failed. Return whether it was ready before, and failed
- * because its other end closed. If so, its count of completed receives is
- * valid. */
+ * because its other end closed the connection. If so, the instance's count of
+ * completed receives is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -213,7 +214,7 @@ static bool next_was_ready(const struct mpib_conn *conn)
 		       (conn->is_sender ? conn->ask.key : conn->end.key);
 }
 
-/* Check the next instance, at a running proxy. True: call again soon. */
+/* While a proxy runs, check the next instance. True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (mpib_index_state(c->at, conn->next.index)) {
@@ -232,7 +233,7 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 	}
 }
 
-/* Check whether the connection needs another instance, at a running proxy.
+/* While a proxy runs, check whether the connection needs another instance.
  * True: call again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -428,7 +429,7 @@ static void successor_tell(struct mpib_client *c, int rc)
 
 /* Attach to the proxy at the socket. If no proxy runs, start one, but not after
  * `start_until` (ms). Other threads may take the lock during the attach.
- * -EPERM: that proxy would resume nothing. */
+ * -EPERM: that proxy does not resume connections. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
 			   struct mpib_attached **attached)
 {
@@ -505,7 +506,7 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
-/* Tell the proxy which thread will attach to the next one. */
+/* Tell the proxy which thread will attach to the next proxy. */
 static void thread_tell(struct mpib_client *c)
 {
 	const struct mpib_ctl_id resumed = {
@@ -574,7 +575,7 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	{
 		mpib_next_drop(c, conn);
 	}
-	/* Store this after why. */
+	/* Store this after `why`: readers of `resumes` may then read `why`. */
 	atomic_store(&c->helper.resumes, false);
 	return -1;
 }
@@ -617,8 +618,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not whole, it was the library that disconnected from
-	 * the proxy. */
+	/* If the attach is not whole, the library has disconnected from the
+	 * proxy, and not the proxy from the library. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(

@@ -46,8 +46,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	struct mpib_desc *d;
 	uint64_t off;
 
-	/* `size` - 1 wraps if `size` is 0, so that size also takes the slow
-	 * path. */
+	/* `size` - 1 wraps if `size` is 0, so a request without bytes also
+	 * takes the slow path. */
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
 	if (unlikely(region->client != c))
@@ -109,7 +109,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Publish the time since which sends are refused, for tools. */
+/* Publish for tools since when sends are refused. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -161,8 +161,8 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* The region must belong to this client: at another client its handle names
- * other memory. */
+/* The region must belong to this client: for another client the same MR id
+ * would mean other memory. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -200,8 +200,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 	return 0;
 }
 
-/* Fail a call that is valid only at the other end. Returns -EINVAL, or the
- * error because of which conn cannot be used at all. */
+/* Fail a call that is valid only at the other end. Returns -EINVAL, or if conn
+ * has failed, the error of this failure. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -327,8 +327,8 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 
 	if (r->feeding) {
 		/* The request completed before it was wholly pushed.
-		 * mpib_stage() removes it from the feed queue before it can be
-		 * reused. */
+		 * mpib_stage() removes the request from the feed queue before
+		 * the request can be reused. */
 		r->feeding = false;
 		mpib_stage(conn);
 	}
@@ -348,8 +348,8 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	return 0;
 }
 
-/* Handle a test of a request that has not completed: check that connection and
- * proxy still work. */
+/* Handle a test of a request that has not completed: check that the connection
+ * and the proxy still work. */
 static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 			   int *done, int *sizes)
 {

@@ -2,10 +2,10 @@
 /*
  * Keep descriptors of memory that may be registered again. A separate thread
  * holds them in its own descriptor table. So they do not count towards the
- * rank's limit, and forked children do not inherit them. The thread receives
- * descriptors and sends copies over a socket. The thread is started for the
- * first descriptor. All calls are under the client's lock, so at most one
- * request is outstanding.
+ * rank's limit, and forked children do not inherit them. Over a socket, the
+ * thread receives the descriptors and sends copies of them. The thread is
+ * started when the first descriptor is kept. All calls are under the client's
+ * lock, so at most one request is outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -158,7 +158,8 @@ void mpib_keep_stop(struct mpib_client *c)
 	helper->keeper = -1;
 }
 
-/* Send a request. 1, with the answer in *m; -errno. */
+/* Send a request and wait for the answer. Returns 1 with the answer in *m, or
+ * -errno. */
 static int keep_ask(const struct mpib_client *c, uint32_t type, uint32_t kept,
 		    int fd, struct mpib_message *m)
 {

@@ -45,8 +45,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* control[] has room for exactly this many, so no descriptor is
-		 * dropped (and leaked). */
+		/* control[] has room for exactly MPIB_RIGHTS_MAX descriptors,
+		 * so none is dropped (and leaked). */
 		for (size_t i = 0; i < n && m->fds < MPIB_RIGHTS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));

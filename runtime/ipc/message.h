@@ -23,8 +23,8 @@ struct mpib_message {
 };
 
 /*
- * Never blocks. 0; -EAGAIN: the socket is full; -errno. The caller still owns
- * the descriptors. h->len must be the message's length.
+ * Never blocks. Returns 0, -EAGAIN if the socket is full, or another -errno.
+ * The caller still owns the descriptors. h->len must be the message's length.
  */
 int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 		      unsigned fds);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that the proxy makes and registers and the client maps: the staging
- * windows of connections, and the memory from mpib_mem_alloc(). Each is a
- * separate region, so a peer's key gives no access to another connection's
- * window.
+ * windows of connections, and the memory from mpib_mem_alloc(). Each window is
+ * a separate region, so the key that a peer has gives no access to the window
+ * of another connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 	else
 		window_drop(c, &x->window);
 	x->window = got;
-	/* Cause the page faults now, not during the first messages. Linux
+	/* Cause the page faults here, not during the first messages. Linux
 	 * before 5.14 refuses this call, and then the faults come later. */
 	madvise(got->seg.addr, size, MADV_POPULATE_WRITE);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory regions: registration and deregistration. Ordinary memory is staged.
- * Memory from mpib_mem_alloc() and memory behind descriptors needs no copy.
- * Requests may still use a region while it is deregistered.
+ * Memory from mpib_mem_alloc() and memory behind descriptors needs no copy. A
+ * region may be deregistered while requests still use it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 bool mpib_region_dead(const struct mpib_region *r)
 {
 	/* Relaxed: if this load does not see MPIB_REGION_DEAD yet,
-	 * mpib_region_copy_begin() will. */
+	 * mpib_region_copy_begin() will see it. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
@@ -264,8 +264,8 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 }
 
 /* Allocate all pages of a part of a memfd in this process, so that they count
- * as this process's memory. The proxy refuses memory with missing pages, so if
- * this fails, the proxy reports the reason. */
+ * as this process's memory. The proxy refuses memory with missing pages, so a
+ * failure here needs no message: the proxy reports the reason. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -315,7 +315,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* Check this here, although the proxy would also refuse it. */
+	/* The proxy would also refuse this, but here the error text is the same
+	 * as that of mpib_reg(). */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -337,11 +338,12 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	}
 	there = region_again(r);
 	if (!there && !(flags & MPIB_REG_DMABUF)) {
-		/* Allocate without the lock, because it takes long. */
+		/* Allocate the pages without the lock, because this takes
+		 * long. */
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
-		/* another thread may have registered it in the meantime */
+		/* another thread may have registered the memory meanwhile */
 		there = region_again(r);
 	}
 	if (there) {
@@ -357,7 +359,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
 	/* Without this seal the caller could seal the memory against writing,
-	 * and registering it again would fail. */
+	 * and registering the memory again would fail. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -412,7 +414,7 @@ int mpib_dereg(struct mpib_region *region)
  * each region.
  */
 
-/* Send the request. -EAGAIN: the socket is full. */
+/* Send the request that registers the memory. -EAGAIN: the socket is full. */
 static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 		       struct mpib_memory *memory)
 {
@@ -501,7 +503,8 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
 	const struct mpib_attached *at = c->successor;
 
 	mpib_keep_close(c, memory->kept);
-	/* If the answer has not come yet, memory_answered() will deregister. */
+	/* If the answer has not come yet, memory_answered() will deregister the
+	 * memory. */
 	if (at && memory->at == at->number && !memory->asked)
 		memory_deregister(c, at, memory->mr);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Continue a connection in another instance (docs/recovery.md). Its requests
- * contain all data needed to post them again. Nothing writes for the old
- * instance any more, so its completion words are final. A sending end has a
- * record of each send, with the receive that the send answers. If the
- * receiver's rank has completed that receive, the send is also complete.
+ * Continue a connection in another instance (docs/recovery.md). The
+ * connection's requests contain all data needed to post them again. Nothing
+ * writes for the old instance any more, so its completion words are final. A
+ * sending end has a record of each send, with the receive that the send
+ * answers. If the receiver's rank has completed that receive, the send is also
+ * complete.
  */
 #include <errno.h>
 
@@ -46,7 +47,7 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
 	/* Relaxed: the value may be old. word_counts() also accepts the words
-	 * of the posts since then, at most one lap. */
+	 * of later posts, which are at most one lap. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
@@ -66,7 +67,7 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
-	/* The answer counts receives from the instance's base. */
+	/* `answer` counts receives from the instance's base. */
 	uint32_t receive = (uint32_t)conn->base + (uint32_t)answer;
 	uint32_t behind = ((uint32_t)base - receive) & INT32_MAX;
 
@@ -126,8 +127,9 @@ static unsigned queued_left(const struct mpib_conn *conn,
 	return n;
 }
 
-/* Under the lock. Return whether the buffer's region still exists. It may not,
- * because requests of the fast path do not hold references on their regions. */
+/* Under the lock. Return whether the buffer's region still exists. The region
+ * may be freed already, because requests of the fast path do not hold
+ * references on their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control requests to the proxy with a time limit, undoing requests that took
- * too long, the client's lock, and detecting that the proxy is gone or that
- * this process is a forked child.
+ * Control requests to the proxy with a time limit, and undoing those that took
+ * too long. The client's lock. Detecting that the proxy is gone, or that this
+ * process is a forked child.
  */
 #include <errno.h>
 #include <poll.h>
@@ -208,10 +208,11 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts: objects that the client has dropped, but that the proxy still has, or
- * will have when it handles a request whose caller stopped waiting. A further
- * control request undoes each of these objects. It is sent as soon as the
- * socket has room, and no caller waits for its answer.
+ * Debts. A debt is for an object that the client has dropped. The proxy still
+ * has the object, or will make it when it handles a request whose caller
+ * stopped waiting. The client undoes the object with a further control request.
+ * This request is sent as soon as the socket has room, and no caller waits for
+ * its answer.
  */
 
 static void debt_over(struct mpib_debt *d)

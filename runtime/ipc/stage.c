@@ -9,9 +9,9 @@
 
 #include "ipc/client.h"
 
-/* pause between two requests for a window after a refusal */
+/* ms until the next request for a window, after the proxy refused one */
 #define AGAIN_MS 10
-/* this pause if the connection already has a small window */
+/* the same time, in ms, if the connection already has a small window */
 #define LARGER_MS 1000
 /* number of posts that find no room before a whole window is requested */
 #define WAITS 16
@@ -209,7 +209,7 @@ static uint32_t better(const struct mpib_conn *conn,
 }
 
 /* Try to replace a small window, which may hold parts, by a whole one. Do
- * nothing if even a whole window is too small. */
+ * nothing if `need` is more than a whole window. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -220,8 +220,9 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Get a window of the best size, or at least of the needed size. Returns the
- * result of have_window(). */
+/* Get a window of `best` or `need` bytes, whichever is more. If the proxy
+ * refuses a window of `best` bytes, get a smaller one that holds `need` bytes.
+ * Returns the result of have_window(). */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
 	uint32_t first = mpib_window_first(conn->at);
@@ -235,8 +236,8 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 /*
  * Get a window for r, which is not queued yet. Only posts get windows. All
  * staged buffers of a group must be in the window at the same time, so a group
- * may need a larger window. It gets a larger window when the current one is
- * unused. 1: done; 0: not yet; -errno.
+ * may need a larger window. The group gets the larger window when the current
+ * one is empty and no request is queued. 1: done; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {

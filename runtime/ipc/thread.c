@@ -50,7 +50,7 @@ void mpib_thread_join(pthread_t thread)
 bool mpib_mutex_try(pthread_mutex_t *mutex)
 {
 	/* This library was loaded without libpthread, so there is no
-	 * trylock. */
+	 * pthread_mutex_trylock(). */
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;
@@ -70,7 +70,7 @@ int mpib_fail(int rc, const char *fmt, ...)
 
 const char *mpib_errtext(int rc)
 {
-	/* The GNU version returns a constant text, or buf. */
+	/* The GNU version of strerror_r() returns a constant text, or `buf`. */
 	static _Thread_local char buf[64];
 
 	return strerror_r(-rc, buf, sizeof(buf));

@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Assign this range of a new window to the run. Returns the number of the run's
- * parts, which stay in the old window. */
+/* Assign this range of a new window to the run. Returns how many parts the run
+ * has; these parts stay in the old window. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -36,7 +36,7 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: an old value only makes a sweep early or late. */
+	/* Relaxed: with an old value, only a sweep comes early or late. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
@@ -46,8 +46,8 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Reserve `len` contiguous bytes of the run, but at most its size. NULL: it is
- * full. */
+/* Reserve `len` contiguous bytes of the run, but at most the size of the run.
+ * NULL: there is no room. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
 	struct mpib_staging_chunk *p;
@@ -198,8 +198,8 @@ void mpib_window_drop(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Return whether the part is complete. *arrived becomes the number of its bytes
- * that were transferred. */
+/* Return whether the part is complete. Set *arrived to the number of bytes of
+ * the part that were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -232,7 +232,7 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-/* Remove the part if it is complete. False: it is not. */
+/* Remove the part if it is complete, else return false. */
 static bool part_leaves(struct mpib_conn *conn,
 			const struct mpib_staging_chunk *p)
 {

@@ -17,9 +17,9 @@
  * The runs are used only on the connection's thread, inside post and test.
  *
  * A connection begins with a small window, since most connections carry little
- * and the kernel takes time to allocate pages. It gets a whole window after
- * several posts had to wait for room (stage.c). Parts that are in the small
- * window stay there until all earlier parts have left.
+ * and the kernel takes time to allocate pages. The connection gets a whole
+ * window after several posts have found no room (stage.c). The parts that the
+ * small window then holds stay there until they leave in their order.
  *
  * Any thread that holds the client's lock may release a window that was idle
  * for a long time (mpib_windows_sweep()). So the connection's thread marks the
@@ -37,8 +37,9 @@
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* maximum number of parts in one run */
 /* Maximum number of parts that wait for receives. The shard can store 64
- * descriptors of a connection: one for each of these parts, one for each other
- * place, and those of a send whose receive is known. */
+ * descriptors of a connection. These must suffice for one descriptor per
+ * waiting part, one per place without a waiting part, and the descriptors of a
+ * send whose receive is known. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return how many bytes of the window a part of `len` bytes uses. */
@@ -92,13 +93,14 @@ struct mpib_window {
 	uint32_t mr; /* region that contains the window and nothing else */
 	uint32_t size;
 	uint32_t had; /* size of the largest window so far */
-	/* ms: do not request another window before this time */
+	/* ms: time before which no other window is requested */
 	uint64_t again_ms;
 	/* number of posts that found no room in the window (stage.c) */
 	uint32_t no_room;
 	uint32_t waiting; /* number of parts with `waits` set */
-	/* A part failed with the connection. Until the connection is closed,
-	 * the peer may write to the part, or a QP may read it: add no part. */
+	/* A part failed together with the connection. Until the connection is
+	 * closed, the peer may write to the part, or a QP may read it. So no
+	 * part is added. */
 	bool lost;
 	_Atomic uint32_t before; /* number of parts in the previous window */
 	char *base_before;
@@ -109,8 +111,8 @@ struct mpib_window {
  * previous window. `keep` is the maximum size of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* Return whether the window holds no part, and no proxy may still access a
- * part. */
+/* Return true if the window holds no part, and no proxy can still access a
+ * former part. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -157,7 +159,8 @@ bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
 /* Sender: r has completed, and its connection has not failed. Detach r's parts
- * from r, because they leave only after earlier parts of other requests. */
+ * from r, because the parts leave the window only after earlier parts of other
+ * requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */
