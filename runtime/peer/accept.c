@@ -272,8 +272,8 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		pending_connect_drop(w);
 }
 
-/* Walk the lane's own list: a lost peer ends all its lanes at the same time,
- * and there may be many listeners. */
+/* Walk the lane's own list, not all listeners: there may be many listeners, and
+ * a lost peer ends all its lanes at the same time. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;

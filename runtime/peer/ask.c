@@ -33,8 +33,9 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Answer the peer if an answer is due and the rate limit allows one at time
- * `now`. If the limit allows an answer only later, lower *next to that time. */
+/* Answer the peer if an answer is due and the rate limit allows an answer at
+ * time `now`. If the limit allows an answer only later, lower *next to that
+ * time. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;

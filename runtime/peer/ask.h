@@ -2,8 +2,8 @@
 /* Asking all peers about the state of their nodes, and answering their
  * questions. A question goes to all peers at the same time; the latest report
  * of each peer is kept. A peer that does not answer is asked again after 10 s.
- * A peer that asks without pause gets five answers per second. Control thread;
- * nothing blocks. */
+ * A peer that asks without pause gets at most five answers per second. Control
+ * thread; nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
@@ -66,7 +66,8 @@ enum mpib_told {
 
 struct mpib_broker_told {
 	enum mpib_told state;
-	const char *peer, *why; /* reason why it has no link, "": unknown */
+	/* reason why the peer has no link; "": unknown */
+	const char *peer, *why;
 	/* number of refusals, and age of the last one */
 	uint64_t refusals, refused_ns;
 	unsigned version;
@@ -74,7 +75,7 @@ struct mpib_broker_told {
 	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
 	uint64_t age_ns; /* age of the report */
 	uint64_t silent_ns;
-	const struct mpib_node_report *report; /* the last one; NULL: none */
+	const struct mpib_node_report *report; /* the last report; NULL: none */
 };
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
 /* Return the number of links that this proxy or a peer has refused since this

@@ -11,9 +11,9 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limit of queued bytes for all peers together. If it is exceeded, each peer
- * gets at most MPIB_FIFO_SMALL. Three peers that read nothing can use their
- * full limits. With eight such peers, 11 MiB remain for another peer. */
+/* Limit of queued bytes for all peers together. Above this limit each peer gets
+ * at most MPIB_FIFO_SMALL. Three peers that read nothing can use their full
+ * limits. With eight such peers, 11 MiB remain for another peer. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -276,7 +276,8 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 {
 	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
-	/* The connection's lane broke. The engine reports that next. */
+	/* The connection's lane broke. The engine reports the broken lane
+	 * next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
 	if (!c || c->state >= PEER_CONN_OVER)

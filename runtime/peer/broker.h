@@ -40,7 +40,7 @@ struct mpib_broker_opts {
 	/* a second address on the same port, used if the network of `addr`
 	 * fails; "::": none */
 	struct in6_addr second;
-	uint16_t port; /* their TCP port; 0: any */
+	uint16_t port; /* TCP port of both addresses; 0: any */
 	/* NULL: none; copied by the broker */
 	const struct mpib_cluster_key *key;
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
@@ -105,11 +105,11 @@ extern const struct mpib_engine_events mpib_broker_events;
 
 /*
  * Set time limits, in seconds. A request that is older than `request_s` (0: no
- * limit) fails its connection, up to a quarter of request_s late, but at most a
- * second late. A receive may wait longer while its sender has nothing to send.
- * A connect that is not accepted within `connect_s` (0: MPIB_CONNECT_S) fails.
- * request_s also applies to requests that are outstanding. connect_s applies
- * only to later connects.
+ * limit) fails its connection. The failure is late by at most a quarter of
+ * request_s, and by at most a second. A receive may wait longer while its
+ * sender has nothing to send. A connect that is not accepted within `connect_s`
+ * (0: MPIB_CONNECT_S) fails. request_s also applies to requests that are
+ * outstanding. connect_s applies only to later connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);

@@ -3,9 +3,9 @@
  * The calling side of a peer link; hello.c is the called side. Control thread.
  *
  * At the caller a link is up after the WELCOME, at the called end after the
- * READY that follows. Only then does the new link replace an older one. So if
- * the caller has given up a handshake before this end reads it, the handshake
- * replaces nothing.
+ * READY that follows. At each end, the new link replaces an older one only when
+ * the new link is up. So if the caller has given up a handshake before the
+ * called end reads it, the handshake replaces nothing.
  *
  * When two nodes call each other at the same time, the call of the node with
  * the lower node id wins: that node refuses the other's call.
@@ -24,9 +24,9 @@
  * handle. An address from a handle is used only if the cluster has a key, with
  * which both ends prove their identity. Two proxies have only one link. When
  * the link breaks, or is silent for a part of the allowed time, the caller
- * calls both addresses in turn until the peer's time ends. It calls the peer's
- * first address from its own first address, and the peer's second address from
- * its own second address.
+ * calls both addresses alternately, until the peer has been silent for the
+ * whole allowed time. It calls the peer's first address from its own first
+ * address, and the peer's second address from its own second address.
  */
 
 /* Fractions of the time that a peer may be silent. LINK_PART: silence of a link

@@ -343,8 +343,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* If this end sends, register the connection with the agent. Receiving ends do
- * not split, and entries are scarce. */
+/* If this end sends, register the connection with the agent. Do not register
+ * receiving ends: they do not split messages, and entries are scarce. */
 static void want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -410,8 +410,8 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
-		/* the client has closed the connection since then: tell the
-		 * peer */
+		/* the client has closed the connection since it was offered:
+		 * tell the peer */
 		peer_conn_step(c);
 		return;
 	}
@@ -571,7 +571,7 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 }
 
 /* Pause before the first retry of a connect that was refused. Each further
- * pause is twice as long, up to AGAIN_MOST_NS. */
+ * pause is twice as long as the one before, up to AGAIN_MOST_NS. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
 
@@ -621,16 +621,16 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Return whether the peer was silent for `ns`: its link makes no progress, or
- * is down. */
+/* Return whether the peer was silent for `ns`: the peer's link made no
+ * progress, or it is down. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
 /* The peer did not stop its writes in time, so the lane must be killed. If the
- * peer is silent on its link, wait as long as a peer may be silent. Once it
- * sends something, allow it the full time to answer. */
+ * peer is silent on its link, wait as long as a peer may be silent. After the
+ * peer has sent something, allow it the full time to answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -713,9 +713,9 @@ static void conn_end_begin_again(struct peer_conn *c)
 	peer_conn_begin_later(c, c->pause_ns);
 }
 
-/* Start again a connect that the peer refused for now (-EAGAIN), or whose
- * CONN_OPEN was lost at the peer with its lane (-ECANCELED). Its next CONN_OPEN
- * has a new id, so that a late answer to the previous one matches nothing. */
+/* Retry a connect: the peer refused it temporarily (-EAGAIN), or the peer lost
+ * the lane and with it the CONN_OPEN (-ECANCELED). The next CONN_OPEN has a new
+ * id, so that a late answer to the previous CONN_OPEN matches nothing. */
 static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
@@ -761,7 +761,7 @@ static void conn_end_on_grace(void *arg)
  * client may request the connection again. */
 static void conn_end_lost(struct peer_conn *c)
 {
-	c->error = 0; /* the state LOST tells the client */
+	c->error = 0; /* the state LOST informs the client */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	conn_set_state(c, MPIB_CONN_LOST);
@@ -793,8 +793,9 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether to retry a connect that failed with `error`. A resumed connect
- * waits for a rail as long as it waits for its peer. */
+/* Return whether to retry a connect that failed with `error`. While no rail is
+ * up (-ENETDOWN), a resumed connect is also retried, with the same time
+ * limit. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
@@ -857,7 +858,7 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why)
 		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
 			 why);
 		/* If the lane is not dead yet, conn_end_lost() will be called
-		 * when it is. */
+		 * when the lane is dead. */
 		conn_end_give_up(c, -ECONNRESET);
 	}
 	if (c->state >= PEER_CONN_OVER)

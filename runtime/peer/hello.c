@@ -118,7 +118,7 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
 }
 
 /* Log a refusal, within limits: a refused caller keeps calling, and any host
- * can call at any rate and cause different reasons. */
+ * can call at any rate and cause refusals for different reasons. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
@@ -274,8 +274,8 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	}
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
-	/* The caller has no working link to this node any more, or it would not
-	 * call. */
+	/* The caller has no working link to this node any more: otherwise it
+	 * would not call. */
 	mpib_peer_cut(p, "it called again");
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);

@@ -21,7 +21,7 @@
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
 /* Maximum number of lanes that one peer may cause this proxy to keep. */
 #define MPIB_LANES_MAX 4096u
-/* Maximum number of these lanes that belong to one user. */
+/* Maximum number of these lanes for one user. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
 /* How long an unused lane is kept. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
@@ -30,8 +30,9 @@
 /* Time limit of a handshake. At the called end, for HELLO and READY together;
  * at the calling end, for the answer to HELLO. */
 #define MPIB_GREETING_NS (5 * MPIB_SEC)
-/* Time within which a peer that is not silent must answer a close, or the lane
- * is killed. It is longer on a shared lane, which carries other connections. */
+/* Time in which a peer that is not silent must answer a close. After this time
+ * the lane is killed. The time is longer for a shared lane, because that lane
+ * carries other connections. */
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
@@ -58,7 +59,7 @@ struct mpib_pending_peer {
 	struct mpib_broker *broker;
 	struct mpib_door *door;
 	struct mpib_link *link;
-	bool welcomed; /* its HELLO came and was answered with WELCOME */
+	bool welcomed; /* the caller's HELLO was answered with a WELCOME */
 	bool self; /* the caller is this proxy */
 	uint16_t version;
 	struct mpib_node_id node; /* node id in the caller's HELLO */
@@ -74,9 +75,9 @@ enum mpib_peer_state {
 	MPIB_PEER_UP,
 };
 
-/* Another proxy, or this one. A proxy has two entries for itself, one as the
- * calling end and one as the called end. So the two ends of a lane from a node
- * to itself are two lanes. */
+/* A peer: another proxy, or this proxy itself. A proxy has two entries for
+ * itself, one as the calling end and one as the called end. So a lane from a
+ * node to itself is represented by two lanes, one for each end. */
 struct mpib_peer {
 	struct mpib_broker *broker;
 	/* `boot` is 0 until the peer has sent it; `second` is the second
@@ -99,7 +100,7 @@ struct mpib_peer {
 	struct mpib_auth auth; /* handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	/* runs to list the lanes that are not listed yet */
+	/* armed while some lanes are not listed yet */
 	struct mpib_timer relink;
 	/* Armed while the link is broken and the lanes wait for a new link. */
 	struct mpib_timer away;
@@ -113,7 +114,7 @@ struct mpib_peer {
 	struct mpib_peer_key {
 		struct in6_addr addr;
 		uint16_t port, called;
-	} key; /* key of by_key, compared as bytes */
+	} key; /* key of the hash table by_key, compared as bytes */
 	UT_hash_handle hh;
 };
 
@@ -128,7 +129,7 @@ struct peer_lane {
 	struct mpib_peer *peer;
 	enum peer_lane_state state;
 	bool ours; /* opened by this node */
-	struct mpib_lane_key key; /* as seen by the opener */
+	struct mpib_lane_key key; /* `from_shard` is the opener's shard */
 	/* ids of this end and the peer; 0: not known yet */
 	uint32_t id, their_id;
 	uint64_t nonce; /* nonce of the LANE_OPEN, if `ours` is set */
@@ -182,8 +183,8 @@ struct peer_conn {
 	uint32_t index, id;
 	uint32_t their_id; /* not 0: the peer may write to this end */
 	struct mpib_conn_name name; /* `key` 0: a receiver without a peer yet */
-	/* Numbers of both ends' requests; the peer's number is 0 while
-	 * unknown. */
+	/* Numbers of the two ends' requests for the connection; `peer_number`
+	 * is 0 while unknown. */
 	uint64_t number, peer_number;
 	/* Sender: the peer's number when both ends were last READY; 0:
 	 * never. */
@@ -210,13 +211,15 @@ struct peer_conn {
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool quiet; /* the peer cannot write to this end any more */
-	bool unheard; /* the peer was silent when its time limit passed */
-	/* how often the peer's time limit passed */
+	/* the peer was silent when the time limit for its answer passed */
+	bool unheard;
+	/* how often that time limit passed */
 	unsigned waited;
 	struct mpib_timer timer;
 	int error;
 	char why[240];
-	TAILQ_ENTRY(peer_conn) entry; /* in the list that it waits on */
+	/* in the list on which the connection waits */
+	TAILQ_ENTRY(peer_conn) entry;
 	TAILQ_ENTRY(peer_conn) lane_entry;
 	UT_hash_handle hh, hh_engine, hh_name;
 };
@@ -254,7 +257,8 @@ struct mpib_listener_entry {
 	struct peer_conn_list accepts;
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
-	struct mpib_timer match; /* timer to match accepts and backlog */
+	/* timer that matches accepts with the backlog */
+	struct mpib_timer match;
 	UT_hash_handle hh, hh_name;
 };
 
@@ -329,8 +333,8 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
 /* Like mpib_peer_find(), for a peer that is called for the user's client.
- * -EACCES: it is in none of the peers' networks; -EDQUOT: too many peers of
- * this user have not answered; -ENOSPC or -ENOMEM. */
+ * -EACCES: its address is in none of the networks of peers; -EDQUOT: too many
+ * peers of this user have not answered; -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
@@ -347,7 +351,7 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* Kill the peer's lanes. Their connections may be resumed, and the link may
  * remain. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
-/* Send a message to the peer. Without a link it is dropped. */
+/* Send a message to the peer. Without a link the message is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Record that this proxy or the one at `addr` refused a link. When a link is
  * up, mpib_refusal_forget() drops the record. `port` 0: unknown. */
@@ -359,7 +363,8 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/* List a lane on the peer's link, which must be up. */
+/* Send the messages that list the lane (see protocol.h) on the peer's link,
+ * which must be up. */
 void mpib_relink_lane(struct peer_lane *l);
 
 /* hello.c */
@@ -387,12 +392,12 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
  * forged. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
 /* Return whether a caller from this address may speak for the node. If there is
- * a key, the caller must still prove it. */
+ * a key, the caller must still prove that it knows the key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Choose the address for the next call, after a call to one address failed or
- * its link broke: choose the other address. `second`: the failed address was
- * the second one. */
+/* Call this after a call to one address failed, or the link to that address
+ * broke: the next call will go to the other address. `second`: the failed
+ * address was the second one. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
@@ -400,7 +405,7 @@ bool mpib_call_wins(const struct mpib_peer *p);
 /* Call this when a caller that claimed to be the peer is gone. If this node's
  * own call was held back because of the caller, send the READY of that call. */
 void mpib_call_release(struct mpib_peer *p);
-/* Like mpib_peer_want(), after ns. */
+/* Like mpib_peer_want(), after `ns` nanoseconds. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 /* Handle the failure of this node's call. `error` is -errno, or 0 if the peer
  * answered with a refusal. */
@@ -442,7 +447,7 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
 /* conn.c */
-/* Find the end with that name; NULL: none. */
+/* Find this node's end of a connection by its name; NULL: none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,

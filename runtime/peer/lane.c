@@ -62,7 +62,7 @@ struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id)
 	return l && l->peer == p ? l : NULL;
 }
 
-/* Find the lane that the peer opened, by the peer's id. */
+/* Find the lane that the peer opened, by the peer's id for the lane. */
 static struct peer_lane *lane_of_opener(struct mpib_peer *p, uint32_t from)
 {
 	struct peer_lane *l;
@@ -125,8 +125,8 @@ static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
 	count_lanes(p, uid, ours, &here, &all);
-	/* For a user, one peer may open at most a quarter of the lanes that all
-	 * peers together may open. */
+	/* One peer may open at most a quarter of the lanes that all peers
+	 * together may open for this user. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
 	if (most && all >= most)
@@ -297,7 +297,7 @@ void peer_lane_put(struct peer_lane *l)
 		return;
 	if (l->state == PEER_LANE_DEAD)
 		lane_let_go(l);
-	else if (l->key.serial) /* private: it was closed with its connection */
+	else if (l->key.serial) /* a private lane ends with its connection */
 		peer_lane_kill(l, -ECANCELED, "its connection was closed");
 	else
 		lane_watch_idle(l);
@@ -450,12 +450,12 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
-	lane_watch_idle(l); /* its connections may be gone */
+	lane_watch_idle(l); /* the lane's connections may be gone */
 }
 
 /* Both ends opened a lane: give up `mine` and move its connections to `theirs`.
- * Tell the peer that `mine` is gone, because the peer may cancel its own lane
- * before it learns that. */
+ * Tell the peer explicitly that `mine` is gone: if the peer has already
+ * cancelled `theirs`, nothing else tells it. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -493,7 +493,7 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* Check whether the lane of a LANE_OPEN may be created. `mine` is this node's
- * own lane that the peer's would replace, or NULL. */
+ * own lane, which the peer's lane would replace; NULL: none. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -652,7 +652,7 @@ static void setup_accept_again(struct peer_lane *l)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		/* the peer ignored messages about the lane so far */
+		/* until now the peer has ignored messages about the lane */
 		mpib_relink_lane(l);
 }
 
@@ -680,8 +680,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer no longer has this lane, or it would use this lane and not
-	 * open another. */
+	/* The peer no longer has this lane: otherwise it would use this lane
+	 * and not open another one. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
@@ -695,8 +695,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* The peer ignored this node's LANE_OPEN because of its own,
-		 * which was just refused. */
+		/* The peer ignored this node's LANE_OPEN in favour of its own
+		 * LANE_OPEN, which this node has just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -716,7 +716,7 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	int rc;
 
 	if (!l || l->state >= PEER_LANE_DYING) {
-		/* this end has given up the lane since its LANE_OPEN */
+		/* this end gave up the lane after it had sent the LANE_OPEN */
 		lane_tell_gone(p, m);
 		return true;
 	}
@@ -751,14 +751,15 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* If the peer refuses a lane for now because of one connection, the other
+/* If the peer temporarily refuses a lane because of one connection, the other
  * connections that waited for the lane pause for this time. After the pause the
- * first of them requests a lane. So each pause creates one lane, however many
- * connections wait. */
+ * first of them requests a lane. So only one lane is requested per pause, even
+ * if many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
 /* Move the other connections off a lane whose request the peer refused because
- * of one connection or its listener. They request their own lanes. */
+ * of one connection or its listener. These connections request their own
+ * lanes. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);

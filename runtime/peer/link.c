@@ -18,12 +18,14 @@
 #define TICK_NS MPIB_SEC
 /* An end sends PING to a peer that was silent for 1/QUIET of the time limit. */
 #define QUIET 4
-/* If this many bytes wait for a peer, it gets no PING or PONG after them. */
+/* While this many bytes are queued for a peer, the peer gets no PING or
+ * PONG. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
 /* Each queue may use 1/SHARE of the free space, as in a switch's shared buffer.
- * With a larger part, a few queues filled one after another could use
- * everything. A smaller part would waste space while there are few queues. */
+ * With a larger part, a few queues that fill one after another could use all
+ * the space. A smaller part would waste space while only a few queues are in
+ * use. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -430,9 +432,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* bind() to an address of the other family fails, so the kernel then
-	 * chooses the address. The peer will report that this address is not
-	 * the claimed one. */
+	/* bind() to an address of the other family would fail, so let the
+	 * kernel choose the address. The peer will report that this address is
+	 * not the claimed one. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

@@ -23,8 +23,8 @@ struct mpib_fifo_sum {
 };
 
 /* A first-in, first-out queue of bytes. All data that a peer can cause to wait
- * in this proxy's memory is in such queues. A zeroed queue is empty. Above
- * MPIB_FIFO_SMALL its memory is at most four times the queued bytes, so
+ * in this proxy's memory is in such queues. A zeroed queue is empty. The memory
+ * of a queue above MPIB_FIFO_SMALL is at most four times its queued bytes, so
  * counting the bytes is enough. */
 struct mpib_fifo {
 	uint8_t *buf;
@@ -32,8 +32,8 @@ struct mpib_fifo {
 	struct mpib_fifo_sum *sum; /* NULL: not counted */
 };
 
-/* Queues up to this size are always allowed. Larger queues count against the
- * limit of a sum. */
+/* Queues up to this size are always allowed. A larger queue is allowed only
+ * within the limit of its sum. */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -43,18 +43,18 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 
 /* Count the queue in `sum` until its owner frees the queue. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether n more bytes fit. The sum allows each queue only a part of the
- * free space, so full queues stop growing while other queues still have
- * room. */
+/* Return whether `n` more bytes fit. A queue above MPIB_FIFO_SMALL may use only
+ * a fraction of the space that the queues of its sum leave free. So long queues
+ * stop growing while other queues still have room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory; the queue is then empty, but still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
 /* Maximum number of bytes that wait to be sent on one link, including seals.
  * The limit prevents a peer that does not read from filling this proxy's
- * memory. If it is exceeded, the lanes of all users to this peer are killed.
- * The limit leaves room for the close messages of all connections that four
- * users can have by default. */
+ * memory. Above the limit, the lanes of all users to this peer are killed. The
+ * limit leaves room for the close messages of all connections that four users
+ * can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;

@@ -3,9 +3,9 @@
  * Peers, and the messages on their links. call.c and hello.c set up the links.
  * Control thread.
  *
- * Each peer has one link. If it breaks, either end makes a new one, and each
- * end lists its lanes and connections on the new link. The lanes are lost if
- * the peer is silent for too long, refuses the call, or was restarted.
+ * Each peer has one link. If the link breaks, either end makes a new one, and
+ * each end lists its lanes and connections on the new link. The lanes are lost
+ * if the peer is silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void relink_on_turn(void *arg)
 	}
 }
 
-/* The link is lost. */
+/* Reset the listing, because the link is lost. */
 static void relink_end(struct mpib_peer *p)
 {
 	struct peer_lane *l;

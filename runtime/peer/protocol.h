@@ -4,7 +4,7 @@
  * then the fields below in this order, little-endian. The addressee assigned
  * the id `to`, by which it finds its object. The sender assigned the id `from`.
  *
- *   HELLO        Fields: magic, lowest and highest version, node, challenge.
+ * HELLO        Fields: magic, lowest and highest version, node, challenge.
  *                The first message of the connecting end.
  *                Answer: WELCOME or REFUSED.
  *   WELCOME      Fields: version, node, challenge, proof.
@@ -65,8 +65,8 @@
  * ignored. Lanes and connections of an earlier run of the peer's proxy end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
- * whether this end is the sender. It is valid only on the link to the node with
- * which the connection was made. The field "connection" contains the
+ * whether this end is the sender. A name is valid only on the link to the node
+ * with which the connection was made. The field "connection" contains the
  * connection's number, and the key and the address of its tables.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
@@ -163,26 +163,27 @@ enum {
 	MPIB_REPORT_FLAGS = 7
 };
 
-/* The state of a node, as its proxy reports it to peers. It fits into one frame
- * of a peer link, however many objects the node has. */
+/* The state of a node, as its proxy reports it to peers. The report fits into
+ * one frame of a peer link, even if the node has many objects. */
 struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
 	uint32_t stuck; /* requests older than 5 s */
 	/* numbers of devices and of all rails, at most MPIB_RAILS_MAX */
 	uint8_t devices, rails;
-	char device[MPIB_DEVICES_MAX][32]; /* their names */
-	struct mpib_report_rail { /* by number */
+	char device[MPIB_DEVICES_MAX][32]; /* names of the devices */
+	struct mpib_report_rail { /* indexed by rail number */
 		uint8_t flags;
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* The peer with the lowest data rate, measured while rails sent to it,
-	 * among peers with enough bytes for a rate. "": none. */
+	/* The peer with the lowest data rate. The rate is measured while rails
+	 * send to a peer, and only for peers with enough bytes. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	/* Reason of the first drained rail that has one. */
+	/* Reason of the drain, from the first drained rail that has a
+	 * reason. */
 	char drain_why[MPIB_REPORT_WHY];
 	/* Numbers of entries in `job` (some of the running jobs) and in `wait`
 	 * (the requests that have been stuck longest). */

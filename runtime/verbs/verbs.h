@@ -63,14 +63,15 @@ struct mpib_port_info {
 };
 
 /* Access flag of a region: WRITEs may be placed in any order, because nothing
- * reads their bytes before the completion. Verbs have no such flag, so it uses
- * a bit of IBV_ACCESS_OPTIONAL_RANGE. */
+ * reads their bytes before the completion. Verbs have no such flag, so this
+ * flag uses a bit of IBV_ACCESS_OPTIONAL_RANGE. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
 /* Progress counters of a device that makes progress only while the process
  * polls it. */
 struct mpib_motion {
-	/* number of polls that moved data; 0: no polls are needed */
+	/* number of the device's turns, at least 1; 0: the device makes
+	 * progress without polls */
 	uint64_t turns;
 	uint64_t came; /* number of times that bytes arrived for a QP */
 };
@@ -116,10 +117,10 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	/* After the owner of cq was woken, disarm cq if leaving it armed has a
-	 * cost. `spoke`: the channel of cq was readable. True: an event is
-	 * pending or will come, and the caller must read it. Called by the
-	 * thread that owns the context's progress. */
+	/* Disarm cq after its owner was woken, if an armed CQ has a cost.
+	 * `spoke`: the channel of cq was readable. True: an event is pending or
+	 * will come, and the caller must read it. Called by the thread that
+	 * owns the context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns. Unless qp is NULL, add the arrivals of qp to
@@ -167,7 +168,7 @@ struct mpib_verbs {
 	void (*ack_async_event)(struct ibv_async_event *ev);
 	/* Return a descriptor for edge-triggered waiting. It signals when
 	 * get_async_event() must be called although async_fd is not readable.
-	 * -EOPNOTSUPP: that never happens; -errno. */
+	 * -EOPNOTSUPP: that never happens; or another -errno. */
 	int (*bell)(void);
 };
 

@@ -7,7 +7,8 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-/* at the highest rate, the tokens of a longer time would exceed 63 bits */
+/* Longest time for which tokens are added at once. At the highest rate, the
+ * tokens for a longer time would not fit into 63 bits. */
 #define FILL_NS (5 * NS)
 /* bytes/s; lower rates would need a finer unit of tokens */
 #define RATE_MIN 10000
@@ -17,8 +18,9 @@
  * visits take about 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket. False: the bucket is still empty. If the bucket will have
- * tokens again before t->wake_ns, set t->wake_ns to that time. */
+/* Add the tokens that are due to the bucket of `n`. False: the bucket is still
+ * empty. If it will have tokens before t->wake_ns, set t->wake_ns to that
+ * time. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -133,9 +135,9 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
-/* Let the leaf post for `credit` bytes of credit, and charge the leaf and its
- * ancestors. Return an MPIB_DRR_* value. Set *broke to the lowest class without
- * credit; NULL: all have credit. */
+/* Let the leaf post until it has used `credit` bytes of credit, and charge the
+ * leaf and its ancestors. Return an MPIB_DRR_* value. Set *broke to the lowest
+ * class without credit; NULL: all have credit. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
 			   int64_t credit, const struct mpib_drr_class **broke)
 {
@@ -319,9 +321,10 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 }
 
 /* Set where the next turn starts, after n used the last visit of this turn.
- * `looks` is the number of visits that were left when n's visit began. The next
- * turn starts after n, or at n again if n got less than half of all visits. For
- * a leaf there is nothing to set, because leaves are visited in order. */
+ * `looks` is the number of visits that were left when the visit to n began. The
+ * next turn starts after n, or at n again if `looks` was less than half of all
+ * visits. For a leaf there is nothing to set, because leaves are visited in
+ * order. */
 static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
 	struct mpib_drr_class *first, *next;
@@ -384,8 +387,8 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 	return NULL;
 }
 
-/* Serve the leaf from only_leaf(). It needs no credit, so one run posts all
- * that may be posted. */
+/* Serve the leaf from only_leaf(). The leaf needs no credit, so one run posts
+ * everything that the turn allows. */
 static void serve_only(struct mpib_drr_class *leaf, struct mpib_drr_turn *t)
 {
 	const struct mpib_drr_class *broke;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DRR classes decide the order of posting. They form a tree of tenants, the
+ * DRR classes decide the order of posting. They form a tree: tenants, the
  * clients of each tenant, and the connections of each client (the leaves). Each
  * level is served by deficit round robin. At its turn, a class gets a quantum
  * of credit, by its weight, and pays for the bytes that it posts. While its
  * credit is not above 0, its siblings are served instead. A class without
  * active siblings needs no credit.
  *
- * A limit is a bucket that time fills with tokens. A class without tokens is
+ * A limit is a token bucket that is filled over time. A class without tokens is
  * skipped, even if it has credit.
  *
  * If no leaf of a class can post, because no clear-to-send has arrived, the
- * class keeps its place and its credit, and gets its next quantum after its
- * siblings got theirs. When the clear-to-send arrives, the class is served
+ * class keeps its place and its credit. It gets its next quantum after its
+ * siblings have got theirs. When the clear-to-send arrives, the class is served
  * first.
  *
  * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
@@ -20,9 +20,9 @@
  * the next turns visit the others. If a leaf used up its credit in a round but
  * its tenant still has credit, the visits are counted from zero again.
  *
- * A leaf returns MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL if it lacks room that
- * other leaves also need. It keeps its place in the order and its credit, so it
- * gets the next room.
+ * A leaf returns MPIB_DRR_BLOCKED if its lane is full, and MPIB_DRR_WINDOW_FULL
+ * if the rail is full. The leaf keeps its place in the order and its credit, so
+ * it is the first to use new room.
  *
  * Shard thread, except that the control thread may set weight and rate at any
  * time.
@@ -53,8 +53,8 @@ struct mpib_drr_class {
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
 	uint32_t children; /* number of active children */
-	/* number of children, active or not, that are a leaf added by
-	 * mpib_drr_enter() or contain such a leaf */
+	/* number of active and idle children that are, or contain, a leaf added
+	 * by mpib_drr_enter() */
 	uint32_t members;
 	/* root: number of leaves added by mpib_drr_enter() and not removed */
 	uint32_t leaves;
@@ -91,7 +91,7 @@ struct mpib_drr_class {
 #define MPIB_DRR_WINDOW_FULL (-2)
 #define MPIB_DRR_IDLE (-3) /* nothing is left to send */
 
-/* Limits for a run of a leaf, until other leaves are served. */
+/* Limits for one run of a leaf. After the run other leaves are served. */
 struct mpib_drr_run {
 	unsigned left; /* send ops */
 	/* Must be above 0 before each send op, see mpib_drr_pay(). */
@@ -143,8 +143,9 @@ void mpib_drr_wake(struct mpib_drr_class *leaf);
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
 /* Return whether order matters: there are several leaves, and they belong to
- * several tenants or a weight was set. Idle leaves also count, because another
- * leaf must not have filled the queues when an idle leaf becomes active. */
+ * several tenants or a weight was set. Idle leaves also count: otherwise
+ * another leaf could have filled the queues before an idle leaf becomes
+ * active. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
@@ -153,14 +154,15 @@ struct mpib_drr_turn {
 	/* a class has something to post but must pay its debt first */
 	bool in_debt;
 	bool shut; /* a leaf returned MPIB_DRR_WINDOW_FULL in this round */
-	/* Number of leaves that cannot post which this turn may still visit.
-	 * Reset for each tenant. */
+	/* Number of visits without a post that this turn may still make in the
+	 * current tenant. */
 	unsigned looks;
 	unsigned spent; /* number of leaves that stopped for lack of credit */
-	bool unseen; /* the next turns must visit the other leaves */
+	/* some leaves were not visited; the next turns must visit them */
+	bool unseen;
 	uint64_t now_ns;
-	/* Time when a limit has tokens again; UINT64_MAX: no class waits for
-	 * tokens. */
+	/* Earliest time at which a class that waits for tokens gets them;
+	 * UINT64_MAX: no class waits for tokens. */
 	uint64_t wake_ns;
 	mpib_drr_run_fn *run;
 };

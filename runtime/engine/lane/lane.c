@@ -49,8 +49,8 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 
 /* Check whether this end can create the lane that the opener wants. -EPROTO:
  * the ends are configured differently. -ENOTSUP: this end cannot create such a
- * lane. Either both ends or neither must be in vanilla mode. In that mode they
- * must agree on whether the lane leaves the island. */
+ * lane. Both ends must be in vanilla mode, or neither end. In vanilla mode the
+ * ends must agree on whether the lane leaves the island. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
@@ -75,7 +75,7 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 /* Exclude rails from a lane that is not connected yet: the rails that this
  * shard has lost (rail/rail.h) and the rails that the peer has lost (`theirs`).
  * If no other rail is left, or the lane has no failover, return -ENETDOWN and
- * set a last error. */
+ * set the last error. */
 static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 {
 	struct mpib_engine *e = lane->shard->engine;
@@ -104,8 +104,8 @@ static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 	return 0;
 }
 
-/* Create the QPs of a rail. A rail that is away gets its QPs later, but this
- * call fixes their number. */
+/* Create the QPs of a rail. An excluded rail gets its QPs later, but this call
+ * fixes their number. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {
@@ -199,8 +199,8 @@ static void on_connect(struct mpib_msg *msg)
 
 	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
-	/* A rail that is away stays DOWN. The end that lost the device will
-	 * fence the rail. */
+	/* An excluded rail stays DOWN. The end that lost the device will fence
+	 * the rail. */
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!(lane->away >> r & 1))
 			mpib_rail_enter(lane, r, MPIB_RAIL_LIVE);

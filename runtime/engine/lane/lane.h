@@ -20,7 +20,7 @@ struct mpib_mr {
 	uint64_t addr; /* address of the first byte, as used in WRs and CTS */
 	uint64_t len;
 	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see rail.h */
-	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
+	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 if `mr` is NULL */
 	bool dead; /* control thread: the region is being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
 	bool device; /* a dma-buf, which may be flushed */
@@ -29,8 +29,8 @@ struct mpib_mr {
 	struct mpib_call *del; /* completes when `refs` is 0 */
 };
 
-/* Control thread. Call only after the shard was joined, or if the shard never
- * knew the object. */
+/* Control thread. Call this only after the shard thread has ended, or if that
+ * thread never had the object. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
@@ -54,8 +54,8 @@ struct engine_client {
 	uint32_t id;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	struct mpib_mr *mr[MPIB_MRS_MAX]; /* by handle; shard */
-	struct engine_conn *conn[MPIB_INDEXES_MAX]; /* by index; shard */
+	struct mpib_mr *mr[MPIB_MRS_MAX]; /* indexed by handle; shard thread */
+	struct engine_conn *conn[MPIB_INDEXES_MAX]; /* by index; shard thread */
 	struct mpib_rail_counts
 		closed[MPIB_RAILS]; /* counts of past connections; shard */
 	uint64_t closed_messages;
@@ -89,7 +89,9 @@ struct mpib_lane_qp {
 	uint32_t asked;
 	/* -errno of ibv_post_send(); mpib_lanes_refused() handles it */
 	int refused;
-	bool no_ece; /* no ECE was set, so the answer contains none */
+	/* no ECE was set on the QP, so the answer to the peer has none for
+	 * it */
+	bool no_ece;
 	/* the CQ's budget has reserved entries for the QP; control thread */
 	bool promised;
 	bool last; /* the last WR was posted, see mpib_rail_post_last() */
@@ -118,12 +120,12 @@ struct mpib_lane {
 	bool failover; /* both ends can move traffic between rails */
 	bool delivered; /* a send completes at its end-to-end ack */
 	uint8_t spread; /* enum mpib_spread */
-	/* dqplb: all QPs of a rail but the first carry only fragments */
+	/* dqplb: all QPs of a rail except the first carry only fragments */
 	bool numbered;
 	uint32_t frag; /* bytes; longer stripes may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	/* number of QPs that slots use in turn, starting with the first QP */
+	/* number of QPs, from the first QP on, that slots use in rotation */
 	uint32_t round[MPIB_RAILS];
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
@@ -163,7 +165,8 @@ struct mpib_lane {
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct engine_conn_list conns;
 	unsigned nconns;
-	uint64_t full_turn; /* last turn in which a connection lacked room */
+	/* last turn in which a connection had no room to post */
+	uint64_t full_turn;
 	struct {
 		uint64_t acked;
 		uint32_t times;
@@ -193,12 +196,12 @@ enum mpib_wr_kind {
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
 	/* last WR of a replay; the op field has the send op's number and,
-	 * shifted by 8, the stripes */
+	 * shifted left by 8 bits, the stripes */
 	MPIB_WR_REPLAY,
 	MPIB_WR_PROBE, /* empty write that checks whether the QP works */
 	/* a READ of a loop-back QP; the op field has the flush's number */
 	MPIB_WR_FLUSH,
-	/* a fragment, or the notice with the IMM; the op field has the virtual
+	/* a fragment, or the WRITE with the IMM; the op field has the virtual
 	 * QP's port */
 	MPIB_WR_SPREAD,
 };
@@ -236,8 +239,8 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* Return how many WRs may be posted to the QP now. Its SQ, its CQ and the
- * shard's pool of WRs limit this. */
+/* Return how many WRs may be posted to the QP now. The QP's SQ and CQ and the
+ * shard's pool of WRs limit this number. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
@@ -267,7 +270,7 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
-/* qps.c: put the QP on the shard's list, because it gets WRs in this turn. */
+/* qps.c: put the QP on shard->dirty, because this turn queues WRs for it. */
 static inline void mpib_qp_due(struct mpib_lane_qp *q)
 {
 	if (!q->chain.n)
@@ -314,8 +317,9 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 }
-/* qps.c: return a WRITE from the shard's pool for mpib_qp_add(). It has no
- * bytes, remote address or flags yet. The caller has checked mpib_qp_room(). */
+/* qps.c: return a WRITE from the shard's pool for mpib_qp_add(). The WRITE has
+ * no bytes, remote address or flags yet. The caller has checked
+ * mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now instead of at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
@@ -351,8 +355,9 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_sent(&q->lane->shard->rail[rail].budget, n);
 }
 
-/* qps.c: fill in the address vector from the rail's port to the peer's, for
- * RTR. `port` is the current state of the local port. Control thread. */
+/* qps.c: fill in the address vector of the route from the rail's port to the
+ * peer's port, for the transition to RTR. `port` is the current state of the
+ * local port. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
 		     const struct mpib_lane_rail_info *remote,

@@ -87,11 +87,11 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 /*
  * Enhanced connection establishment (ECE): vendor options of a QP, such as
  * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs. The acceptor sets these before RTR. After RTR it reads
- * the options of its own QPs and sends them in its answer. The opener then sets
- * those. If one end has no ECE, neither end sets any. QPs of the software HCA
- * identify each other by ECE, so they set it even if qp.ece is off. Control
- * thread.
+ * options of its QPs. The acceptor sets these before RTR. After RTR the
+ * acceptor reads the options of its own QPs and sends them in its answer. The
+ * opener then sets those. If one end has no ECE, neither end sets any. QPs of
+ * the software HCA identify each other by ECE, so they set it even if qp.ece is
+ * off. Control thread.
  */
 
 static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
@@ -344,8 +344,8 @@ static bool post_last(struct mpib_lane_qp *q)
 	};
 
 	if (q->last)
-		return true; /* nothing was posted after the last WR */
-	mpib_qp_ring(q); /* queued WRs must come before the last WR */
+		return true; /* the QP already has its last WR */
+	mpib_qp_ring(q); /* first post the queued WRs */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define CAP 32u /* maximum number of fragments in flight on a QP */
-/* auto: a way counts as cheaper only if it saves more than 1/GAIN */
+/* auto: split or spray counts as cheaper only if it saves more than 1/GAIN */
 #define GAIN 8u
 /* maximum number of sends in flight, and of waiting IMMs; the same at both
  * ends */

@@ -3,14 +3,15 @@
  * Spreading of a stripe (one rail's part of a send op) over the lane's QPs of
  * the rail. Shard thread unless noted.
  *
- * Mode split: one QP carries the stripe, and its IMM comes last. Nothing in
- * this file is used.
+ * Mode split: one QP carries the stripe and then its IMM. This mode uses
+ * nothing from this file.
  *
  * Mode spray: fragments go over all QPs. After all of them have completed, the
  * IMM is posted on the QP of the slot.
  *
- * Mode dqplb: numbered fragments go over all QPs but the first. The IMM is
- * posted at once, on the first QP, and waits at the receiver for the fragments.
+ * Mode dqplb: numbered fragments go over all QPs except the first. The IMM is
+ * posted immediately, on the first QP. At the receiver it waits for the
+ * fragments.
  *
  * Mode auto: split or spray, by the lane's measurements for the stripe's size
  * (split/adapt.h).
@@ -18,17 +19,18 @@
  * A stripe of at most one fragment is sent as in mode split, and so is every
  * stripe on a rail with one QP. For other stripes the lane has a virtual QP per
  * rail (mpib/vqp.h), which posts to the lane's own QPs. So CTS, small stripes
- * and fragments share the room and the doorbells of these QPs, and stop
- * together. The IMM is the same in every mode. If the stripe was spread, the
- * IMM has a record.
+ * and fragments use the same QPs: they share send queue space and doorbells,
+ * and a failed QP stops all of them. The IMM is the same in every mode. If the
+ * stripe was spread, the IMM has a record.
  *
- * On a dqplb lane the receiver recognises an IMM that must wait by the length
- * of its payload: 0 or the size of a record. So a stripe is also spread if the
- * payload of its IMM would otherwise have such a length, see chain_is_bare().
+ * On a dqplb lane, an IMM with a payload of 0 bytes, or of the size of a
+ * record, waits for its fragments. The receiver recognises such an IMM by this
+ * length. So a stripe is also spread if the payload of its IMM would otherwise
+ * have such a length, see chain_is_bare().
  *
- * A fence covers all QPs of the rail, so a spread stripe is lost or seen as a
- * whole. recovery/replay.c posts a lost stripe on one QP of the other rail. The
- * virtual QP starts again with the rail's next QPs.
+ * A fence covers all QPs of the rail, so a spread stripe counts as arrived or
+ * as lost as a whole. recovery/replay.c posts a lost stripe on one QP of the
+ * other rail. The virtual QP starts again with the rail's next QPs.
  */
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
@@ -63,8 +65,7 @@ static inline bool mpib_spread_waits(uint32_t bytes)
 {
 	return bytes == 0 || bytes == sizeof(struct mpib_record);
 }
-/* Sender: handle the completion of a fragment, or of the notice with the
- * IMM. */
+/* Sender: handle the completion of a fragment, or of the WRITE with the IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
 /* Receiver, dqplb lane: handle an IMM. 1: the IMM was the number of a fragment,
  * or it waits for fragments. 0: the caller must handle the IMM itself. -EPROTO:

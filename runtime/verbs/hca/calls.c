@@ -13,8 +13,8 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/rdma.h"
 
-/* Set the result of a run function to the object that libibverbs created. The
- * caller must set errno to 0 before the libibverbs call. */
+/* Store the object that libibverbs created as the job's result. The caller must
+ * set errno to 0 before the libibverbs call. */
 static int job_made(struct hca_job *job, void *object)
 {
 	job->made = object;

@@ -4,14 +4,14 @@
  * thread that makes its calls one after another. The caller waits for the
  * answer, up to the limit. After the limit the HCA and all its open contexts
  * count as lost: get_async_event() returns -ETIMEDOUT, calls that create or
- * query fail immediately, and calls that destroy are left to the thread. So an
- * HCA with hanging firmware delays its caller once, and does not affect other
- * HCAs. If the late call returns, the thread destroys the object that the call
- * created. Then the thread makes the calls that were left to it, in order.
- * After that the HCA can be opened again.
+ * query objects fail immediately, and calls that destroy objects are queued for
+ * the thread. So an HCA with hanging firmware delays its caller once, and does
+ * not affect other HCAs. If the late call returns, the thread destroys the
+ * object that the call created. Then the thread makes the queued calls, in
+ * order. After that the HCA can be opened again.
  *
- * Any thread may call. One lock protects all of this; no thread holds it during
- * a verbs call.
+ * Any thread may call. One lock protects all jobs and records; no thread holds
+ * the lock during a verbs call.
  */
 #ifndef MPIB_VERBS_HCA_HCA_H
 #define MPIB_VERBS_HCA_HCA_H
@@ -24,7 +24,8 @@
 
 /* The time limit of a call. Time in which the waiting thread does not run, for
  * example in a stopped process, does not count. Registering memory has a longer
- * limit, depending on its length. Tests change mpib_hca_wait_ms. */
+ * limit, which depends on the length of the memory. Tests change
+ * mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
 /* A thread that waits for longer than 5 s calls this every 5 s, so that the
@@ -80,13 +81,14 @@ struct hca_job {
 	};
 };
 
-/* Create a job for a call on an object of ctx, with fd -1. NULL: no memory. */
+/* Create a job, with `fd` -1, for a call on an object of `ctx`. NULL: no
+ * memory. */
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
 /* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If the call has set *job to NULL, the
- * thread will free the job. */
+ * frees *job. -EIO: no answer in time. If hca_job_do() has set *job to NULL,
+ * the thread will free the job. */
 int hca_job_do(struct hca_job **job);
 
 /* Like hca_job_do(), for a call that opens a context: start the thread of the

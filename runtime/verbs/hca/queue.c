@@ -15,8 +15,8 @@
 #include "base/thread.h"
 #include "verbs/hca/hca.h"
 
-/* Extra time limit per GiB to register. A healthy device needs less than half
- * of it. */
+/* Time added to the limit for each GiB to register. A healthy device needs less
+ * than half of this time. */
 #define GIB_MS 250u
 /* How often a waiting thread reports to the service's watchdog. */
 #define WAITS_MS 5000u
@@ -133,8 +133,8 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	pthread_cond_broadcast(&h->answered);
 }
 
-/* After a late job, run the calls that were left to the thread, before newer
- * calls. */
+/* Accept calls again after the late call has returned and the queue is empty,
+ * so that queued calls run before new ones. */
 static void hca_look(struct hca *h)
 {
 	if (!h->hung || !TAILQ_EMPTY(&h->jobs))

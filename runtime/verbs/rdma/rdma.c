@@ -78,7 +78,8 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 	return rc;
 }
 
-#define HERE 8 /* more than a port of an IPv4 and IPv6 host has */
+/* added to the rank of a GID of this namespace; larger than all ranks */
+#define HERE 8
 
 /* Return the rank of a GID; 0: not usable. Only RoCE v2 is usable: v1 frames
  * are not routed, and a v1 end cannot talk to a v2 end. */
@@ -132,10 +133,10 @@ static bool has_address(const struct ifaddrs *ifs, const char *name,
 }
 
 /* Return whether the GID's interface is in this network namespace. A device
- * that several namespaces share lists the GIDs of all of them, and each may
- * have an eth0, so the address counts, too. A link-local GID is made from the
- * port's GUID, and its interface may have no such address. Also true if sysfs
- * names no interface. */
+ * that several namespaces share lists the GIDs of all of them, and each
+ * namespace may have an eth0. So compare the address, too, not only the name. A
+ * link-local GID is made from the port's GUID, and its interface may have no
+ * such address. Also true if sysfs names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e,
 			const struct ifaddrs *ifs)

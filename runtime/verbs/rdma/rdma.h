@@ -35,8 +35,7 @@ struct mpib_rdma_port {
 /* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Return
  * their number, or -errno (-ENOSYS: the kernel has no RDMA). The caller frees
  * *port unless the result is 0. Opens each device briefly. A device that does
- * not answer is listed with one port, whose error reports this. Control
- * thread. */
+ * not answer is listed with one port, whose `error` is set. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port **port);
 
 /* Fill in the device's location: numa_node and pci_path of info, or -1 and ""
@@ -54,9 +53,8 @@ void mpib_rdma_device_names(char *buf, size_t len);
  * positive errno. The functions below return -errno, by the rules of struct
  * mpib_verbs. */
 
-/* Return -errno of a failed call that may not have set errno. The caller must
- * set errno to 0 before the failed call; if it is still 0, the result is
- * -EIO. */
+/* Return -errno after a failed call, or -EIO if the call did not set errno. The
+ * caller must set errno to 0 before the call. */
 static inline int mpib_rdma_err(void)
 {
 	return errno ? -errno : -EIO;

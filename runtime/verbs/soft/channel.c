@@ -59,7 +59,7 @@ static void channel_free(struct soft_channel *ch)
 }
 
 /* Add the channel to its context. -EIO: the device is gone. soft_channels_die()
- * has woken only the channels that existed then. */
+ * has woken only the channels that existed when the device was lost. */
 static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
 {
 	int rc = 0;
@@ -262,10 +262,10 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 /*
  * Asynchronous events. An object has one bit per pending event type, so raising
  * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
- * counts the bits. An object may be destroyed after a reader has read its count
- * and before that reader gets the lock. Such counts are stray. So the count in
- * the fd plus the counts that readers hold equals the pending bits plus the
- * stray counts.
+ * counts the bits. An object may be destroyed after a reader has read the count
+ * of its event and before that reader gets the lock. Such counts are stray. So
+ * the count in the fd plus the counts that readers hold equals the pending bits
+ * plus the stray counts.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
@@ -297,8 +297,9 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 	pthread_mutex_unlock(&ctx->ev_lock);
 }
 
-/* Raise a port event. The port goes down and up in turn, so only the number of
- * events is stored. They are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
+/* Raise a port event. The port alternately goes down and up, so only the number
+ * of events is stored. They are delivered as PORT_ERR, PORT_ACTIVE,
+ * PORT_ERR... */
 void soft_port_event(struct soft_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->ev_lock);

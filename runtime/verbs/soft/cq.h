@@ -22,8 +22,8 @@ struct soft_channel {
 	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	/* number of event counts that a thread had read from the fd when the CQ
-	 * of the event was destroyed */
+	/* number of events that threads had read from the fd, but whose CQ was
+	 * destroyed before the threads got the events */
 	unsigned stray;
 	LIST_ENTRY(soft_channel) link;
 };

@@ -9,14 +9,14 @@
  *    turn frees entries by a release of `head`.
  *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries to take the lock; control verbs wait for the lock. If a
- * turn found the lock taken, its work is left, so soft_unlock() kicks the
+ * A turn only tries to take the lock; control verbs wait for the lock. A turn
+ * that finds the lock taken leaves its work undone, so soft_unlock() kicks the
  * sleepers.
  *
- * No operation is in the kernel between turns, because sockets are only read
- * and written without waiting. So while a thread holds ctx->lock and makes no
- * turn, nothing accesses the memory of an MR, and dereg_mr needs no other
- * fence.
+ * No operation is in the kernel between turns, because sockets are read and
+ * written only by nonblocking calls. So while a thread holds ctx->lock and
+ * makes no turn, nothing accesses the memory of an MR, and dereg_mr needs no
+ * other fence.
  */
 #ifndef MPIB_VERBS_SOFT_CTX_H
 #define MPIB_VERBS_SOFT_CTX_H
@@ -54,9 +54,9 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* Remove n events from fd, a semaphore that counts events. Return how many
- * events were missing: waiting threads have read their counts but not handled
- * the events yet. */
+/* Remove n events from fd, a semaphore that counts events. Return how many of
+ * these were missing in fd, because waiting threads have read them but not
+ * handled them yet. */
 unsigned soft_uncount(int fd, unsigned n);
 /* Call this before the object is destroyed. Drop its pending events, and block
  * until all delivered events are acked. */
@@ -81,7 +81,8 @@ struct soft_ctx {
 	struct ibv_device dev;
 	struct in_addr addr;
 	union ibv_gid gid;
-	uint64_t speed_mbps; /* speed of its interface at open */
+	/* speed of the rail's interface when the context was opened */
+	uint64_t speed_mbps;
 	struct mpib_soft_limits limits;
 	uint16_t port_base;
 	uint8_t slot;
@@ -95,7 +96,7 @@ struct soft_ctx {
 	/* number of threads that wait for `lock`, except in turns */
 	_Atomic int waiters;
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
-	unsigned empty_polls; /* number in a row */
+	unsigned empty_polls; /* number of consecutive ones */
 	/* number of armed CQs and of threads about to sleep */
 	_Atomic int sleepers;
 	struct mpib_bell kick;
@@ -121,10 +122,11 @@ struct soft_ctx {
 	bool shared; /* several domains share the thread in this turn */
 	bool rest; /* busy domains wait for a later turn */
 	uint32_t most; /* maximum bytes of an operation */
-	/* the last turn with a large operation, counted over the turns of all
-	 * devices */
+	/* number of the last turn with a large operation; the turns of all
+	 * devices of the thread are counted together */
 	uint64_t much_at;
-	bool little; /* only light domains are served now */
+	/* at this point of the turn only light domains are served */
+	bool little;
 	/* last turn in which busy domains waited */
 	uint64_t gave_way;
 	/* The PD served last. NULL: none, or it was destroyed. */
@@ -147,12 +149,13 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Number of event counts that threads had read from async_fd when the
-	 * object of the event was destroyed. */
+	/* Number of events that threads had read from async_fd, but whose
+	 * object was destroyed before the threads got the events. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* number of port events not delivered yet */
-	bool port_told_down; /* the last event delivered was PORT_ERR */
+	/* the last port event that was delivered is PORT_ERR */
+	bool port_told_down;
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
 

@@ -108,10 +108,10 @@ bool soft_fault_hold(struct soft_qp *qp)
  * treats a device that the kernel removed in the same way. The context stays
  * dead. The device can be opened again after it has returned.
  *
- * All processes treat a device as missing while the directory that
- * MPIB_SOFT_GONE names contains a file whose name is the device's address.
- * gone_fd, an inotify fd, wakes sleeping threads. mpib_soft_hide() makes a
- * device missing for this process only.
+ * MPIB_SOFT_GONE names a directory. While this directory contains a file named
+ * after a device's address, all processes treat the device as missing. gone_fd,
+ * an inotify fd, wakes sleeping threads. mpib_soft_hide() makes a device
+ * missing for this process only.
  */
 
 #define HIDDEN_MAX 32
@@ -189,7 +189,7 @@ void soft_die(struct soft_ctx *ctx)
 	if (soft_is_gone(ctx))
 		return;
 	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
-	 * `gone` also sees everything that moved before. */
+	 * `gone` also sees all data that was moved before. */
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);

@@ -31,7 +31,7 @@ enum soft_key {
 struct soft_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
-	/* next in the bucket, by kind of key */
+	/* next region in the bucket, for each kind of key */
 	struct soft_mr *next[SOFT_KEYS];
 	uint8_t *map; /* mmap() of a dma-buf's fd; else NULL */
 	int access;

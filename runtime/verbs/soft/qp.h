@@ -126,7 +126,7 @@ struct soft_qp {
 	uint8_t rnr_tries;
 	bool rnr_wait; /* nothing is sent until rnr_at */
 	uint64_t progress; /* number of signs of life from the peer */
-	uint64_t came; /* number of reads that brought bytes */
+	uint64_t came; /* number of socket reads that brought bytes */
 	uint64_t ack_mark; /* `progress` when `ack_at` was set */
 	uint64_t ack_since, ack_turn; /* time and turn when `ack_at` was set */
 
@@ -170,7 +170,8 @@ struct soft_qp {
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	/* number of a turn; with fault.delay_ns, a time in ns */
+	/* end of a delay: the number of a turn, or with fault.delay_ns a time
+	 * in ns */
 	uint64_t hold_until;
 	uint64_t conn_backoff;
 

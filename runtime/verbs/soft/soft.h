@@ -55,7 +55,8 @@ unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
 /* The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is
  * opened, to simulate a smaller device. The variable is a list of NAME=VALUE or
- * ADDRESS/NAME=VALUE, separated by commas, with the names of verbs. */
+ * ADDRESS/NAME=VALUE, separated by commas. NAME is a field of struct
+ * ibv_device_attr, or max_msg_sz or max_inline_data. */
 struct mpib_soft_limits {
 	struct ibv_device_attr dev; /* identifying fields are 0 */
 	uint32_t max_msg_sz; /* of struct ibv_port_attr */

@@ -36,23 +36,25 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
-	(void)spoke; /* armed is more exact */
+	(void)spoke; /* `armed` is more exact */
 	if (take_back(c))
 		return false;
-	/* cq_notify() has disarmed cq. It ran under ctx->lock, so the event is
-	 * complete once this thread has the lock. */
+	/* cq_notify() has disarmed cq under ctx->lock, so the event is complete
+	 * once this thread has the lock. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return true;
 }
 
-/* Arm cq. The callers of this and of cq_notify() hold ctx->lock. So if a
- * completion comes before the CQ is armed, the next poll finds it. If it comes
- * later, cq_notify() finds the CQ armed. Without the lock both functions would
- * need a full fence, and cq_notify() would execute it at each completion. */
+/* Arm cq. The callers of this function and of cq_notify() hold ctx->lock. So if
+ * a completion comes before the CQ is armed, the next poll finds it. If it
+ * comes later, cq_notify() finds the CQ armed. Without the lock both functions
+ * would need a full fence, and cq_notify() would execute it at each
+ * completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
-	/* Keep 1 if another thread has armed the CQ for any completion. */
+	/* Keep the value 1 if another thread has armed the CQ for any
+	 * completion. */
 	if (atomic_load(&cq->armed) != 1 &&
 	    !atomic_exchange(&cq->armed, want) && keeps_awake(&cq->ibv))
 		atomic_fetch_add(&ctx->sleepers, 1);
@@ -91,8 +93,8 @@ static void cq_overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
 }
 
-/* The callers of this and of cq_arm() hold ctx->lock, so the load may be
- * relaxed. */
+/* The callers of this function and of cq_arm() hold ctx->lock, so the load may
+ * be relaxed. */
 static void cq_notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	int armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);

@@ -25,7 +25,7 @@
 #include "verbs/verbs.h"
 
 /*
- * Speed of a rail whose interface reports none (loopback, most virtual
+ * Speed of a rail whose interface reports no speed (loopback, most virtual
  * interfaces). NCCL chooses algorithm and protocol by this speed. One TCP
  * stream over loopback reaches about 40 Gb/s, but with that value NCCL chose
  * badly for a software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary
@@ -84,7 +84,8 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the first of the 256 ports. A context listens on a free one of them. */
+/* Find the first of the 256 ports. Each context listens on a free one of these
+ * 256 ports. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -284,7 +285,8 @@ static void ctx_free(struct soft_ctx *ctx)
 	for (uint32_t i = 0; i < ctx->conn_size; i++)
 		if (ctx->conn_tab[i])
 			soft_conn_close(ctx->conn_tab[i]);
-	/* Reap after closing the engine, because that releases every conn. */
+	/* Reap after closing the engine, because closing the engine releases
+	 * every conn. */
 	if (ctx->engine)
 		ctx->engine->close(ctx);
 	ctx->engine = NULL;

@@ -26,7 +26,8 @@
 
 #define IDLE_TURNS 200
 #define IDLE_TURNS_CROWDED 16
-/* two processes, each with a program thread and a context's thread */
+/* threads that may poll at the same time: two processes, each with a program
+ * thread and a context's thread */
 #define POLLERS 4
 #define NAP_NS 50000
 #define EMPTY_POLLS 16

@@ -62,8 +62,8 @@ void soft_bell(struct soft_qp *qp)
 			qp->bell_next = head;
 		} while (!atomic_compare_exchange_weak(&ctx->bell, &head, qp));
 	}
-	/* In the other case soft_data_unlock() makes a turn, which is cheaper
-	 * than a kick. */
+	/* In threaded mode with a shared engine, soft_data_unlock() makes a
+	 * turn, which is cheaper than a kick. */
 	if (!ctx->threaded || !ctx->engine->shared)
 		soft_nudge(ctx);
 }
@@ -115,8 +115,9 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 
 	if (now < ctx->timer_min)
 		return;
-	/* Recompute timer_min. Timers that are set from here on lower it, and
-	 * soft_timer_update() below adds the timers that remain set. */
+	/* Recompute timer_min. Timers that are set from here on lower
+	 * timer_min, and soft_timer_update() below adds the timers that remain
+	 * set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -185,8 +186,8 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 		conn_ops(ctx, conn, send);
 		if (pd && ctx->nops > before)
 			soft_share_take(ctx, pd);
-		/* turn_finish() queues only conns with an operation again, and
-		 * this conn may have none. */
+		/* turn_finish() queues a conn again only if it had an
+		 * operation, and this conn may have none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces uring.c if liburing is absent or too old. It fails like a kernel
- * without io_uring. */
+/* Replaces uring.c if liburing is absent or too old. Its open() fails as on a
+ * kernel without io_uring. */
 #include <errno.h>
 
 #include "verbs/soft/wire/soft_conn.h"

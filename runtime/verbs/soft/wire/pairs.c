@@ -51,7 +51,7 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	int s = 0, d = 0;
 
 	to->rx_off = len;
-	/* Source and target are valid: they were checked since this thread took
+	/* Source and target are valid: they were checked after this thread took
 	 * ctx->lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len

@@ -14,11 +14,11 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * The owner often answers a small message immediately with its own message.
- * That message carries the ack for free, and should not wait behind a separate
- * ACK. So the ack of one small message waits a few turns for such a message.
- * After a second unacked request an ACK is sent at once, because a peer that
- * streams needs it to free its send queue.
+ * The program that gets a small message often answers immediately with its own
+ * message. That answer carries the ack for free, and should not wait behind a
+ * separate ACK. So the ack of one small message waits a few turns for such an
+ * answer. After a second unacked request an ACK is sent immediately, because a
+ * peer that streams needs the ACK to free its send queue.
  */
 #define ACK_TURNS 8
 
@@ -74,8 +74,8 @@ static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 	rx_die(qp, nak);
 }
 
-/* Check that the QP allows this access. False: it does not, and the request was
- * refused. */
+/* Check that the QP allows this access. False: the QP does not allow the
+ * access, and the request was refused. */
 static bool rx_permits(struct soft_qp *qp, unsigned access)
 {
 	if (qp->attr.qp_access_flags & access)
@@ -84,8 +84,8 @@ static bool rx_permits(struct soft_qp *qp, unsigned access)
 	return false;
 }
 
-/* Check that another answer may be queued. False: too many are pending, and the
- * request was refused. */
+/* Check that another answer may be queued. False: too many answers are pending,
+ * and the request was refused. */
 static bool may_answer(struct soft_qp *qp)
 {
 	if (qp->resp_tail - qp->resp_head < qp->attr.max_dest_rd_atomic)
@@ -108,7 +108,7 @@ static bool has_region(struct soft_qp *qp, int access)
 
 static bool take_recv(struct soft_qp *qp)
 {
-	/* If the message is sent again, it already has its receive. */
+	/* A message that was sent again may already have its receive. */
 	if (qp->has_recv || soft_recv_take(qp))
 		return true;
 	qp->rnr = true;
@@ -148,7 +148,8 @@ static void begin_send(struct soft_qp *qp)
 }
 
 /* Drop a message that is out of order, for example after an RNR: the peer will
- * send it again. If it is a READ that was already done, answer it again. */
+ * send it again. If the message is a READ that was already done, answer it
+ * again. */
 static void begin_other(struct soft_qp *qp)
 {
 	if (qp->rx.op != SOFT_OP_READ)

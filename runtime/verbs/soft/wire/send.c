@@ -325,16 +325,17 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 	if (!rate)
 		return ctx->most;
-	/* At this rate, the bytes of about one millisecond, but at least
+	/* The bytes of about one millisecond at this rate, but at least
 	 * 4096. */
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }
 
 /* Handle an item whose memory can no longer be read. A request may fail only
- * after all earlier requests are done. If they are done, end the QP with its
- * last words. If they are not, or if the item is an answer, end the connection,
- * because a partly sent segment cannot be withdrawn. The next connection then
- * handles the request, and a repeated READ is refused. */
+ * after all earlier requests are done. If the earlier requests are done, fail
+ * this request, so that the QP goes to ERR. If they are not done, or if the
+ * item is an answer, end the connection, because a partly sent segment cannot
+ * be withdrawn. The next connection then handles the request, and a repeated
+ * READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -437,8 +438,8 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 }
 
 /* Handle a send that stopped early. If the socket is full, the engine will
- * report when it accepts more. If the source memory is gone, or if memory is
- * short, the kernel reports that only at the next try. */
+ * report when the socket accepts more. If the source memory is gone, or if
+ * memory is short, the kernel reports that only at the next try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -450,8 +451,9 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
-/* The connection broke. First read what the peer has sent: after its last bytes
- * recvmsg() also reports the error. But a QP that is dying reads no more. */
+/* The connection broke. First read what the peer has sent: after the peer's
+ * last bytes recvmsg() also reports the error. But a QP that is dying reads no
+ * more. */
 static void send_broke(struct soft_conn *conn)
 {
 	if (conn->qp->dying) {
@@ -472,9 +474,9 @@ static bool has_told_all(const struct soft_qp *qp)
 }
 
 /* Handle a send that failed because the process has unmapped memory that is
- * still registered. Only sends of single segments show which memory it is. The
- * rest of that segment cannot be sent before the connection ends, so the next
- * connection handles it. */
+ * still registered. Only the send of a single segment shows which memory is
+ * unmapped, so first send segments one by one. If the segment was partly sent,
+ * its rest cannot be sent, so the connection must end. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];

@@ -280,8 +280,8 @@ void soft_conn_leave(struct soft_qp *qp)
 		soft_conn_close(conn);
 		return;
 	}
-	/* Ack all placed requests before the QP leaves, because an HCA acks
-	 * without its owner. */
+	/* Before the QP leaves, ack all requests whose payload was placed. A
+	 * real HCA would have acked them without the program. */
 	if (!qp->ctx->paused)
 		soft_stream_last_words(conn);
 	conn_linger(conn);
@@ -352,13 +352,13 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * waits for the turns of all devices of the thread.
  */
 
-/* A thread counts as shared until this many turns of its devices after it last
- * switched domains: a domain that waits for its peer moves no data, but still
+/* After a thread has switched domains, it counts as shared for this many turns
+ * of its devices. A domain that waits for its peer moves no data, but still
  * shares the thread. */
 #define LATELY 131072
 
 /* A domain is light if it moves at most this many bytes per turn. It may save
- * its unused bytes, at most those of 16 turns. */
+ * the bytes that it did not use, at most those of 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
@@ -366,9 +366,9 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * because a peer's answer takes several turns. So each small message delays
  * busy domains by at most this many turns. */
 #define LITTLE_LATELY 128
-/* After an operation of MUCH bytes a domain counts as busy for this many turns,
- * even if it then moves few bytes because its peers' answers are small. So
- * other domains wait only for shorter operations. */
+/* After an operation of MUCH bytes a domain counts as busy for MUCH_LATELY
+ * turns, even if it then moves few bytes because its peers' answers are small.
+ * So other domains wait only for shorter operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
 /* A device rests for at most this many turns, in case the other device makes no
@@ -451,8 +451,8 @@ bool soft_share_over(const struct soft_conn *conn)
 	return false;
 }
 
-/* Busy domains do not wait in two consecutive turns: in the second one all
- * domains are served in list order, however many light ones there are. */
+/* Busy domains never wait in two consecutive turns. In the second turn all
+ * domains are served in list order, even if there are many light domains. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx)
 {
 	return ctx->gave_way + 1 != ctx->turn;

@@ -20,7 +20,7 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-/* maximum bytes of an operation in a shared turn */
+/* maximum bytes of an operation in a turn that several domains share */
 #define SOFT_SHARED_BYTES (96u << 10)
 /* maximum bytes of an operation in a turn while a light domain is active
  * (soft_conn.c) */
@@ -36,7 +36,7 @@
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
 /* Limits for accepting: the number of connections in one turn, the number in a
- * burst, and the ns for each connection after a burst. */
+ * burst, and the time in ns per connection after a burst. */
 #define SOFT_ACCEPTS_A_TURN 4
 #define SOFT_ACCEPTS_AT_ONCE 256
 #define SOFT_ACCEPT_EVERY 250000ull
@@ -81,14 +81,15 @@ struct soft_conn {
 	bool queued, to_watch, watched;
 	bool rx_ready, tx_work, tx_blocked;
 	uint8_t events; /* SOFT_EV_* from the engine that are not handled yet */
-	bool ended; /* the peer has closed; some bytes may be unread */
+	/* the peer has closed the connection; some bytes may be unread */
+	bool ended;
 	bool greeted; /* state ASKING: the hello was sent */
 	/* soft_stream.c: long messages arrive, so read at most the beginning of
 	 * the next message. */
 	bool led;
 	bool indirect; /* soft_stream.c: reading into place has failed once */
-	/* State UP: the QP that asked may be gone. This is known only when its
-	 * next bytes arrive. */
+	/* State UP: the QP that sent the hello may be gone. Only its next bytes
+	 * will show that it still exists. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of `cur` that were sent */
@@ -131,7 +132,7 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
-	/* Different threads may alternately call run() without extra cost. */
+	/* run() costs no more if different threads call it alternately. */
 	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
@@ -166,7 +167,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 /* Begin a turn: determine whether domains share it. */
 void soft_share_begin(struct soft_ctx *ctx);
 /* Return whether conn must wait for a later turn, because other domains share
- * this one. */
+ * this turn. */
 bool soft_share_over(const struct soft_conn *conn);
 /* Return whether busy domains may have to wait for the next turn. They never
  * wait twice in a row. */

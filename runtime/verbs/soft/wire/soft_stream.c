@@ -21,7 +21,8 @@
 #include "verbs/soft/wire/soft_wire.h"
 #include "verbs/verbs.h"
 
-#define WORD 8 /* bytes that a reader loads at once and must see whole */
+/* number of bytes that a reader loads at once, and that must appear together */
+#define WORD 8
 
 /* The read buffers are empty between two turns, so they belong to the thread
  * that makes turns. A thread uses the same buffers for all its contexts, and
@@ -44,7 +45,7 @@ int soft_stream_init(void)
 
 /* Return a buffer of SOFT_AHEAD bytes for the n-th read of a turn. For n =
  * SOFT_OPS return the buffer to reassemble a read. NULL: no memory. A thread's
- * first read allocates all buffers, but few are ever used. */
+ * first read allocates all buffers, but few buffers are ever used. */
 static uint8_t *stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
@@ -446,9 +447,9 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		return;
 	}
 	/* If the socket is empty, wait until the engine reports it readable.
-	 * But continue reading if the peer has ended, because the engine
-	 * reports that only once. Also continue after a direct read, because
-	 * only the next read would report a missing page. */
+	 * But continue reading if the peer has closed the connection, because
+	 * the engine reports that only once. Also continue after a direct read,
+	 * because only the next read would report a missing page. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)

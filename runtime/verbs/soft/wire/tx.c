@@ -14,14 +14,14 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * The minimum ack timeout while the TCP connection is up. Silence of the peer
- * may only mean that the peer's thread makes no turns at the moment. A real HCA
- * answers without a thread.
+ * The minimum ack timeout while the TCP connection is up. A silent peer may be
+ * healthy: perhaps its thread makes no turns at the moment. A real HCA answers
+ * without a thread.
  */
 #define PATIENCE_NS (2000 * SOFT_MS)
 #define PATIENCE_TURNS 32
-/* The minimum ack timeout while there is no TCP connection, which may still be
- * in set-up. A real HCA needs no connection. */
+/* The minimum ack timeout while there is no TCP connection: the connection may
+ * still be in set-up. A real HCA needs no connection. */
 #define CONNECT_NS (500 * SOFT_MS)
 
 static const uint32_t rnr_us[32] = {
@@ -218,8 +218,8 @@ void soft_tx_complete(struct soft_qp *qp)
 		qp->rnr_tries = 0;
 		qp->progress++;
 	}
-	/* All WQEs before sq_una are done, so report an error that check_wqe()
-	 * found in sq_una. */
+	/* All WQEs before sq_una are done, so report the error that check_wqe()
+	 * found in the WQE at sq_una. */
 	if (qp->sq_una != soft_tx_end(qp) && soft_swqe(qp, qp->sq_una)->status)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
 }

@@ -169,8 +169,8 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* Give up the ring. Operations that it has not started keep the result -EINTR,
- * and are tried again. */
+/* Give up the ring. Operations that the ring has not started keep the result
+ * -EINTR, and are tried again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
@@ -339,7 +339,8 @@ static void listen_for_sleep(struct soft_ctx *ctx)
 	/* Pairs with the kernel's io_eventfd_signal(). The kernel adds work and
 	 * then reads the eventfd's flag. This thread sets the flag and then, in
 	 * must_enter(), checks for work. In C11 an atomic exchange is not a
-	 * full fence, and ThreadSanitizer's build refuses io_uring_smp_mb(). */
+	 * full fence, and a build with ThreadSanitizer rejects
+	 * io_uring_smp_mb(). */
 	__sync_synchronize();
 }
 
