@@ -9,21 +9,22 @@
  * agent.sock: SOCK_SEQPACKET, the agent listens and the proxy connects. The
  * proxy sends one mpib_agent_request per packet; the agent answers each
  * REGISTER with one mpib_agent_response, in order. The proxy registers each
- * sending connection when the connection is ready, and deregisters it when it
- * closes; a receiving connection splits nothing and is not registered. When the
- * proxy hangs up, all its connections are deregistered. Addresses are IPv4 in
- * network order; the SUP addresses are 0 on a connection without SUP.
+ * sending connection when the connection is ready, and deregisters it when the
+ * connection closes. Receiving connections split nothing and are not
+ * registered. When the proxy hangs up, all its connections are deregistered.
+ * Addresses are IPv4 in network order; the SUP addresses are 0 on a connection
+ * without SUP.
  *
  * hints: created by the agent and mapped read-only by the proxy. The file
- * begins with the 4112 bytes of struct mpib_hint_shm; header.more entries of
- * the same form may follow. `hint_slot` of a response is the index of an entry;
- * the indices count the further entries after those of the struct. The agent
- * may give several connections the same entry. Each entry is a sequence lock
- * with one writer: the writer makes `seq` odd, writes `sup_bw`, and makes `seq`
- * even. The proxy tries MPIB_HINT_TRIES times to read an entry and keeps its
- * last value if the writer never finishes, so an agent that dies during a write
- * blocks no reader. A hint takes effect with the next message. A zeroed file is
- * the safe state: all traffic on SOUT.
+ * begins with struct mpib_hint_shm (4112 bytes). The number of struct
+ * mpib_hint_entry after it is `header.more`. `hint_slot` of a response is the
+ * index of an entry among all entries of the file. The agent may give several
+ * connections the same entry. Each entry is a sequence lock with one writer:
+ * the writer makes `seq` odd, writes `sup_bw`, and makes `seq` even. The proxy
+ * tries MPIB_HINT_TRIES times to read an entry and keeps its last value if the
+ * writer never finishes, so an agent that dies during a write blocks no reader.
+ * A hint takes effect with the next message. A zeroed file is the safe state:
+ * all traffic on SOUT.
  *
  * A proxy in adaptive mode may register its connections, too, and then sets
  * MPIB_AGENT_ADAPTIVE in its requests. The proxy itself splits each connection
@@ -36,11 +37,10 @@
  * If the proxy's requests have MPIB_AGENT_HEARS, the agent may send a
  * mpib_agent_summary and mpib_agent_reasons, repeatedly and at any time. The
  * proxy sends the summary to proxies of other nodes, so that their agents avoid
- * a rail that is sick or in maintenance here before it fails. The proxy's
- * statistics show the summary and the reasons.
+ * a rail that is sick or in maintenance on this node before the rail fails. The
+ * proxy's statistics show the summary and the reasons.
  *
- * Integers are in native byte order. The magic is the number 0x4D504948; its
- * bytes in memory need not spell anything.
+ * Integers, including the magic, are in native byte order.
  */
 #ifndef MPIB_AGENT_H
 #define MPIB_AGENT_H
@@ -72,14 +72,14 @@ struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries; /* MPIB_HINT_MAX_ENTRIES */
 	uint32_t version;
-	uint32_t more; /* entries that follow, 0..MPIB_HINT_MORE_MAX */
+	uint32_t more; /* entries after struct mpib_hint_shm */
 };
 
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share of 1024, or MPIB_HINT_OWN */
 	uint32_t seq;
 	uint32_t src_ip; /* address of the SOUT rail, network order */
-	uint32_t dst_ip; /* the peer of all connections that share the entry */
+	uint32_t dst_ip; /* address of the peer of the entry's connections */
 };
 
 struct mpib_hint_shm {
@@ -134,7 +134,7 @@ struct mpib_agent_summary {
 		uint8_t bits; /* prefix length, of 128 bits */
 		uint8_t rail; /* 0: SOUT, 1: SUP */
 	} window[MPIB_AGENT_TOLD_MAX];
-	char config[128]; /* path of its rules; "": given on its command line */
+	char config[128]; /* path of the agent's file; "": it has none */
 	char fault[256]; /* why reloading the rules failed, or "" */
 	struct {
 		uint64_t since; /* seconds since the epoch; 0: healthy */
@@ -156,7 +156,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_agent_reason) == 112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 
-/* Return the bytes of a hint file with this many entries in all. */
+/* Return the size in bytes of a hint file with this many entries in all. */
 static inline size_t mpib_hint_bytes(uint32_t slots)
 {
 	return sizeof(struct mpib_hint_header) +
@@ -177,8 +177,8 @@ static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
  * thread. */
 static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 {
-	/* An agent that died during a write left seq odd, so set the lowest bit
-	 * instead of adding 1. */
+	/* An agent that died during a write left `seq` odd, so set the lowest
+	 * bit instead of adding 1. */
 	uint32_t odd = __atomic_load_n(&e->seq, __ATOMIC_RELAXED) | 1;
 
 	__atomic_store_n(&e->seq, odd, __ATOMIC_RELAXED);

@@ -79,7 +79,7 @@ struct mpib_rail_info {
 
 struct mpib_node_info {
 	uint32_t client; /* id that tools show */
-	int dmabuf; /* every rail can register a dma-buf, by mpib_reg_fd() */
+	int dmabuf; /* 1: every rail can register dma-bufs, by mpib_reg_fd() */
 	unsigned devices; /* number of the node's devices, <= MPIB_DEVICES */
 	unsigned device; /* index of the client's device */
 };
@@ -96,7 +96,7 @@ struct mpib_device_info {
 /*
  * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up
  * to 60 s more if MPIB_START starts a proxy or processes of an earlier proxy
- * attach first. opts may be NULL. On failure mpib_strerror() names the socket
+ * attach first. `opts` may be NULL. On failure mpib_strerror() names the socket
  * and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
  *   -EPERM                  the proxy crashed twice while it worked for this
@@ -117,7 +117,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client);
 
 /* Close the client with all its connections, listeners, regions and outstanding
- * requests. Never waits for a peer. client may be NULL. All objects of the
+ * requests. Never waits for a peer. `client` may be NULL. All objects of the
  * client are invalid afterwards. */
 void mpib_detach(struct mpib_client *client);
 
@@ -132,22 +132,22 @@ int mpib_query_device(struct mpib_client *client, unsigned device,
 int mpib_alive(struct mpib_client *client);
 
 /* Return the directory of the proxy's socket: MPIB_RUN_DIR, else
- * "$XDG_RUNTIME_DIR/mpib" for a user other than root if it has a proxy's
- * socket, else "/run/mpib". Returns buf, or NULL if the path does not fit into
- * len bytes. Any thread. */
+ * "$XDG_RUNTIME_DIR/mpib" for a user other than root if that directory has a
+ * proxy's socket, else "/run/mpib". Returns `buf`, or NULL if the path does not
+ * fit into `len` bytes. Any thread. */
 const char *mpib_run_dir(char *buf, size_t len);
 
 /* Return the last failure of the calling thread as a sentence. Never NULL. */
 const char *mpib_strerror(void);
 
 /*
- * Listen for connections. The caller passes handle (128 bytes) to the sending
+ * Listen for connections. The caller passes `handle` (128 bytes) to the sending
  * process by any means, for mpib_connect(). Blocks for a round trip to the
  * proxy, not for a peer.
  */
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener);
-/* listener may be NULL. */
+/* `listener` may be NULL. */
 void mpib_close_listen(struct mpib_listener *listener);
 
 /*
@@ -155,7 +155,7 @@ void mpib_close_listen(struct mpib_listener *listener);
  * starts to accept one receiving end. Both block for a round trip to the proxy,
  * not for a peer. Poll mpib_ready() for the outcome. A listener may have
  * several pending accepts.
- *   -EINVAL  handle is not from mpib_listen()
+ *   -EINVAL  `handle` is not from mpib_listen()
  *   -EMFILE  may also mean that 1024 connections of this client are open or
  *            closing
  *   -EACCES  the peer's address is in none of the networks of the proxies
@@ -182,8 +182,8 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never
- * waits for a peer. The connection's requests are invalid afterwards. conn may
- * be NULL. */
+ * waits for a peer. The connection's requests are invalid afterwards. `conn`
+ * may be NULL. */
 void mpib_close(struct mpib_conn *conn);
 
 /*
@@ -192,32 +192,32 @@ void mpib_close(struct mpib_conn *conn);
  * All other memory is "ordinary memory": mpib_isend(), mpib_irecv() and
  * mpib_test() copy it through the connection's staging window. Registering the
  * same range again is cheap: the range is registered once and counted. -EINVAL:
- * addr is NULL, size is 0, or the address space ends before the range.
+ * `addr` is NULL, `size` is 0, or the range ends beyond the address space.
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /*
  * Register memory behind a file descriptor, which the process has mapped at
- * addr. `flags`: MPIB_REG_* of mpib/control.h. The caller may close `fd` after
- * the call.
+ * `addr`. `flags`: MPIB_REG_* of mpib/control.h. The caller may close `fd`
+ * after the call.
  *
  * If the memory lies within a region with the same flags, that region is
  * returned and counted. This is cheap. The region needs one mpib_dereg() for
  * each call. Do not free its memory before the last mpib_dereg(). The reason:
  * the library identifies a dma-buf by its addresses, because each export of the
  * same memory is a separate file. So it would mistake other memory at these
- * addresses for the dma-buf. It identifies a memfd by its file and offset as
- * well.
+ * addresses for the dma-buf. For a memfd the library also compares file and
+ * offset.
  *
  * This call allocates all pages of a memfd and adds F_SEAL_SEAL: add other
  * seals before.
  *
- *   -EPERM       the descriptor is not of the kind that flags says; or a memfd
- *                is not sealed or too short; or the proxy accepts no memfds
- *                from this user (client.own_memory of mpib.conf(5)): use
+ *   -EPERM       the descriptor is not of the kind in `flags`; or a memfd is
+ *                too short or not sealed; or the proxy accepts no memfds from
+ *                this user (client.own_memory of mpib.conf(5)): use
  *                mpib_mem_alloc()
- *   -EBADF       fd is not open
- *   -EINVAL      unknown flags, or size is 0
+ *   -EBADF       `fd` is not open
+ *   -EINVAL      unknown `flags`, or `size` is 0
  *   -EOPNOTSUPP  a rail cannot register a dma-buf
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
@@ -235,7 +235,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * connection continues.
  *
  * -ETIMEDOUT: the caller cannot use the region any more, but the proxy has not
- * answered yet and may still touch the memory. region may be NULL.
+ * answered yet and may still touch the memory. `region` may be NULL.
  */
 int mpib_dereg(struct mpib_region *region);
 
@@ -246,9 +246,9 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
 /*
- * Send size bytes at data, which lies inside region. If 0 is returned with *req
- * NULL, the request cannot be posted now: test outstanding requests, then try
- * again. The reasons:
+ * Send `size` bytes at `data`, which lies inside `region`. If 0 is returned
+ * with *req NULL, the request cannot be posted now: test outstanding requests,
+ * then try again. The reasons:
  *   - 256 sends wait for receives in the library, 24 more wait in the proxy,
  *     and the oldest receive that still lacks a send has another tag
  *   - 544 sends or 32 receives are outstanding, or the ring is full
@@ -265,12 +265,12 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * window. So does the first call after the window was released.
  *
  * A receive takes the sends of its tag in the order sent. A send whose receive
- * is posted never waits for sends of other tags. To continue waiting sends,
- * call mpib_isend(), or mpib_test() on any send of the connection.
+ * is posted never waits for sends of other tags. Waiting sends make progress
+ * only in mpib_isend(), and in mpib_test() of any send of the connection.
  *
  * Errors of mpib_isend() and mpib_irecv():
  *   -ENOTCONN  the connection is not ready yet
- *   -EFAULT    data is not inside region
+ *   -EFAULT    `data` is not inside `region`
  *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory
  *              in a grouped receive
  *   -EINVAL    `n` is out of range, `conn` is the wrong end, or `region` is of
@@ -290,16 +290,16 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
- * Flush the bytes received so far into device memory at data, inside a region
+ * Flush the bytes received so far into device memory at `data`, inside a region
  * that mpib_reg_fd() made with MPIB_REG_DMABUF. The host may see a completion
  * before the device sees the bytes. A flush of one byte covers all memory of
  * the same device, so one buffer of a grouped receive is enough. If 0 is
- * returned with *req NULL, data is host memory and needs no flush; unlike in
+ * returned with *req NULL, `data` is host memory and needs no flush; unlike in
  * mpib_isend(), this is final. Otherwise mpib_test() reports when the flush is
  * complete, and writes no sizes. Flushes do not count among the 32 receives.
  * Wait-free.
  *   -EBUSY   256 flushes are outstanding
- *   -EINVAL  conn is a sending end, or region is of another client
+ *   -EINVAL  `conn` is a sending end, or `region` is of another client
  *   -ENOTCONN, -EFAULT  as for mpib_irecv()
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
@@ -312,7 +312,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * the proxy's setting failover.completion says when that is.
  *
  * A negative return means that the request ended with an error:
- *   -EMSGSIZE    the send was larger than its buffer of the posted receive.
+ *   -EMSGSIZE    the send was larger than the receive buffer that it matched.
  *                Both ends get this error, and its text has both sizes. The
  *                connection and the other sends of a grouped receive continue.
  *   -ECONNRESET  the peer is gone
@@ -321,7 +321,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  *   -ETIMEDOUT   both rails were down for too long, or the request took longer
  *                than the proxy's settings allow
  * A connection's failure is reported after the proxy has sent the reason, or
- * after client.answer. No call blocks for that. Close a failed connection:
+ * after client.answer. No call waits for the reason. Close a failed connection:
  * after -ECANCELED, closing may be the only way the peer learns of the failure.
  *
  * While the proxy runs, mpib_test() makes no system call, with two exceptions.
@@ -341,12 +341,12 @@ enum mpib_report {
 	MPIB_REPORT_OFF,
 	MPIB_REPORT_ALL, /* every request posted from now on */
 	MPIB_REPORT_NEXT, /* the next request, then off */
-	MPIB_REPORT_LATER, /* like NEXT, but after 1024 tests without result */
+	MPIB_REPORT_LATER, /* like NEXT, after 1024 tests without a result */
 };
 
 enum mpib_watch {
 	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() is about to return */
-	MPIB_WATCH_TESTED, /* mpib_test() is about to return, not done */
+	MPIB_WATCH_TESTED, /* mpib_test() is about to return: not complete */
 	MPIB_WATCH_OVER, /* the last mpib_test(): done, or failed */
 };
 
@@ -361,7 +361,7 @@ typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
 /* Get what each rail has done for the request so far. `report` points to two
- * entries. */
+ * entries, one per rail. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
 /* Get the times of the request's steps. */

@@ -142,7 +142,7 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 
 /* Wait-free. Any thread of the client. True when the progress word, and with it
  * the reports and stamps, has this generation. If this is true before a request
- * is posted, the word remains from a request 2^32 generations ago. Then the new
+ * is posted, the word is left from a request 2^32 generations ago, and the new
  * request must use another generation. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)
@@ -171,7 +171,7 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 	return r;
 }
 
-/* A time of CLOCK_MONOTONIC in units of 64 ns, modulo 2^32, which is 274 s. */
+/* Return a time of CLOCK_MONOTONIC in units of 64 ns, modulo 2^32 (274 s). */
 static inline uint32_t mpib_stamp_of(uint64_t ns)
 {
 	uint32_t stamp = (uint32_t)(ns >> 6);
@@ -179,14 +179,14 @@ static inline uint32_t mpib_stamp_of(uint64_t ns)
 	return stamp ? stamp : 1;
 }
 
-/* Return the time of a stamp made in the 137 s before now; 0 for stamp 0. */
+/* Return the time of a stamp made in the 137 s before `now`; 0 for stamp 0. */
 static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 {
 	uint32_t age = (uint32_t)(now >> 6) - stamp;
 
 	if (!stamp)
 		return 0;
-	/* The stamp is newer than now. */
+	/* The stamp is newer than `now`. */
 	if (age >> 31)
 		return now;
 	return ((now >> 6) - age) << 6;
@@ -196,7 +196,7 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
 	/* Relaxed: the release of `word` publishes `over`. The other stamps
-	 * publish no other data, and a reader that finds 0 reads again. */
+	 * publish nothing, and a reader that finds 0 reads again. */
 	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
 }
 

@@ -42,7 +42,7 @@ struct mpib_handle {
 };
 
 enum mpib_control_type {
-	MPIB_CTL_HELLO = 1, /* first message; the answer brings fds, see
+	MPIB_CTL_HELLO = 1, /* first message; the answer carries fds, see
 			       mpib_ctl_welcome */
 	MPIB_CTL_POOL, /* make a sealed memfd, registered on every rail */
 	MPIB_CTL_REG_FD, /* register the memory of the message's fd */
@@ -62,9 +62,9 @@ enum mpib_control_type {
 	 * with id 0 and `number` not 0: the successor now accepts at the
 	 * proxy's socket, so attach there, too, and register all memory with
 	 * the successor. From the proxy, with `number` 0: forget the successor.
-	 * From the client: whether it succeeded. From the successor: it now
-	 * serves; before this message it accepts only HELLO, POOL, REG_FD and
-	 * DEREG. */
+	 * From the client: `status` says whether it attached and registered its
+	 * memory. From the successor: it now serves; before this message it
+	 * accepts only HELLO, POOL, REG_FD and DEREG. */
 	MPIB_CTL_NEXT,
 	/* struct mpib_ctl_id, never answered. `id`: the client's thread that
 	 * will attach to the next proxy after this one. A client of an earlier
@@ -77,7 +77,7 @@ struct mpib_ctl_header {
 	uint32_t type;
 	uint32_t id; /* chosen by the client, echoed in the answer */
 	int32_t status; /* answers: 0 or -errno */
-	uint32_t len; /* of the whole message */
+	uint32_t len; /* bytes of the whole message */
 };
 
 /* Every answer with status < 0 has this form. `why` holds a sentence. */
@@ -101,10 +101,10 @@ struct mpib_ctl_hello {
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
 	/* For a process that was attached to an earlier proxy: 1 + the shard in
-	 * that proxy's WELCOME, since the handles of the process's listeners
+	 * that proxy's WELCOME, because the handles of the process's listeners
 	 * contain that shard. 0: any shard. */
 	uint32_t shard;
-	uint32_t thread; /* id of MPIB_CTL_RESUMED, or 0 */
+	uint32_t thread; /* `id` of the MPIB_CTL_RESUMED to come, or 0 */
 };
 
 struct mpib_ctl_rail {
@@ -127,18 +127,18 @@ struct mpib_ctl_welcome {
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
 	uint32_t window; /* bytes of a connection's staging window */
 	uint32_t part; /* largest staged part, a multiple of 128 */
-	uint32_t answer_ms; /* how long the client waits for an answer; 0:
+	uint32_t answer_ms; /* ms that the client waits for an answer; 0:
 			       10000 */
 	uint32_t devices;
 	uint32_t device; /* index of the client's device */
-	/* how long a connection waits for its peer or for the next proxy; 0:
+	/* ms that a connection waits for its peer or for the next proxy; 0:
 	 * connections do not resume */
 	uint32_t grace_ms;
 };
 
 struct mpib_ctl_next {
-	struct mpib_ctl_header h; /* status: 0, or -errno with why */
-	uint32_t number; /* of the upgrade */
+	struct mpib_ctl_header h; /* `status`: 0, or -errno with `why` */
+	uint32_t number; /* identifies the upgrade */
 	uint32_t rsvd;
 	char why[232];
 };
@@ -183,7 +183,8 @@ struct mpib_ctl_id {
 
 struct mpib_ctl_listen {
 	struct mpib_ctl_header h;
-	uint64_t nonce; /* of an earlier proxy's listener; 0: make one */
+	/* nonce of an earlier proxy's listener; 0: the proxy draws one */
+	uint64_t nonce;
 };
 
 struct mpib_ctl_listening {
@@ -220,7 +221,7 @@ struct mpib_ctl_resume {
 	 * request */
 	uint64_t number;
 	uint64_t base; /* receives that have completed */
-	uint8_t addr[16], second[16]; /* of the peer's proxy */
+	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */
 	uint16_t port;
 	uint16_t zero[3];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of one rail's part in a request, with times: mpib_request_rails() and
- * mpib_request_times() of mpib/client.h. */
+/* Results of mpib_request_rails() and mpib_request_times() of mpib/client.h:
+ * the work of each rail for a request, and its times. */
 #ifndef MPIB_REPORT_H
 #define MPIB_REPORT_H
 
@@ -20,13 +20,13 @@ struct mpib_rail_report {
 	uint64_t bytes; /* bytes posted (send) or arrived (receive) */
 };
 
-/* Times in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or not
- * known. */
+/* Result of mpib_request_times(): times in ns of CLOCK_MONOTONIC. 0: not yet,
+ * or not known. */
 struct mpib_report_times {
 	uint64_t submitted_ns; /* mpib_isend() or mpib_irecv() was called */
 	uint64_t over_ns; /* the proxy completed the request */
 	struct {
-		uint64_t posted_ns; /* first post of a chain, or of the CTS */
+		uint64_t posted_ns; /* the first chain or the CTS was posted */
 		uint64_t done_ns; /* the last part completed, or arrived */
 	} rail[2];
 };
@@ -38,8 +38,8 @@ struct mpib_report_times {
  * the profiler accepted. It comes with the state ncclProfilerNetPluginUpdate,
  * right before stopEvent. NCCL's own transports do not use that state. The
  * times have the same meaning as in struct mpib_report_times. The callbacks
- * come later than these times, because the plugin learns only in test what the
- * proxy did.
+ * come later than these times, because the plugin learns what the proxy did
+ * only when NCCL calls test.
  */
 struct mpib_profiled {
 	uint64_t magic; /* MPIB_PROFILED_MAGIC */

@@ -6,11 +6,10 @@
  *
  * A slot carries its sequence word in the cache line of its descriptor, so one
  * line moves per message. An index has 64 bits and only grows. Its slot is
- * index % slots. The producer may fill the slot of an index only if the index
- * is less than the ring's size ahead of the consumer's published head. A slot
- * is full if its `seq` is index + 1. Only the producer writes `seq`. Only the
- * consumer writes the head, in the reply segment, which the client cannot
- * write.
+ * index % slots. The producer may fill the slot of an index only if index -
+ * head < slots, where head is the consumer's published head. A slot is full if
+ * its `seq` is index + 1. Only the producer writes `seq`. Only the consumer
+ * writes the head, in the reply segment, which the client cannot write.
  *
  * Neither side trusts the other: each keeps the ring's geometry and its own
  * index in private memory. A client that writes an invalid `seq` either garbles
@@ -44,10 +43,10 @@ enum mpib_op {
 	MPIB_OP_FLUSH = 4,
 };
 
-/* Flag in op of a request's first descriptor: the shard reports in the
+/* Flag in `op` of a request's first descriptor: the shard reports in the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-/* Flag in op of a send's first descriptor: other sends wait for this send's
+/* Flag in `op` of a send's first descriptor: other sends wait for this send's
  * bytes to leave the staging window. So the shard posts the send as soon as its
  * receive is known, and does not hold it back for the other sends of a
  * group. */
@@ -197,8 +196,8 @@ static inline bool mpib_ring_pop(struct mpib_consumer *c,
 /*
  * Wait-free. Consumer thread only, after mpib_ring_pop() found nothing. True if
  * the slot holds a sequence number that a correct client never writes there.
- * Correct values are that of the previous lap, and 0 in an unused or withdrawn
- * slot.
+ * Correct values are the slot's number in the previous lap, and 0 in an unused
+ * or withdrawn slot.
  */
 static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 {

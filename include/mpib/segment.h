@@ -5,7 +5,7 @@
  *
  *   status   one per node, mapped read-only by every client
  *   submit   one per client, written by the client: summary bitmap and rings
- *   reply    one per client, which can only read it: ring heads, connection
+ *   reply    one per client, mapped read-only by it: ring heads, connection
  *            states, completions
  *
  * Staging pools and memory from mpib_mem_alloc() are further sealed memfds,
@@ -44,18 +44,18 @@ struct mpib_status_shard {
 struct mpib_status {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t pid; /* the proxy's, in its own pid namespace */
+	uint32_t pid; /* the proxy's pid, in the proxy's pid namespace */
 	uint32_t shards;
 	uint32_t rsvd;
 	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
 };
 
 /*
- * Which rings may have work. After a push into ring i the client sets bit i %
- * 64 of word[i / 64], then bit i / 64 of `top`. The shard reads and clears
- * `top`, then each word whose bit was set in `top`, by atomic exchanges with 0.
- * The shard then serves a ring until the ring is empty, or records in private
- * memory that it is not.
+ * Which rings may have work. After a push into ring `i` the client sets bit `i`
+ * % 64 of word[`i` / 64], then bit `i` / 64 of `top`. The shard reads and
+ * clears `top`, then each word whose bit was set in `top`, by atomic exchanges
+ * with 0. The shard then serves a ring until the ring is empty, or records in
+ * private memory that the ring is not empty.
  */
 struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
@@ -63,17 +63,17 @@ struct mpib_summary {
 };
 
 /*
- * Wait-free. Any thread of a client, after a push: sets the bits of the ring.
- * True when the shard sleeps, in which case the caller has to write to the
- * doorbell eventfd.
+ * Wait-free. Set the bits of the ring after a push. Any thread of a client may
+ * call this. If the result is true, the shard sleeps, and the caller has to
+ * write to the doorbell eventfd.
  *
  * The shard sets `sleeping` and then reads `top` once more. The client sets
  * `top` and then reads `sleeping`. All four accesses are sequentially
  * consistent, so at least one of the two threads sees the other's write. With a
- * weaker order the shard could miss a push until the next push. A
- * read-modify-write and a load need no separate fence for that. The write of
- * the bit in `word` is a release, too: the shard may read this word before this
- * call sets the bit in `top`, because another ring has set that bit.
+ * weaker order the shard could miss a push until the next push. Sequentially
+ * consistent accesses need no separate fence for that. The write of the bit in
+ * `word` is a release, too: the shard may read this word before this call sets
+ * the bit in `top`, because another ring has set that bit.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -93,8 +93,8 @@ static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
 
 static inline void mpib_shard_wakes(struct mpib_status_shard *shard)
 {
-	/* Relaxed: a client that sees this late rings the doorbell for
-	 * nothing. */
+	/* Relaxed: a client that sees this store late only writes to the
+	 * doorbell without need. */
 	atomic_store_explicit(&shard->sleeping, 0, memory_order_relaxed);
 }
 
@@ -112,7 +112,7 @@ struct mpib_client_counts {
 	_Atomic uint64_t copied_bytes;
 	_Atomic uint64_t
 		stalls_pool; /* waits for a staging window, or for room in it */
-	_Atomic uint64_t stalls_ring; /* waits for the ring or for a request */
+	_Atomic uint64_t stalls_ring; /* waits for a ring slot or request */
 	uint64_t rsvd[2];
 };
 
@@ -122,15 +122,16 @@ struct mpib_submit {
 	uint32_t conns; /* MPIB_INDEXES_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
-	/* When mpib_isend() on the connection began to find no free request:
-	 * CLOCK_MONOTONIC, ns; 0: it finds one. For tools, like `counts`. */
+	/* Since when mpib_isend() on the connection has found no free request:
+	 * CLOCK_MONOTONIC, ns; 0: the last call found one. For tools, like
+	 * `counts`. */
 	_Atomic uint64_t refused[MPIB_INDEXES_MAX];
 	struct mpib_ring_slot ring[MPIB_INDEXES_MAX][MPIB_RING_SLOTS];
 };
 
 /*
  * At a sending end: the tags of the oldest unanswered receive for which no send
- * has come. The shard writes them if none of its waiting sends fits that
+ * has come. The shard writes these tags if none of its waiting sends fits that
  * receive. `word` is 16 * the ring index up to which the shard had read, plus
  * the number of tags. If the client has pushed nothing after that index, the
  * value is current, because the shard writes a new value only after it has read
@@ -174,14 +175,16 @@ static inline unsigned mpib_want_read(const struct mpib_want *want,
 }
 
 enum mpib_conn_state {
-	/* unused; the next connection's ring continues at the published head */
+	/* unused; the ring of the next connection at this index continues at
+	 * the published head */
 	MPIB_CONN_FREE,
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* `error` says why; closing frees the index */
 	MPIB_CONN_CLOSING, /* becomes FREE when no peer can access its memory */
-	/* nothing writes to it any more; resume at another index by
-	 * MPIB_CTL_CONNECT or MPIB_CTL_RESUME; closing frees the index */
+	/* nothing writes to the connection's memory any more. The client
+	 * resumes the connection at another index by MPIB_CTL_CONNECT or
+	 * MPIB_CTL_RESUME. Closing frees the index. */
 	MPIB_CONN_LOST,
 };
 
@@ -203,7 +206,7 @@ struct mpib_reply_conn {
 	/* Written by the shard: the number of completed MPIB_OP_FLUSH of the
 	 * connection. They complete in the order pushed. */
 	_Atomic uint32_t flushed;
-	struct mpib_want want; /* of a sending end, written by the shard */
+	struct mpib_want want; /* sending ends; written by the shard */
 };
 
 /*
@@ -229,9 +232,9 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 struct mpib_reply_end {
 	/* From struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
-	/* number of this end's request, and of the peer's */
+	/* how often each end was requested: this end, and the peer's end */
 	uint64_t number, peer_number;
-	/* number of the connection's receives that had ended before it got this
+	/* number of receives that had ended before the connection got this
 	 * index */
 	uint64_t base;
 	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */

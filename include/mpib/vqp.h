@@ -20,23 +20,24 @@
  * If a fragment is lost, the receiver waits for the fragment's number, and the
  * virtual QP fails unless the fragment is replayed. The receiver fails its own
  * virtual QP as soon as one of its QPs fails, because it cannot know what was
- * in flight on that QP. SPRAY numbers only its notices, so only the message is
- * lost. A number that a correct peer cannot have sent fails the receiver's
- * virtual QP with IBV_WC_GENERAL_ERR, -EPROTO.
+ * in flight on that QP. In SPRAY only notices are numbered. So a lost fragment
+ * costs only its own message, and the receiver does not wait for a number. A
+ * number that a correct peer cannot have sent fails the receiver's virtual QP
+ * with IBV_WC_GENERAL_ERR, -EPROTO.
  *
  * Ownership: the caller makes, connects and destroys the physical QPs and CQs.
  * They must outlive the virtual QPs and CQs made from them. Both ends need the
- * same set-up. Each CQ must hold 2 * cap completions for each of its QPs. A QP
- * that failed accepts no more work, and the other QPs continue. With a single
- * QP every virtual WR passes through unchanged. In SPRAY a SEND passes through
- * on QP 0, after all earlier WRs are complete.
+ * same set-up. Each CQ must hold 2 * `cap` completions for each of its QPs. If
+ * a QP fails, it accepts no more work, but the other QPs continue. With a
+ * single QP every virtual WR passes through unchanged. In SPRAY a SEND passes
+ * through on QP 0, after all earlier WRs are complete.
  *
  * Threads: one thread makes all calls on a virtual CQ, its virtual QPs and its
- * WR pool. Each virtual CQ may have a different thread.
+ * WR pool. Different virtual CQs may have different threads.
  *
- * Progress is made only inside calls: a WR that found no room is posted by a
- * later mpib_vcq_poll() at the same end. No call blocks or makes a system call
- * besides those of verbs. Only the create calls allocate.
+ * Progress is made only inside calls: a WR for which the QPs had no room is
+ * posted by a later mpib_vcq_poll() at the same end. No call blocks or makes a
+ * system call besides those of verbs. Only the create calls allocate.
  *
  * Errors: calls return 0 or -errno. Some return a count, as their comments say.
  */
@@ -73,10 +74,10 @@ struct mpib_vqp;
  * port is the virtual QP's number for one of these QPs: ports 0..n-1 carry
  * data, the next ports carry notices. Two ports may lead to the same QP. With
  * ports, the IMM is the caller's own, sent on a port that the caller names.
- * SPRAY sends it when all WRs posted before it are complete. DQPLB sends it at
- * once; at the receiver the n-th IMM waits for the end of the n-th numbered
- * message. The caller polls its CQs itself, reports completions, detects
- * failures, and drops posted WRs by mpib_vqp_reset().
+ * SPRAY sends the IMM when all WRs posted earlier are complete. DQPLB sends the
+ * IMM at once; at the receiver the n-th IMM waits for the end of the n-th
+ * numbered message. The caller polls its CQs itself, reports completions,
+ * detects failures, and drops posted WRs by mpib_vqp_reset().
  */
 struct mpib_vqp_ports {
 	/* Return how many WRs the port accepts now. */
@@ -103,7 +104,7 @@ struct mpib_vqp_attr {
 	 * NULL. */
 	const struct mpib_vqp_qp *notify;
 	unsigned notifies;
-	/* Instead of `qp` and `notify`: ports, all on device 0. Not in
+	/* Ports, all on device 0, instead of `qp` and `notify`. Not in
 	 * SPLIT. */
 	const struct mpib_vqp_ports *ports; /* copied */
 	/* WRs in flight per QP, 1 or more; the QP's SQ and RQ must hold that
@@ -147,8 +148,9 @@ struct mpib_vqp_control {
 	bool copied; /* IBV_SEND_INLINE */
 };
 
-/* WRITE, WRITE_WITH_IMM or SEND of one range. In DQPLB only WRITE_WITH_IMM;
- * SEND only in SPRAY and over a single QP. */
+/* WRITE, WRITE_WITH_IMM or SEND of one range. A virtual QP with a single QP
+ * allows all three. With several QPs SPRAY allows all three, SPLIT all but
+ * SEND, and DQPLB only WRITE_WITH_IMM. */
 struct mpib_vsend {
 	uint64_t wr_id;
 	uint64_t local, remote;
@@ -156,7 +158,7 @@ struct mpib_vsend {
 	enum ibv_wr_opcode opcode;
 	unsigned flags; /* IBV_SEND_SIGNALED */
 	uint32_t imm; /* host order; carried only by a single QP and on ports */
-	unsigned devices; /* a bit per device whose key is set */
+	unsigned devices; /* mask of the devices whose key is set */
 	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
 	/* Precedes the payload at the receiver: the head is written to
 	 * `remote`, the payload behind the head. Not in SPLIT. */
@@ -170,7 +172,7 @@ struct mpib_vsend {
 
 struct mpib_vrecv {
 	uint64_t wr_id;
-	uint64_t addr; /* if length > 0: buffer for a SEND, on QP 0 */
+	uint64_t addr; /* if `length` > 0: buffer for a SEND, on QP 0 */
 	uint32_t length;
 	uint32_t lkey;
 };
@@ -182,7 +184,7 @@ struct mpib_vwc {
 	int error; /* -errno of a post that failed, else 0 */
 	bool recv;
 	uint32_t qp_num; /* attr.number */
-	uint32_t imm; /* host order, valid if has_imm */
+	uint32_t imm; /* host order, valid if `has_imm` */
 	bool has_imm;
 	/* Receive: the message's length; 0 in SPRAY, because notices are
 	 * empty. */
@@ -197,12 +199,12 @@ struct mpib_vcq_counts {
 /*
  * Make a virtual CQ over `n` CQs, indexed by device. `n` is 0 if all virtual
  * QPs use ports. Several virtual CQs of one thread may share a pool.
- *   -EINVAL  n is more than MPIB_VQP_DEVICES
+ *   -EINVAL  `n` is more than MPIB_VQP_DEVICES
  *   -ENOMEM
  */
 int mpib_vcq_create(struct ibv_cq *const *cqs, unsigned n,
 		    struct mpib_wr_pool *pool, struct mpib_vcq **vcq);
-/* Destroy the virtual QPs of vcq first. */
+/* The virtual QPs of `vcq` must have been destroyed. */
 void mpib_vcq_destroy(struct mpib_vcq *vcq);
 
 /*
@@ -214,15 +216,15 @@ void mpib_vcq_destroy(struct mpib_vcq *vcq);
 int mpib_vcq_poll(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
 /* Like mpib_vcq_poll(), without polling the physical CQs; no errors. */
 int mpib_vcq_take(struct mpib_vcq *vcq, int n, struct mpib_vwc *wc);
-/* Return false if the latest mpib_vcq_take() found that all posted sends were
- * reported. */
+/* Return whether the latest mpib_vcq_take() left posted sends that are not
+ * reported yet. */
 bool mpib_vcq_busy(const struct mpib_vcq *vcq);
 void mpib_vcq_read_counts(const struct mpib_vcq *vcq,
 			  struct mpib_vcq_counts *n);
 
 /*
  * Make a virtual QP. On failure nothing is left behind.
- *   -EINVAL  the attributes do not fit together
+ *   -EINVAL  the attributes contradict each other
  *   -EEXIST  one of the physical QPs already belongs to a virtual QP
  *   -ENOMEM
  */
@@ -234,8 +236,9 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
  */
 int mpib_vqp_destroy(struct mpib_vqp *vqp);
 
-/* Post the physical receives that the mode needs. The physical QPs are in INIT
- * or later. Returns 0, or the error of ibv_post_recv(): then call again. */
+/* Post the physical receives that the mode needs. The physical QPs must be in
+ * INIT or later. Returns 0 or the error of ibv_post_recv(); after an error call
+ * again. */
 int mpib_vqp_prepare(struct mpib_vqp *vqp);
 
 /*
@@ -282,7 +285,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp);
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
 /* Return how many virtual sends may be posted now. */
 uint32_t mpib_vqp_send_room(const struct mpib_vqp *vqp);
-/* Return the number of WRs for a message of that length in SPRAY and DQPLB,
+/* Return the number of WRs for a message of `length` bytes in SPRAY and DQPLB,
  * without the WR that carries the notice. */
 uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
 /* Return the number of fragments that came late or twice and were dropped. */
@@ -301,8 +304,8 @@ void mpib_vqp_port_sent(struct mpib_vqp *vqp, unsigned port, bool ok);
  *            lost: the caller must end the connection
  */
 int mpib_vqp_port_fragment(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
-/* Report an IMM, which must wait for its message. False: more IMMs wait than a
- * correct peer can have in flight. */
+/* Report an IMM, which waits until its message is complete. False: more IMMs
+ * wait than a correct peer can have in flight. */
 bool mpib_vqp_port_imm(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
 /* Return the next IMM whose message is complete. False: none. */
 bool mpib_vqp_port_take(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes);

@@ -10,7 +10,7 @@
  *   v2, shared lane:  connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
  *
  * `mask` has a bit for each rail that carries the message. `epoch` belongs to
- * the rail and is raised each time the rail's QPs are fenced. A `mask` of 0
+ * the rail and increases each time the rail's QPs are fenced. A `mask` of 0
  * marks a replay: another rail carries stripes that a fenced rail lost, and the
  * slot's record says which. In a replay all bits of `size_q` are 1.
  */
@@ -71,8 +71,8 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* Return `size` in units of 128 bytes, rounded up; the sentinel if it does not
- * fit. */
+/* Return `size` in units of 128 bytes, rounded up, or the sentinel if `size` is
+ * too large. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
 	if (size > MPIB_IMM_SIZEQ_MAX)
@@ -100,10 +100,10 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
  * A CTS: written by the receiver with RDMA WRITE into entry (`seq` - 1) %
  * entries of the sender's CTS table. `seq` is the last field, so the HCA writes
  * it last. `seq` is 1 + the slot's 64-bit sequence number, so it also
- * identifies the lap. A receive of n buffers takes n consecutive entries. A
- * receive in parts takes one entry per part, with the same `msg`, growing
- * `pos`, and the posted size in `total`; the sender skips the remaining entries
- * of a message that ended early.
+ * identifies the lap. A receive of `n` buffers uses `n` consecutive entries. A
+ * receive in parts uses one entry per part. These entries have the same `msg`,
+ * increasing `pos`, and the posted size in `total`. If a message ends early,
+ * the sender skips its remaining entries.
  *
  * `ended` is the receiver's end-to-end ack at the time of this CTS, or 0 on
  * lanes without end-to-end acks. Every slot below `ended` has ended: all its
@@ -125,10 +125,10 @@ struct mpib_cts {
 };
 
 /*
- * End-to-end acks behind the sender's CTS table. Each rail has the last ack
- * that the receiver wrote through the rail's first QP, as one 8-byte WRITE.
- * Acks only grow, so the sender uses the largest one that it has seen, from
- * here or from a CTS.
+ * End-to-end acks behind the sender's CTS table. The entry of a rail is the
+ * last ack that the receiver wrote, by one 8-byte WRITE, through the rail's
+ * first QP. Acks only grow, so the sender uses the largest one that it has
+ * seen, from here or from a CTS.
  */
 struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
@@ -141,8 +141,9 @@ struct mpib_e2e_ack {
  * rail and on the same QP. The leader rail is SOUT if SOUT carries bytes of the
  * message, else SUP. A record is written where the sum of byte_len is not
  * enough: grouped receives, a part sent in several writes, a message that ends
- * exactly at the end of a part other than its last, v1's sentinel, errors and
- * replays. The record is valid when its `seq` equals that of the CTS.
+ * exactly at the end of a part that is not the receive's last, v1's sentinel,
+ * errors and replays. The record is valid when its `seq` equals that of the
+ * CTS.
  */
 struct mpib_record {
 	uint64_t seq;
@@ -150,10 +151,10 @@ struct mpib_record {
 	uint8_t n;
 	/* Replays only. A stripe has the bit of the rail that first carried
 	 * it. */
-	uint8_t expected; /* rails whose stripes the slot needs to end */
+	uint8_t expected; /* rails whose stripes must arrive to end the slot */
 	uint8_t ends; /* rails whose stripes are complete with this IMM */
 	uint8_t rsvd;
-	/* bytes of each buffer; if `n` is 1: of the message */
+	/* bytes of each buffer, or of the message if `n` is 1 */
 	uint32_t size[MPIB_GROUP_MAX];
 	/* Bytes of this slot per rail: for a group up to 8 times 2 GiB. */
 	uint64_t rail[MPIB_RAILS];
@@ -165,8 +166,8 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
-/* 8 bits of an IMM distinguish all slots in use, and 2^64 is a whole number of
- * laps. */
+/* 8 bits of an IMM distinguish all slots in use, and the 2^64 sequence numbers
+ * are a whole number of laps. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);
 MPIB_ABI_ASSERT((MPIB_TABLE_SLOTS & (MPIB_TABLE_SLOTS - 1)) == 0);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS >= MPIB_REQUESTS + MPIB_GROUP_MAX);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of send WRs, each with its SGEs in the same object, and chains of WRs
- * that one doorbell posts. A reused WR keeps its old values in the fields that
- * are equal in most WRs. A caller may keep a WR until its completion, so that
- * the WR can be posted again unchanged. Only the thread that owns the pool
- * calls these functions; nothing allocates after mpib_wr_pool_init(). Part of
+ * that one doorbell posts. A reused WR keeps the values of the fields that most
+ * WRs have in common. A caller may keep a WR until its completion, so that the
+ * WR can be posted again unchanged. Only the thread that owns the pool calls
+ * these functions; nothing allocates after mpib_wr_pool_init(). Part of
  * libmpib-vqp.
  */
 #ifndef MPIB_WR_POOL_H
@@ -23,7 +23,7 @@ extern "C" {
 #define MPIB_WR_SGES 2 /* a head and the payload behind it */
 
 struct mpib_wr {
-	struct ibv_send_wr wr; /* sg_list is sge, num_sge 1 */
+	struct ibv_send_wr wr; /* `sg_list` is `sge`, `num_sge` is 1 */
 	struct ibv_sge sge[MPIB_WR_SGES];
 	STAILQ_ENTRY(mpib_wr) link; /* list of free, in-flight or lost WRs */
 	uint64_t owner; /* for the caller's use */
@@ -37,7 +37,7 @@ STAILQ_HEAD(mpib_wr_list, mpib_wr);
 struct mpib_wr_pool {
 	struct mpib_wr *all;
 	struct mpib_wr *free; /* free WRs, a list by `link` */
-	uint32_t left; /* WRs that may be taken now */
+	uint32_t left; /* number of free WRs */
 };
 
 /*
@@ -101,8 +101,8 @@ static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 }
 
 /* Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
- * or -errno of ibv_post_send(), with the first refused WR in *bad. The WRs
- * remain the caller's. */
+ * or -errno of ibv_post_send(), with the first refused WR in *bad. The caller
+ * still owns the WRs. */
 static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 				     struct mpib_wr **bad)
 {
@@ -114,7 +114,7 @@ static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 	c->n = 0;
 	if (rc == 0)
 		return 0;
-	/* The cast is valid: wr is the first member of struct mpib_wr. */
+	/* The cast is valid: `wr` is the first member of struct mpib_wr. */
 	*bad = refused ? (struct mpib_wr *)refused : first;
 	return -rc;
 }
