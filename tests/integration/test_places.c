@@ -115,7 +115,8 @@ pair_test(two_users_leave_half_of_the_cqes)
 	e = pair.node[0].engine;
 	for (unsigned u = 0; u < 2; u++)
 		assert_int_equal(take_all(&greedy[u], 1001 + u), -EDQUOT);
-	assert_in(mpib_engine_last_error(e, -EDQUOT), "uid 1002 has reserved 122");
+	assert_in(mpib_engine_last_error(e, -EDQUOT),
+		  "uid 1002 has reserved 122");
 	assert_in_range(budget()->promised, 1, most / 2 + 1024);
 	/* Most of a user's part goes to lanes. */
 	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
