@@ -601,6 +601,10 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
  * from the proxy's report about the connection at index `index`. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
+/* Return whether the connection was ready at index `index` of a proxy. Then a
+ * failure there means that its other end closed it. */
+bool mpib_conn_was_ready(const struct mpib_conn *conn,
+			 const struct mpib_attached *at, uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
 /* Under the lock. Store the reason for the connection's failure, "" if unknown.

@@ -277,6 +277,17 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		conn->end = *end;
 }
 
+bool mpib_conn_was_ready(const struct mpib_conn *conn,
+			 const struct mpib_attached *at, uint32_t index)
+{
+	const struct mpib_reply_end *end = &at->reply->end[index];
+	/* Acquire pairs with the release in the proxy's conn_tell_rank(). */
+	uint64_t key = atomic_load_explicit(&end->key, memory_order_acquire);
+
+	return key == (conn->is_sender ? conn->ask.key : conn->end.key) &&
+	       end->number == conn->number;
+}
+
 /* Request a receiving end that was accepted before. */
 static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
 		      struct mpib_message *m)
@@ -524,19 +535,6 @@ int mpib_conn_usable(struct mpib_conn *conn)
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
 
-/* Return whether a sending end that has failed was ready before. The receiver
- * may complete its accept and close before the sender looks. */
-static bool was_ready(const struct mpib_conn *conn)
-{
-	const struct mpib_reply_end *end = &conn->at->reply->end[conn->index];
-
-	/* Acquire pairs with the release in the proxy's conn_tell_rank(). */
-	return conn->is_sender &&
-	       atomic_load_explicit(&end->key, memory_order_acquire) ==
-		       conn->ask.key &&
-	       end->number == conn->number;
-}
-
 int mpib_ready(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -553,10 +551,12 @@ int mpib_ready(struct mpib_conn *conn)
 	state = mpib_index_state(conn->at, conn->index);
 	if (state == MPIB_CONN_LOST)
 		return 0;
-	/* A connection that was ready fails at its first post instead. */
+	/* The receiver may complete its accept and close before the sender looks
+	 * here. Then the connection fails at its first send. */
 	if (state == MPIB_CONN_READY ||
 	    (state == MPIB_CONN_FAILED && conn->error == -ENOTCONN &&
-	     was_ready(conn))) {
+	     conn->is_sender &&
+	     mpib_conn_was_ready(conn, conn->at, conn->index))) {
 		if (conn->error == -ENOTCONN) {
 			conn->error = 0;
 			conn->work = 0;

@@ -202,18 +202,6 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* The next instance has failed. Return whether it was ready before, and failed
- * because its other end closed the connection. If so, the instance's count of
- * completed receives is valid. */
-static bool next_was_ready(const struct mpib_conn *conn)
-{
-	const struct mpib_instance *next = &conn->next;
-
-	return next->at->reply->end[next->index].number == conn->number &&
-	       next->at->reply->end[next->index].key ==
-		       (conn->is_sender ? conn->ask.key : conn->end.key);
-}
-
 /* While a proxy runs, check the next instance. True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -224,7 +212,9 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
-		if (next_was_ready(conn))
+		/* If it was ready before its other end closed it, its count of
+		 * completed receives is valid. */
+		if (mpib_conn_was_ready(conn, conn->next.at, conn->next.index))
 			return !next_ready(c, conn);
 		conn_failed(c, conn, conn->next.index);
 		return false;

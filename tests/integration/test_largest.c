@@ -103,8 +103,9 @@ static void move_between(const struct node *from, const struct node *to)
 	munmap(e.dst, ROOM);
 }
 
-/* Between two nodes, or within the first one. A message needs 20 s, so the other
- * two combinations are left to the suites with a max_msg_sz of 4 KiB. */
+/* Move messages between two nodes, or within the first one. Each message takes
+ * many seconds, so the suites with a max_msg_sz of 4 KiB test the other two
+ * combinations of rails and nodes. */
 static void the_largest_message_arrives(const char *sup, const struct node *to)
 {
 	if (!start_with(sup))

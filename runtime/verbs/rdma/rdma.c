@@ -2,7 +2,6 @@
 /* Opens and closes RDMA devices by name. */
 #include "verbs/rdma/rdma.h"
 
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,42 +105,15 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 	info->gid_type = (uint8_t)e->gid_type;
 }
 
-/* Return whether the interface has the GID's address. */
-static bool has_address(const struct ifaddrs *ifs, const char *name,
-			const union ibv_gid *gid)
-{
-	for (; ifs; ifs = ifs->ifa_next) {
-		const struct sockaddr *sa = ifs->ifa_addr;
-		struct in6_addr addr = { 0 };
-
-		if (!sa || strcmp(ifs->ifa_name, name))
-			continue;
-		if (sa->sa_family == AF_INET) {
-			addr.s6_addr[10] = addr.s6_addr[11] = 0xff;
-			memcpy(&addr.s6_addr[12],
-			       &((const struct sockaddr_in *)(const void *)sa)
-					->sin_addr,
-			       4);
-		} else if (sa->sa_family == AF_INET6) {
-			addr = ((const struct sockaddr_in6 *)(const void *)sa)
-				       ->sin6_addr;
-		}
-		if (!memcmp(&addr, gid, sizeof(addr)))
-			return true;
-	}
-	return false;
-}
-
 /* Return whether the GID's interface is in this network namespace. A device
- * that several namespaces share lists the GIDs of all of them, and each
- * namespace may have an eth0. So compare the address, too, not only the name. A
- * link-local GID is made from the port's GUID, and its interface may have no
- * such address. Also true if sysfs names no interface. */
+ * that several namespaces share lists the GIDs of all of them, and each may
+ * have an eth0, so the address counts, too. A link-local GID is made from the
+ * port's GUID, and its interface may have no such address. Also true if sysfs
+ * names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
-			const struct ibv_gid_entry *e,
-			const struct ifaddrs *ifs)
+			const struct ibv_gid_entry *e)
 {
-	char name[IF_NAMESIZE];
+	char name[IF_NAMESIZE], here[IF_NAMESIZE];
 	struct in6_addr addr;
 
 	if (!mpib_read_line(name, sizeof(name),
@@ -149,34 +121,30 @@ static bool gid_is_here(const struct ibv_context *ctx,
 			    ctx->device->ibdev_path, e->port_num, e->gid_index))
 		return true;
 	memcpy(&addr, &e->gid, sizeof(addr));
-	if (!ifs || IN6_IS_ADDR_LINKLOCAL(&addr))
+	if (IN6_IS_ADDR_LINKLOCAL(&addr))
 		return if_nametoindex(name) != 0;
-	return has_address(ifs, name, &e->gid);
+	mpib_address_interface(&addr, here);
+	return !strcmp(here, name);
 }
 
 static int gid_choose(const struct ibv_context *ctx,
 		      const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
 		      struct mpib_port_info *info)
 {
-	struct ifaddrs *ifs;
 	int best = 0;
 
-	if (getifaddrs(&ifs) < 0)
-		ifs = NULL;
 	for (ssize_t i = 0; i < n; i++) {
 		int rank = gid_rank(&e[i]);
 
 		if (e[i].port_num != port || e[i].gid_index > UINT8_MAX)
 			continue;
-		if (rank && gid_is_here(ctx, &e[i], ifs))
+		if (rank && gid_is_here(ctx, &e[i]))
 			rank += HERE;
 		if (rank <= best)
 			continue;
 		best = rank;
 		gid_take(&e[i], info);
 	}
-	if (ifs)
-		freeifaddrs(ifs);
 	return best ? 0 : -EADDRNOTAVAIL;
 }
 
