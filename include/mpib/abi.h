@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants that every part of the shared-memory ABI uses. The ABI between
- * client and proxy is defined by MPIB_ABI_VERSION and by the assertions beside
- * each structure. Shared structures hold only fixed-width fields, ids and
+ * Constants that every part of the shared-memory ABI uses. MPIB_ABI_VERSION and
+ * the size assertions at the end of each header define the ABI between client
+ * and proxy. Structures in shared memory hold only fixed-width fields, ids and
  * offsets, never a pointer or a lock.
  */
 #ifndef MPIB_ABI_H
@@ -10,29 +10,32 @@
 
 #include <stdint.h>
 
-/* Raised when any shared structure or control message changes its layout. */
+/* Increase this number when the layout of a shared structure or of a control
+ * message changes. */
 #define MPIB_ABI_VERSION 8u
 
-#define MPIB_CACHELINE 64
+#define MPIB_CACHELINE 64 /* bytes */
 
 #define MPIB_RAILS 2
 #define MPIB_RAIL_SOUT 0
 #define MPIB_RAIL_SUP 1
 
-/* The maximum number of outstanding requests of a connection
- * (NCCL_NET_MAX_REQUESTS), of buffers in one grouped receive, and of slots that
- * an IMM distinguishes. The last is the product of the first two, because each
- * buffer uses one slot. */
+/* The maximum number of requests of one connection that are outstanding in the
+ * proxy, equal to NCCL_NET_MAX_REQUESTS. */
 #define MPIB_REQUESTS 32
+/* The maximum number of buffers in one grouped receive. */
 #define MPIB_GROUP_MAX 8
+/* The number of slots that an IMM can distinguish. Each buffer of a request
+ * uses one slot. */
 #define MPIB_SLOTS 256
 
-/* The largest request: a completion word carries the size in 31 bits. */
+/* The largest size of a request in bytes. A completion word has 31 bits for the
+ * size. */
 #define MPIB_SIZE_MAX 0x7fffffffu
 
-/* Messages are split over rails, and into parts, only at multiples of this
- * number of bytes, because NCCL's LL128 protocol polls flags inside each
- * 128-byte line. */
+/* Messages are divided, between rails and into parts, only at multiples of this
+ * number of bytes. The reason is NCCL's LL128 protocol, which polls a flag in
+ * each 128-byte line. */
 #define MPIB_ALIGN 128u
 
 #ifdef __cplusplus

@@ -1,46 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client library: attach a process to the node's mpib-proxy, connect to a
- * client of any node, move messages. The NCCL plugin is built on this library,
- * which itself needs neither NCCL nor verbs.
+ * The client library attaches a process to the node's mpib-proxy, connects the
+ * process to clients of any node, and moves messages between them. The NCCL
+ * plugin uses this library. The library itself needs neither NCCL nor verbs.
  *
- * Calls return 0 or a count, or -errno. mpib_strerror() describes the last
- * failure of the calling thread in a sentence. Any call that sends a request to
- * the proxy may also return
- *   -EPIPE      the proxy is gone, and no other started within its setting
- *               resume.grace; or the proxy ended this client's session for good
- *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
- *               or it ended and the next one did not start within that time.
- *               Only one call waits that long: until the proxy answers
- *               something, further calls fail at once. If the proxy carries
- *               the request out later, the library undoes it.
+ * Errors: calls return 0 or a count, or -errno. mpib_strerror() describes the
+ * last failure of the calling thread in a sentence. Any call that sends a
+ * request to the proxy may also return:
+ *
+ *   -EPIPE      the proxy is gone and no new proxy started within resume.grace
+ *               (a setting of the proxy), or the proxy ended this client's
+ *               session
+ *   -ETIMEDOUT  the proxy did not answer within client.answer (a setting of the
+ *               proxy), or it ended and the next proxy did not start within
+ *               this time. Further calls fail at once until the proxy sends any
+ *               answer. If the proxy later carries out the request that timed
+ *               out, the library undoes it.
  *   -EDQUOT     a limit or a quota in the proxy's settings is reached
  *   -EMFILE     this process or the proxy has no file descriptor left
  *   -ENOMEM     this process or the proxy has no memory left
- *   -EFBIG      the memory is larger than the proxy's LimitFSIZE
- *   -EPROTO     the proxy's answer makes no sense
- * With any of these errors except -EPIPE, only that one call has failed.
+ *   -EFBIG      the memory is larger than LimitFSIZE of the proxy's service
+ *   -EPROTO     the proxy's answer is invalid
+ *
+ * After -EPIPE the client does not work any more: detach it. With the other
+ * errors only the one call has failed.
  *
  * When the proxy ends, a thread of the library (the helper) attaches to the
- * next one at the same run directory. Until then mpib_isend() and mpib_irecv()
- * return no request, and no request completes. Afterwards posted requests
- * continue. This needs Linux 5.3.
+ * next proxy of the same run directory. Until the helper has attached,
+ * mpib_isend() and mpib_irecv() return 0 with *req NULL, and no request
+ * completes. After that, the requests posted earlier continue. The helper needs
+ * Linux 5.3.
  *
- * Threads: any thread may use a client, a listener or a region. Such calls take
- * the client's lock and may block for a round trip to the proxy. On one
- * connection only one thread at a time may call mpib_isend(), mpib_irecv(),
- * mpib_iflush() and mpib_test(). These four never wait for the client's lock.
- * They need the lock to get a staging window, to continue at another proxy, and
- * to ask why a connection failed. If another thread or the helper holds the
- * lock at that moment, these four calls report "not yet": mpib_isend() and
- * mpib_irecv() return no request, mpib_test() returns 0 with *done 0, and
- * mpib_iflush() queues the flush.
+ * Threads: any thread may use a client, a listener or a region. Calls on these
+ * objects take the client's lock and may block for a round trip to the proxy.
+ * On one connection only one thread at a time may call mpib_isend(),
+ * mpib_irecv(), mpib_iflush() and mpib_test(). These four calls never wait for
+ * the client's lock. They need it only to get a staging window, to continue at
+ * another proxy, and to ask why a connection failed. If another thread or the
+ * helper holds the lock at that moment, mpib_isend() and mpib_irecv() return 0
+ * with *req NULL, mpib_test() returns 0 with *done 0, and mpib_iflush() queues
+ * the flush.
  *
- * After fork() the child must not use the parent's objects. In the child, calls
- * that return -errno return -EOWNERDEAD, and calls that return nothing do
- * nothing. The parent is not affected. mpib_query(), mpib_request_buffers() and
- * mpib_request_slot() need no shared memory and still give the child the
- * parent's answers.
+ * Fork: a child process must not use its parent's objects. In the child, calls
+ * on these objects that can return -errno return -EOWNERDEAD, and void
+ * functions do nothing. The parent is not affected. Three functions work in the
+ * child as in the parent, because they use no shared memory: mpib_query(),
+ * mpib_request_buffers() and mpib_request_slot().
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -63,55 +68,69 @@ struct mpib_handle; /* 128 bytes, see mpib/control.h; treat as opaque */
 
 struct mpib_attach_opts {
 	size_t size; /* sizeof(struct mpib_attach_opts); 0 means the same */
-	const char *run_dir; /* NULL: that of mpib_run_dir() */
+	/* the proxy's run directory; NULL: the result of mpib_run_dir() */
+	const char *run_dir;
 	const char *name; /* this client's name in tools; NULL: argv[0] */
-	uint64_t job; /* NCCL commId, 0 if none */
-	unsigned timeout_ms; /* 0: 10000 */
-	unsigned device; /* index of the node's device, see mpib_query() */
+	uint64_t job; /* job number in tools: NCCL's commId; 0: none */
+	/* how long mpib_attach() may block, in ms; 0 means 10000 */
+	unsigned timeout_ms;
+	unsigned device; /* index of a device, less than `devices` below */
 };
 
 struct mpib_rail_info {
-	char name[64];
-	char pci_path[128]; /* "" if none */
+	char name[64]; /* such as "rdma:mlx5_0:1" */
+	char pci_path[128]; /* "": no PCI device */
 	uint32_t speed_mbps;
-	int up;
+	int up; /* 1: the rail is up, 0: it is down */
 };
 
+/* A node, as one of its clients sees it. */
 struct mpib_node_info {
-	uint32_t client; /* id that tools show */
-	int dmabuf; /* 1: every rail can register dma-bufs, by mpib_reg_fd() */
+	uint32_t client; /* the client's id, as tools show it */
+	int dmabuf; /* 1: mpib_reg_fd() can register dma-bufs on every rail */
 	unsigned devices; /* number of the node's devices, <= MPIB_DEVICES */
 	unsigned device; /* index of the client's device */
 };
 
-#define MPIB_DEVICES 16
+#define MPIB_DEVICES 16 /* maximum number of devices of a node */
 
 struct mpib_device_info {
 	char name[32]; /* as tools show it */
-	int rails;
-	unsigned carries; /* bit per rail that is not a standby rail */
+	int rails; /* number of entries of `rail` in use */
+	/* Mask of the rails that are not standby rails. Bit 0 is rail[0]. */
+	unsigned carries;
 	struct mpib_rail_info rail[2];
 };
 
 /*
- * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up
- * to 60 s more if MPIB_START starts a proxy or processes of an earlier proxy
- * attach first. `opts` may be NULL. On failure mpib_strerror() names the socket
- * and what to do.
- *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
+ * Attach to the proxy of this node. The caller owns *client until
+ * mpib_detach(). `opts` may be NULL. The call blocks for at most
+ * opts->timeout_ms. It may block 60 s longer if it starts a proxy (the program
+ * in the environment variable MPIB_START), or if the proxy lets processes of an
+ * earlier proxy attach first. On failure mpib_strerror() names the socket and
+ * says what to do.
+ *
+ *   -ENOENT, -ECONNREFUSED  no proxy listens at the socket, or the proxy hung
+ *                           up
  *   -EPERM                  the proxy crashed twice while it worked for this
- *                           process
- *   -EINPROGRESS            processes of an earlier proxy attach first
+ *                           process, and refuses this process
+ *   -EINPROGRESS            the proxy still lets processes of an earlier proxy
+ *                           attach first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
- *   -EACCES                 this user may not connect to the proxy, or another
- *                           user may listen at the socket
- *   -ENAMETOOLONG           the run directory's path is too long for a socket
+ *   -EACCES                 this user may not connect to the proxy; or other
+ *                           users can write to the run directory, and the
+ *                           listener at the socket is neither root nor this
+ *                           user
+ *   -ENAMETOOLONG           the run directory's path is too long for the
+ *                           address of a socket
  *   -ETIMEDOUT              the proxy does not answer
- *   -EPROTO                 versions of library and proxy differ
- *   -ENODEV                 the proxy has no such device
- *   -EDQUOT                 the proxy, or a quota, allows no more clients
+ *   -EPROTO                 library and proxy have different versions
+ *   -ENODEV                 the proxy has no device with this index
+ *   -EDQUOT                 the proxy has its maximum number of clients, or
+ *                           this user's quota of clients is used up
  *   -ENOSPC                 the device has no room for another user
- *   -EMFILE, -ENOMEM        no descriptor or memory, here or in the proxy
+ *   -EMFILE, -ENOMEM        this process or the proxy has no descriptor or no
+ *                           memory left
  */
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client);
@@ -121,45 +140,60 @@ int mpib_attach(const struct mpib_attach_opts *opts,
  * client are invalid afterwards. */
 void mpib_detach(struct mpib_client *client);
 
+/* Fill *info with facts about the client and its node. Makes no round trip to
+ * the proxy. */
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
-/* Query any device of the node. Blocks for a round trip to the proxy. -ENODEV:
- * no such device. */
+/* Fill *info with the properties of the node's device with index `device`.
+ * Blocks for a round trip to the proxy. -ENODEV: there is no such device. */
 int mpib_query_device(struct mpib_client *client, unsigned device,
 		      struct mpib_device_info *info);
 
-/* Return 0 while the proxy runs, -errno after it is gone. After that every call
- * on the client fails. */
+/* Poll the proxy's socket and return 0 if the proxy runs, or if the helper may
+ * still attach to the next proxy. Otherwise return -EPIPE: every later call on
+ * the client fails, too. */
 int mpib_alive(struct mpib_client *client);
 
-/* Return the directory of the proxy's socket: MPIB_RUN_DIR, else
- * "$XDG_RUNTIME_DIR/mpib" for a user other than root if that directory has a
- * proxy's socket, else "/run/mpib". Returns `buf`, or NULL if the path does not
- * fit into `len` bytes. Any thread. */
+/*
+ * Write the path of the proxy's run directory to `buf`. If the environment
+ * variable MPIB_RUN_DIR is set, the path is its value. Otherwise, for a user
+ * other than root, the path is "$XDG_RUNTIME_DIR/mpib" if this directory has a
+ * proxy's socket. Otherwise the path is "/run/mpib". Return `buf`, or NULL if
+ * the path does not fit into `len` bytes. Any thread.
+ */
 const char *mpib_run_dir(char *buf, size_t len);
 
-/* Return the last failure of the calling thread as a sentence. Never NULL. */
+/* Return a sentence about the last failure of the calling thread. Never NULL.
+ * The text is valid until the thread's next call of the library. */
 const char *mpib_strerror(void);
 
 /*
- * Listen for connections. The caller passes `handle` (128 bytes) to the sending
- * process by any means, for mpib_connect(). Blocks for a round trip to the
- * proxy, not for a peer.
+ * Listen for connections, and write 128 bytes to *handle. The program sends
+ * these bytes, by any means, to the process that will connect: mpib_connect()
+ * needs them. mpib_listen() blocks for a round trip to the proxy and does not
+ * wait for a peer. The caller owns *listener until mpib_close_listen().
  */
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener);
-/* `listener` may be NULL. */
+/* Close the listener. Its pending accepts fail. `listener` may be NULL. */
 void mpib_close_listen(struct mpib_listener *listener);
 
 /*
- * mpib_connect() starts to connect a sending end to a handle. mpib_accept()
- * starts to accept one receiving end. Both block for a round trip to the proxy,
- * not for a peer. Poll mpib_ready() for the outcome. A listener may have
- * several pending accepts.
+ * Make one end of a connection. mpib_connect() makes a sending end, which
+ * connects to the listener of `handle`. mpib_accept() makes a receiving end,
+ * which accepts one such connection. A listener may have several pending
+ * accepts. The caller owns *conn until mpib_close().
+ *
+ * Both calls block for a round trip to the proxy and do not wait for a peer. To
+ * wait for the peer, call mpib_ready() until the connection is ready or has
+ * failed. `traffic_class` is 1 to 255; other values select the class in the
+ * proxy's settings.
+ *
  *   -EINVAL  `handle` is not from mpib_listen()
  *   -EMFILE  may also mean that 1024 connections of this client are open or
  *            closing
- *   -EACCES  the peer's address is in none of the networks of the proxies
- *   -EPERM   clients may not use the traffic class
+ *   -EACCES  the peer's address is in none of the networks that the proxies
+ *            allow (peer.networks)
+ *   -EPERM   the proxy does not allow its clients this traffic class
  *   -ENOSPC  the proxy has too many peers
  *   -EIO     mpib_connect() could not get random bits from the kernel
  */
@@ -168,16 +202,20 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
 /*
- * Return 1 when the connection is ready. Return 0 while it is pending, or if it
- * failed and the reason is not known yet. Return -errno if it failed: close it
- * then. Wait-free, except for one poll(2) every 10 ms while the connection is
- * pending.
+ * Return 1 if the connection is ready. Return 0 if the connection is pending,
+ * or has failed and the proxy has not reported the reason yet. Return -errno if
+ * the connection has failed and the reason is known: then close the connection.
+ * Never blocks. While the connection is pending, this function calls poll(2) at
+ * most every 10 ms.
+ *
  *   -ETIMEDOUT     the peer was not reached, or did not accept within the
  *                  proxy's setting client.connect_timeout
  *   -ECONNREFUSED, -ECONNRESET  the listener or the peer is gone
  *   -ECANCELED     the listener of this accept was closed
- *   -ENETDOWN      the two nodes have no rail in common that is up
- * Other codes mean a limit of either proxy, see the list above.
+ *   -ENETDOWN      no rail is up at both nodes
+ *
+ * Other codes mean that one of the two proxies reached a limit. The beginning
+ * of this file describes these codes.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -190,32 +228,37 @@ void mpib_close(struct mpib_conn *conn);
  * Register memory for sends and receives. mpib_reg() accepts any memory of the
  * process. Memory from mpib_mem_alloc() is sent and received without a copy.
  * All other memory is "ordinary memory": mpib_isend(), mpib_irecv() and
- * mpib_test() copy it through the connection's staging window. Registering the
- * same range again is cheap: the range is registered once and counted. -EINVAL:
- * `addr` is NULL, `size` is 0, or the range ends beyond the address space.
+ * mpib_test() copy it through the connection's staging window. To register the
+ * same range again is cheap: the library only counts the registrations. Each
+ * registration needs its own mpib_dereg().
+ *
+ *   -EINVAL  `addr` is NULL, `size` is 0, or the range ends beyond the address
+ *            space
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /*
- * Register memory behind a file descriptor, which the process has mapped at
- * `addr`. `flags`: MPIB_REG_* of mpib/control.h. The caller may close `fd`
- * after the call.
+ * Register `size` bytes of a file, from `offset` on, so that the rails access
+ * them without a copy. The file is a memfd (`flags` is MPIB_REG_MEMFD of
+ * mpib/control.h) or a dma-buf (MPIB_REG_DMABUF). `addr` is the address at
+ * which this process has mapped the bytes. The caller may close `fd` after the
+ * call.
  *
- * If the memory lies within a region with the same flags, that region is
- * returned and counted. This is cheap. The region needs one mpib_dereg() for
- * each call. Do not free its memory before the last mpib_dereg(). The reason:
- * the library identifies a dma-buf by its addresses, because each export of the
- * same memory is a separate file. So it would mistake other memory at these
- * addresses for the dma-buf. For a memfd the library also compares file and
- * offset.
+ * If the memory lies within an existing region with the same flags, the call is
+ * cheap: it returns this region, which then needs one more mpib_dereg(). Do not
+ * free the memory of a region before its last mpib_dereg(). The library
+ * compares dma-bufs only by their addresses, because each export of the same
+ * memory is a separate file. If you free the memory earlier and other memory
+ * gets its addresses, the library mistakes the new memory for the dma-buf. For
+ * a memfd the library also compares file and offset.
  *
- * This call allocates all pages of a memfd and adds F_SEAL_SEAL: add other
- * seals before.
+ * A memfd must have the seal F_SEAL_SHRINK. The call allocates all its pages
+ * and adds F_SEAL_SEAL, so that no further seals can be added.
  *
  *   -EPERM       the descriptor is not of the kind in `flags`; or a memfd is
- *                too short or not sealed; or the proxy accepts no memfds from
- *                this user (client.own_memory of mpib.conf(5)): use
- *                mpib_mem_alloc()
+ *                too short or lacks F_SEAL_SHRINK; or the proxy accepts no
+ *                memfds from this user (client.own_memory of mpib.conf(5)): in
+ *                this case use mpib_mem_alloc()
  *   -EBADF       `fd` is not open
  *   -EINVAL      unknown `flags`, or `size` is 0
  *   -EOPNOTSUPP  a rail cannot register a dma-buf
@@ -224,80 +267,95 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);
 /*
- * Deregister a region. This is a fence: when it returns, only this process
- * touches the memory. The exception is memory from mpib_mem_alloc(), for which
- * mpib_mem_free() is the fence, and outstanding requests continue until then.
+ * Deregister a region. If the region was registered several times, only the
+ * last mpib_dereg() has an effect. After the call neither the proxy nor a peer
+ * accesses the memory any more. Memory from mpib_mem_alloc() is an exception:
+ * it stays accessible until mpib_mem_free(), and requests that use it continue.
+ * `region` may be NULL.
  *
- * A connection with an outstanding request that names the region fails with
- * -ECANCELED. The proxy knows nothing about ordinary memory. So with ordinary
- * memory a connection fails only if a send must still be copied. A receive into
- * ordinary memory ends with -ECANCELED when its message has arrived, and the
- * connection continues.
+ * If an outstanding request uses the region, its connection fails with
+ * -ECANCELED. Ordinary memory is an exception, because the proxy never accesses
+ * it: the connection fails only if the library has not yet copied all bytes of
+ * a send. A receive into ordinary memory ends with -ECANCELED when its message
+ * has arrived, and the connection continues.
  *
- * -ETIMEDOUT: the caller cannot use the region any more, but the proxy has not
- * answered yet and may still touch the memory. `region` may be NULL.
+ *   -ETIMEDOUT  the region is invalid, but the proxy has not answered yet and
+ *               may still access the memory
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* Allocate memory that the rails access without a copy. Until a receive is
- * complete, its bytes may arrive in any order. Returns NULL with errno set on
- * failure. */
+/* Allocate memory that the rails access without a copy. Until a receive into
+ * this memory is complete, its bytes may arrive in any order. On failure return
+ * NULL with errno set. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);
+/* Free memory from mpib_mem_alloc(). Deregister its regions first. */
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
 /*
- * Send `size` bytes at `data`, which lies inside `region`. If 0 is returned
- * with *req NULL, the request cannot be posted now: test outstanding requests,
- * then try again. The reasons:
- *   - 256 sends wait for receives in the library, 24 more wait in the proxy,
- *     and the oldest receive that still lacks a send has another tag
- *   - 544 sends or 32 receives are outstanding, or the ring is full
- *   - the proxy has ended, and the connection has not continued yet
- *   - the connection failed, and the proxy has not said why yet
+ * Send `size` bytes at `data`, which lies inside `region`. Returns 0 with the
+ * request in *req. The buffer belongs to the library until mpib_test() reports
+ * the request as complete. If the call returns 0 with *req NULL, it has posted
+ * nothing: test outstanding requests, then call it again. Possible reasons:
+ *   - 256 sends wait in the library for their receives, 24 more wait in the
+ *     proxy, and `tag` is not the tag of the oldest receive that lacks a send
+ *   - 544 sends or 32 receives are outstanding
+ *   - the ring to the proxy is full
+ *   - the proxy has ended, and the connection has not yet continued at the next
+ *     proxy
+ *   - the connection failed, and the proxy has not reported the reason yet
  *   - the request needs a staging window, and another call or the helper has
  *     the client's lock
- *   - the connection was idle and released its staging window, and the proxy
- *     has no memory for a new one or does not answer
+ *   - the connection released its staging window while it was idle, and the
+ *     proxy does not answer or has no memory for a new window
  *
- * Wait-free for memory that needs no copy. Otherwise the call copies as much as
- * the staging window holds, and mpib_test() copies the rest. The first such
- * call of a connection blocks for a round trip to the proxy, which makes the
- * window. So does the first call after the window was released.
+ * For memory that needs no copy the call is wait-free. Otherwise the call
+ * copies as many bytes as the staging window holds, and mpib_test() copies the
+ * rest. If the connection has no window yet, or has released it, the call
+ * blocks for a round trip to the proxy, which makes the window.
  *
- * A receive takes the sends of its tag in the order sent. A send whose receive
- * is posted never waits for sends of other tags. Waiting sends make progress
- * only in mpib_isend(), and in mpib_test() of any send of the connection.
+ * Each receive buffer gets the oldest send of its tag that no earlier buffer
+ * got. A send whose receive is posted never waits for sends of other tags.
+ * Waiting sends make progress only in mpib_isend(), and in mpib_test() of any
+ * send of the connection.
  *
  * Errors of mpib_isend() and mpib_irecv():
+ *
  *   -ENOTCONN  the connection is not ready yet
  *   -EFAULT    `data` is not inside `region`
- *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory
- *              in a grouped receive
- *   -EINVAL    `n` is out of range, `conn` is the wrong end, or `region` is of
+ *   -E2BIG     more than 2 GiB - 1 bytes in one buffer, or more than 1 GiB of
+ *              ordinary memory in a grouped receive
+ *   -EINVAL    `n` is not 1 to 8, `conn` is the wrong end, or `region` is of
  *              another client
+ *
  * and, on a failed connection, the errors of mpib_test().
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
-/* Receive into `n` buffers, at most 8. Each buffer takes one send of its tag.
- * If `tag` is NULL, all tags are 0. Buffers with the same tag are filled in
- * order. *req is NULL for the same reasons as in mpib_isend(). It is also NULL
- * while a group in ordinary memory needs a larger staging window than the
- * current one. */
+/*
+ * Receive into `n` buffers, at most 8. Buffer i is at data[i] in region[i],
+ * holds up to size[i] bytes, and gets one send with tag tag[i]. If `tag` is
+ * NULL, all tags are 0. Buffers with the same tag are filled in the order of
+ * their indices. The arrays may be reused after the call. The buffers belong to
+ * the library until mpib_test() reports the request as complete. *req is NULL
+ * for the same reasons as in mpib_isend(). *req is also NULL if a receive of
+ * several buffers of ordinary memory has to wait for a larger staging window.
+ */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
- * Flush the bytes received so far into device memory at `data`, inside a region
- * that mpib_reg_fd() made with MPIB_REG_DMABUF. The host may see a completion
- * before the device sees the bytes. A flush of one byte covers all memory of
- * the same device, so one buffer of a grouped receive is enough. If 0 is
- * returned with *req NULL, `data` is host memory and needs no flush; unlike in
- * mpib_isend(), this is final. Otherwise mpib_test() reports when the flush is
- * complete, and writes no sizes. Flushes do not count among the 32 receives.
- * Wait-free.
+ * Make all bytes that the connection has received visible to the device that
+ * owns the memory at `data`. `data` lies in a region that mpib_reg_fd() made
+ * with MPIB_REG_DMABUF. A flush is needed because the host may see that a
+ * receive is complete before the device sees the bytes. One flush covers all
+ * memory of the same device, so it is enough for all buffers of a grouped
+ * receive. When mpib_test() reports *req as complete, the bytes are visible;
+ * mpib_test() writes no sizes. If the call returns 0 with *req NULL, `data` is
+ * host memory and needs no flush. Flushes do not count towards the limit of 32
+ * receives. Wait-free.
+ *
  *   -EBUSY   256 flushes are outstanding
  *   -EINVAL  `conn` is a sending end, or `region` is of another client
  *   -ENOTCONN, -EFAULT  as for mpib_irecv()
@@ -306,74 +364,90 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
 
 /*
- * Set *done to 1 once the request is complete. `req` must not be used after
- * that, and sizes[0..n-1] hold the number of bytes received (or sent), if
- * `sizes` is not NULL. A send is complete when its buffer may be used again;
- * the proxy's setting failover.completion says when that is.
+ * Set *done to 1 if the request is complete, else to 0. A complete request is
+ * invalid after the call. If a receive of n buffers is complete, sizes[0] to
+ * sizes[n - 1] become the numbers of bytes received. If a send is complete,
+ * sizes[0] becomes the number of bytes sent. `sizes` may be NULL.
+ *
+ * A send is complete when its buffer may be reused. The proxy's setting
+ * failover.completion decides whether the peer has received the bytes when a
+ * send is complete.
  *
  * A negative return means that the request ended with an error:
- *   -EMSGSIZE    the send was larger than the receive buffer that it matched.
- *                Both ends get this error, and its text has both sizes. The
- *                connection and the other sends of a grouped receive continue.
+ *
+ *   -EMSGSIZE    the send was larger than the receive buffer of its tag. Both
+ *                ends get this error, and mpib_strerror() names both sizes. The
+ *                connection continues, as do the other sends of a grouped
+ *                receive.
  *   -ECONNRESET  the peer is gone
  *   -EPIPE       the proxy is gone
  *   -ECANCELED   the request's region was deregistered
- *   -ETIMEDOUT   both rails were down for too long, or the request took longer
- *                than the proxy's settings allow
- * A connection's failure is reported after the proxy has sent the reason, or
- * after client.answer. No call waits for the reason. Close a failed connection:
- * after -ECANCELED, closing may be the only way the peer learns of the failure.
+ *   -ETIMEDOUT   both rails were down for longer than failover.grace, or the
+ *                request took longer than client.request_timeout (settings of
+ *                the proxy)
  *
- * While the proxy runs, mpib_test() makes no system call, with two exceptions.
- * Every 64th call in a row without a result makes one poll(2), at most every 10
- * ms; a program that calls rarely should also call mpib_alive(). While ordinary
- * memory passes through the staging window, mpib_test() wakes a sleeping shard
- * by write(2).
+ * Requests of a failed connection stay incomplete until the proxy has sent the
+ * reason, or client.answer has passed. No call waits for the reason. Close a
+ * failed connection: after -ECANCELED the peer may learn of the failure only
+ * from the close.
+ *
+ * While the proxy runs, mpib_test() makes only two kinds of system calls.
+ * First, to detect that the proxy has ended, every 64th consecutive call
+ * without a result polls the proxy's socket once, at most every 10 ms. A
+ * program that calls mpib_test() rarely should therefore also call
+ * mpib_alive(). Second, if mpib_test() pushes waiting sends or parts of
+ * ordinary memory to a sleeping shard, it wakes the shard by write(2).
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
 /* Like mpib_test(), with sizes of type int, as in NCCL's interface. */
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
 
-/* For profilers: choose which requests get a report of what each rail does for
- * them. A request with a report is slower. */
+/* Which requests of a connection get a report. A report tells a profiler what
+ * each rail does for the request. Requests with a report are slower. */
 enum mpib_report {
-	MPIB_REPORT_OFF,
-	MPIB_REPORT_ALL, /* every request posted from now on */
-	MPIB_REPORT_NEXT, /* the next request, then off */
-	MPIB_REPORT_LATER, /* like NEXT, after 1024 tests without a result */
+	MPIB_REPORT_OFF, /* none */
+	MPIB_REPORT_ALL, /* every request posted after mpib_report() */
+	MPIB_REPORT_NEXT, /* only the next request */
+	/* only the next request that is posted after 1024 tests found an
+	 * incomplete request */
+	MPIB_REPORT_LATER,
 };
 
+/* Why the library calls mpib_watch_fn(). */
 enum mpib_watch {
-	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() is about to return */
-	MPIB_WATCH_TESTED, /* mpib_test() is about to return: not complete */
-	MPIB_WATCH_OVER, /* the last mpib_test(): done, or failed */
+	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() posted the request */
+	MPIB_WATCH_TESTED, /* mpib_test() found the request incomplete */
+	MPIB_WATCH_OVER, /* the request completed or failed; last call */
 };
 
-/* Called for each request with a report, on the connection's thread, from
- * inside mpib_isend(), mpib_irecv() or mpib_test(). `what` names the step that
- * the request has reached. The callback may read `req`. */
+/* A callback for requests with a report. The library calls it on the
+ * connection's thread, inside mpib_isend(), mpib_irecv() or mpib_test(). The
+ * callback may call mpib_request_rails() and mpib_request_times() for `req`. */
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* Enable reports for requests of conn. The library calls `fn` with `user`. Call
- * this on the connection's thread, once the connection is ready. */
+/* Choose which requests of the connection get a report. The library passes
+ * `user` to each call of `fn`. Call this function on the connection's thread,
+ * when the connection is ready. Returns 0, or -EOWNERDEAD after fork(). */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
-/* Get what each rail has done for the request so far. `report` points to two
- * entries, one per rail. */
+/* Write to report[0] (SOUT) and report[1] (SUP) what each rail has done for the
+ * request so far. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
-/* Get the times of the request's steps. */
+/* Write the times of the request's steps to *times. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* Return a send's or receive's number: below MPIB_REQUEST_SLOTS, and different
- * for all outstanding requests of a connection. */
+/* Return the number of a send or receive. The number is less than
+ * MPIB_REQUEST_SLOTS. No other outstanding request of the connection has the
+ * same number. */
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 
 /* Return the number of buffers of the request: `n` of mpib_irecv(), or 1 for a
- * send. Valid until the next request is posted on its connection. */
+ * send. The number is valid until the next request of the connection is
+ * posted. */
 int mpib_request_buffers(const struct mpib_request *req);
 
 #pragma GCC visibility pop

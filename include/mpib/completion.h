@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The completion of one request, in the reply segment: the shard writes it, the
- * client reads it.
+ * The completion of one request, in the reply segment. The shard writes the
+ * completion, and the client reads it.
  *
- * `word` has the request's generation in the high half and the result (bytes or
- * -errno) in the low half. A word with another generation means that the
- * request is still pending, so a word never needs to be cleared. `progress` has
- * the same form. Its low half counts the message's bytes that have left the
- * region (send) or arrived in it (receive), from the start and without gaps. As
- * `progress` grows the client reuses (send) or empties (receive) that part of
- * its staging window.
+ * `word` has the request's generation in the high 32 bits and the result (bytes
+ * or -errno) in the low 32 bits. While `word` has another generation, the
+ * request is pending. So the shard need not clear `word` for a new request.
+ *
+ * `progress` also has the generation in the high 32 bits. The low 32 bits are a
+ * number of bytes, counted from the start of the message without gaps: the
+ * bytes that have left the sender's memory, or arrived in the receiver's. When
+ * this number grows, a sending client may reuse the part of its staging window
+ * that held these bytes, and a receiving client may copy these bytes out of its
+ * staging window.
  *
  * For a request with a report, rail[] says what each rail did, and the stamps
- * say when. Neither has a generation. Both are valid once `progress` has the
- * request's generation, because the shard clears both before it writes
- * `progress`. The stamps share memory with the last entries of size[]. So a
- * request of more than MPIB_STAMPED_MAX buffers has its stamps in group_at of
- * struct mpib_reply (segment.h).
+ * in `at` say when. rail[] and `at` contain no generation. Both are valid when
+ * `progress` has the request's generation, because the shard clears both before
+ * it writes `progress`. The stamps share memory with the last entries of
+ * size[]. So a request with more than MPIB_STAMPED_MAX buffers has its stamps
+ * in `group_at` of struct mpib_reply (segment.h).
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -26,16 +29,21 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* Number of entries of size[] that do not share memory with the stamps. */
 #define MPIB_STAMPED_MAX 3
 
 #define MPIB_REPORT_BYTES_BITS 38
 #define MPIB_REPORT_BYTES_MASK ((1ull << MPIB_REPORT_BYTES_BITS) - 1)
 
-/* Time of the first event of each kind, from mpib_stamp_of(); 0: not yet, or
- * unknown. */
+/* Times of a request's steps, as values of mpib_stamp_of(). 0: the step has not
+ * happened, or its time is unknown. */
 struct mpib_stamps {
+	/* not a time: shares memory with the first entries of size[] */
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
-	_Atomic uint32_t over; /* time when `word` was written */
+	_Atomic uint32_t over; /* the shard completed the request */
+	/* For each rail: `posted` is the time when the first chain, or the CTS,
+	 * was posted. `done` is the time when the last part completed (send) or
+	 * arrived (receive). */
 	_Atomic uint32_t posted[MPIB_RAILS], done[MPIB_RAILS];
 };
 
@@ -43,19 +51,22 @@ struct mpib_completion {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word;
 	_Atomic uint64_t progress;
 	union {
-		/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is the
-		 * size sent and size[1] the size posted. Valid once `word` has
-		 * the request's generation. */
+		/* Bytes received in each buffer. If the result is -EMSGSIZE,
+		 * size[0] is the size of the send and size[1] the size of the
+		 * posted buffer. Valid when `word` has the request's
+		 * generation. */
 		uint32_t size[MPIB_GROUP_MAX];
-		/* For requests with MPIB_OP_REPORT. */
+		/* Only for requests with a report (MPIB_OP_REPORT). */
 		struct mpib_stamps at;
 	};
-	/* Only for requests with MPIB_OP_REPORT, see
-	 * mpib_completion_report(). */
+	/* Only for requests with a report. mpib_completion_report() describes
+	 * the bits. */
 	_Atomic uint64_t rail[MPIB_RAILS];
 };
 
-/* Wait-free. Shard only, once per generation, after size[] is filled. */
+/* Complete the request of generation `gen`: `result` is a number of bytes or
+ * -errno. Wait-free. Shard only, once per generation, after size[] is
+ * written. */
 static inline void mpib_completion_finish(struct mpib_completion *c,
 					  uint32_t gen, int32_t result)
 {
@@ -65,7 +76,8 @@ static inline void mpib_completion_finish(struct mpib_completion *c,
 			      memory_order_release);
 }
 
-/* Wait-free. Shard only. Within one generation `bytes` never decreases. */
+/* Set `progress` to `bytes`, which must not decrease within one generation.
+ * Wait-free. Shard only. */
 static inline void mpib_completion_advance(struct mpib_completion *c,
 					   uint32_t gen, uint32_t bytes)
 {
@@ -74,7 +86,8 @@ static inline void mpib_completion_advance(struct mpib_completion *c,
 			      memory_order_release);
 }
 
-/* Wait-free. Any thread of the client. True once the request is done. */
+/* If the request of generation `gen` is complete, set *result and return true.
+ * Wait-free. Any thread of the client. */
 static inline bool mpib_completion_poll(const struct mpib_completion *c,
 					uint32_t gen, int32_t *result)
 {
@@ -87,8 +100,8 @@ static inline bool mpib_completion_poll(const struct mpib_completion *c,
 	return true;
 }
 
-/* Wait-free. Any thread of the client. Return how many bytes of the message
- * have moved. */
+/* Return how many bytes of the message have left the sender's memory or arrived
+ * in the receiver's. Wait-free. Any thread of the client. */
 static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 						uint32_t gen)
 {
@@ -99,7 +112,8 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
-/* Wait-free. Shard only, before the first report on the request. */
+/* Set all stamps to 0. Wait-free. Shard only, before the first report on the
+ * request. */
 static inline void mpib_stamps_clear(struct mpib_stamps *at)
 {
 	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
@@ -110,9 +124,9 @@ static inline void mpib_stamps_clear(struct mpib_stamps *at)
 	atomic_store_explicit(&at->over, 0, memory_order_relaxed);
 }
 
-/* Wait-free. Shard only. Clear the reports of a request with MPIB_OP_REPORT.
- * Called before the first report and before any other write to the request's
- * completion. */
+/* Clear the reports and stamps of a request with a report. Call this before the
+ * first report and before any other write to the request's completion.
+ * Wait-free. Shard only. */
 static inline void mpib_completion_watch(struct mpib_completion *c,
 					 uint32_t gen)
 {
@@ -125,13 +139,14 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Wait-free. Shard only. Replaces the report of one rail. The word holds: state
- * (2 bits) | QP number (24) | bytes (38; a group of 8 has less than 2^34). */
+/* Replace the report of one rail. The word in rail[] contains, from high to low
+ * bits: the state (2 bits), the QP number (24 bits) and the bytes (38 bits; the
+ * 8 buffers of a group have less than 2^34 bytes). Wait-free. Shard only. */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
 					  const struct mpib_rail_report *r)
 {
-	/* Relaxed: each word is complete in itself. */
+	/* Relaxed: this word depends on no other memory. */
 	atomic_store_explicit(&c->rail[rail],
 			      (uint64_t)r->state << 62 |
 				      (uint64_t)(r->qpn & 0xffffff)
@@ -140,10 +155,11 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client. True when the progress word, and with it
- * the reports and stamps, has this generation. If this is true before a request
- * is posted, the word is left from a request 2^32 generations ago, and the new
- * request must use another generation. */
+/* Return true if `progress` has the generation `gen`, which means that the
+ * reports and stamps belong to this generation. If this function returns true
+ * before the request is posted, `progress` comes from a request 2^32
+ * generations earlier. Then the new request must use another generation.
+ * Wait-free. Any thread of the client. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)
 {
@@ -152,8 +168,8 @@ static inline bool mpib_completion_reported(const struct mpib_completion *c,
 	       gen;
 }
 
-/* Wait-free. Any thread of the client. Return the report of one rail,
- * MPIB_RAIL_IDLE if there is none. */
+/* Return the report of one rail. If there is no report yet, return the state
+ * MPIB_RAIL_IDLE. Wait-free. Any thread of the client. */
 static inline struct mpib_rail_report
 mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 		     uint32_t gen)
@@ -163,7 +179,7 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 
 	if (!mpib_completion_reported(c, gen))
 		return r;
-	/* Relaxed: each word is complete in itself. */
+	/* Relaxed: this word depends on no other memory. */
 	word = atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
 	r.state = (enum mpib_rail_state)(word >> 62);
 	r.qpn = (uint32_t)(word >> MPIB_REPORT_BYTES_BITS) & 0xffffff;
@@ -171,7 +187,8 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 	return r;
 }
 
-/* Return a time of CLOCK_MONOTONIC in units of 64 ns, modulo 2^32 (274 s). */
+/* Convert `ns`, a time of CLOCK_MONOTONIC, to a stamp: a time in units of 64
+ * ns, modulo 2^32 units (274 s). A stamp is never 0. */
 static inline uint32_t mpib_stamp_of(uint64_t ns)
 {
 	uint32_t stamp = (uint32_t)(ns >> 6);
@@ -179,7 +196,8 @@ static inline uint32_t mpib_stamp_of(uint64_t ns)
 	return stamp ? stamp : 1;
 }
 
-/* Return the time of a stamp made in the 137 s before `now`; 0 for stamp 0. */
+/* Convert a stamp to a time of CLOCK_MONOTONIC in ns. The stamp must be at most
+ * 137 s older than `now`. Return 0 if the stamp is 0. */
 static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 {
 	uint32_t age = (uint32_t)(now >> 6) - stamp;
@@ -192,16 +210,18 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 	return ((now >> 6) - age) << 6;
 }
 
-/* Wait-free. Shard only, for a request with a report. */
+/* Set a stamp of a request with a report to the time `ns`. Wait-free. Shard
+ * only. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
-	/* Relaxed: the release of `word` publishes `over`. The other stamps
-	 * publish nothing, and a reader that finds 0 reads again. */
+	/* Relaxed: the release of `word` publishes `over`. Nothing depends on
+	 * the order of the other stamps: a reader that finds 0 reads again. */
 	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client, once `progress` has the request's
- * generation. */
+/* Return the time of a stamp in ns, or 0 if the stamp is not set. Call this
+ * only if `progress` has the request's generation. Wait-free. Any thread of the
+ * client. */
 static inline uint64_t mpib_completion_time(const _Atomic uint32_t *stamp,
 					    uint64_t now)
 {

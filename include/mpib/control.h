@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket RUNDIR/proxy.sock: AF_UNIX, SOCK_SEQPACKET, one message
- * per datagram, file descriptors by SCM_RIGHTS. The proxy answers each request
- * of the client once, with the same id. The proxy also answers connect, accept
- * and close at once, although they take time: their outcome appears in the
- * connection's state word in the reply segment. That word is no longer FREE
- * when the client gets the answer to connect or accept, and no longer READY
- * when it gets the answer to close. The proxy takes the client's identity from
- * SO_PEERCRED, never from a message.
+ * The control messages between a client and the proxy. The control socket is
+ * RUNDIR/proxy.sock (AF_UNIX, SOCK_SEQPACKET). Each packet is one message.
+ * SCM_RIGHTS passes file descriptors. The proxy answers each request once, with
+ * the id of the request.
+ *
+ * The proxy answers CONNECT, ACCEPT and CLOSE before they are complete. Their
+ * outcome appears in `state` of the connection in the reply segment. When the
+ * client gets the answer to CONNECT or ACCEPT, `state` is no longer FREE. When
+ * the client gets the answer to CLOSE, `state` is no longer READY.
+ *
+ * The proxy takes the client's uid and pid from SO_PEERCRED, never from a
+ * message.
  */
 #ifndef MPIB_CONTROL_H
 #define MPIB_CONTROL_H
@@ -15,132 +19,153 @@
 #include <mpib/abi.h>
 #include <stdint.h>
 
+/* Names of sockets in the run directory. */
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
-/* Suffix of the administration socket's directory, RUNDIR.admin. It is not
+/* The administration socket is RUNDIR.admin/admin.sock. Its directory is not
  * inside the run directory, because containers mount the run directory. */
 #define MPIB_ADMIN_SUFFIX ".admin"
 #define MPIB_ADMIN_SOCK "admin.sock"
 
-/* Data from a listener to a sender, in the 128 bytes of an NCCL handle. */
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull
 
+/* The address of a listener, which the sending process needs to connect. A
+ * handle has 128 bytes, as in NCCL. */
 struct mpib_handle {
 	uint64_t magic;
-	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
-	/* IPv4 address of the listening proxy's peer links, network order; 0:
-	 * `addr6` has the address. */
+	uint32_t version; /* MPIB_ABI_VERSION of the listener's proxy */
+	/* IPv4 address at which the listener's proxy accepts peer links,
+	 * network order; 0: the address is in `addr6` */
 	uint32_t addr;
-	uint64_t nonce; /* identifies the listener; found only in its handle */
+	uint64_t nonce; /* secret number that identifies the listener */
 	uint8_t addr6[16]; /* IPv6; 0 if `addr` is set */
-	/* second address, on the same port: IPv6, or IPv4 as a mapped address;
-	 * 0: none */
+	/* second address of the proxy, with the same port: IPv6, or an
+	 * IPv4-mapped address; 0: none */
 	uint8_t second[16];
-	uint16_t port; /* TCP port of these peer links, host order */
-	uint16_t shard; /* of the listening client */
+	uint16_t port; /* TCP port of both addresses, host order */
+	uint16_t shard; /* index of the listening client's shard */
 	uint32_t rsvd[17];
 };
 
+/* The client sends all of these messages except LOST. The proxy sends LOST and
+ * NEXT. */
 enum mpib_control_type {
-	MPIB_CTL_HELLO = 1, /* first message; the answer carries fds, see
-			       mpib_ctl_welcome */
+	/* the first message; struct mpib_ctl_welcome describes the answer */
+	MPIB_CTL_HELLO = 1,
 	MPIB_CTL_POOL, /* make a sealed memfd, registered on every rail */
 	MPIB_CTL_REG_FD, /* register the memory of the message's fd */
-	MPIB_CTL_DEREG,
+	MPIB_CTL_DEREG, /* deregister a region of POOL or REG_FD */
 	MPIB_CTL_LISTEN,
 	MPIB_CTL_CLOSE_LISTEN,
-	MPIB_CTL_CONNECT,
-	MPIB_CTL_ACCEPT,
+	MPIB_CTL_CONNECT, /* make a sending end, or resume one */
+	MPIB_CTL_ACCEPT, /* make a receiving end */
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
 	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask for a device's properties */
-	MPIB_CTL_RESUME, /* resume a connection that was accepted before */
-	/* from the proxy, id 0, never answered: check which connections are
-	 * MPIB_CONN_LOST */
+	MPIB_CTL_RESUME, /* resume a receiving end */
+	/* From the proxy, with id 0, never answered: some connections of the
+	 * client are in the state MPIB_CONN_LOST. The client has to check all
+	 * its connections. */
 	MPIB_CTL_LOST,
-	/* An upgrade; struct mpib_ctl_next, never answered. From the proxy,
-	 * with id 0 and `number` not 0: the successor now accepts at the
-	 * proxy's socket, so attach there, too, and register all memory with
-	 * the successor. From the proxy, with `number` 0: forget the successor.
-	 * From the client: `status` says whether it attached and registered its
-	 * memory. From the successor: it now serves; before this message it
-	 * accepts only HELLO, POOL, REG_FD and DEREG. */
+	/*
+	 * A step of an upgrade: struct mpib_ctl_next, never answered. The
+	 * meaning depends on the sender:
+	 *
+	 * From the proxy, with id 0 and `number` not 0: the successor accepts
+	 * clients at the proxy's socket. The client must attach to the
+	 * successor, too, and register all its memory there.
+	 *
+	 * From the proxy, with id 0 and `number` 0: the client must drop the
+	 * successor.
+	 *
+	 * From the client: `status` says whether the client has attached to the
+	 * successor and registered its memory there.
+	 *
+	 * From the successor: the successor serves the client. Before this
+	 * message it accepts only HELLO, POOL, REG_FD and DEREG.
+	 */
 	MPIB_CTL_NEXT,
-	/* struct mpib_ctl_id, never answered. `id`: the client's thread that
-	 * will attach to the next proxy after this one. A client of an earlier
-	 * proxy sends this after it has asked for all its connections and
-	 * listeners. */
+	/* From the client: struct mpib_ctl_id, never answered. `id` is the
+	 * thread id of the client's helper, which will attach to the next proxy
+	 * when this proxy ends. A client that was attached to an earlier proxy
+	 * sends this message after it has requested all its connections and
+	 * listeners from this proxy. */
 	MPIB_CTL_RESUMED,
 };
 
 struct mpib_ctl_header {
-	uint32_t type;
-	uint32_t id; /* chosen by the client, echoed in the answer */
+	uint32_t type; /* enum mpib_control_type */
+	uint32_t id; /* chosen by the client; the answer has the same id */
 	int32_t status; /* answers: 0 or -errno */
 	uint32_t len; /* bytes of the whole message */
 };
 
-/* Every answer with status < 0 has this form. `why` holds a sentence. */
+/* The answer to a request that failed (`status` < 0). `why` is a sentence. */
 struct mpib_ctl_error {
 	struct mpib_ctl_header h;
 	char why[240];
 };
 
-/* Only check whether the process could attach now. The proxy checks and
- * reserves what an attach needs, answers with a header alone, and hangs up. */
+/* Flag of HELLO: only check whether the process could attach. The proxy
+ * reserves what an attach needs, answers with a header alone, and closes the
+ * socket. */
 #define MPIB_HELLO_PROBE 1u
 
 struct mpib_ctl_hello {
 	struct mpib_ctl_header h;
-	uint32_t version;
-	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
-	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
-	char name[64]; /* the client's name in tools; a label, not trusted */
-	/* the client will use this device's shards and rails */
+	uint32_t version; /* MPIB_ABI_VERSION of the client */
+	/* The proxy does not trust `pid`, `job`, `name` and `label`. They only
+	 * describe the client to users. */
+	uint32_t pid; /* in the client's pid namespace */
+	uint64_t job; /* NCCL's commId; 0: none */
+	char name[64]; /* the client's name in tools */
+	/* index of the device whose shards and rails the client will use */
 	uint32_t device;
 	uint32_t flags; /* MPIB_HELLO_PROBE */
-	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
-	/* For a process that was attached to an earlier proxy: 1 + the shard in
-	 * that proxy's WELCOME, because the handles of the process's listeners
-	 * contain that shard. 0: any shard. */
+	char label[64]; /* "slurm 1234.0", "pod NAME" */
+	/* For a process that was attached to an earlier proxy: 1 + `shard` of
+	 * that proxy's WELCOME. The process needs the same shard again, because
+	 * the handles of its listeners contain that shard. 0: any shard. */
 	uint32_t shard;
-	uint32_t thread; /* `id` of the MPIB_CTL_RESUMED to come, or 0 */
+	/* `id` that the client will send in MPIB_CTL_RESUMED; 0: none */
+	uint32_t thread;
 };
 
 struct mpib_ctl_rail {
 	char name[64]; /* "soft:127.0.0.1", "rdma:mlx5_0:1" */
-	char pci_path[128];
+	char pci_path[128]; /* "": no PCI device */
 	uint32_t speed_mbps;
-	uint32_t up;
+	uint32_t up; /* 1: the rail is up, 0: it is down */
 };
 
 /* Answer to HELLO, with fds in this order: status segment, submit segment,
  * reply segment, doorbell eventfd, and a pidfd of the proxy's process if the
- * kernel has pidfds. The pidfd is needed because a proxy that has hung up may
- * write to memory until its process ends. Only this client gets the submit
- * segment, the reply segment and the doorbell. */
+ * kernel has pidfds. The client needs the pidfd because the proxy may still
+ * write to memory after it has closed the socket, until its process ends. No
+ * other client gets this submit segment, reply segment and doorbell. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
-	uint32_t version;
+	uint32_t version; /* MPIB_ABI_VERSION of the proxy */
 	uint32_t client; /* the client's id, as tools show it */
 	uint32_t shard; /* the client's shard: index in struct mpib_status */
-	uint32_t dmabuf; /* dma-buf registration works on every rail */
+	uint32_t dmabuf; /* 1: every rail can register dma-bufs */
 	uint32_t window; /* bytes of a connection's staging window */
-	uint32_t part; /* largest staged part, a multiple of 128 */
-	uint32_t answer_ms; /* ms that the client waits for an answer; 0:
-			       10000 */
-	uint32_t devices;
+	/* maximum bytes of a part in the staging window, a multiple of 128 */
+	uint32_t part;
+	/* how long the client waits for an answer, in ms; 0 means 10000 */
+	uint32_t answer_ms;
+	uint32_t devices; /* number of the node's devices */
 	uint32_t device; /* index of the client's device */
-	/* ms that a connection waits for its peer or for the next proxy; 0:
-	 * connections do not resume */
+	/* how long a connection waits for its peer or for the next proxy, in
+	 * ms; 0: connections do not resume */
 	uint32_t grace_ms;
 };
 
 struct mpib_ctl_next {
 	struct mpib_ctl_header h; /* `status`: 0, or -errno with `why` */
-	uint32_t number; /* identifies the upgrade */
+	uint32_t number; /* identifies the upgrade; 0: see MPIB_CTL_NEXT */
 	uint32_t rsvd;
-	char why[232];
+	char why[232]; /* a sentence, if `status` is not 0 */
 };
 
 struct mpib_ctl_pool {
@@ -148,32 +173,35 @@ struct mpib_ctl_pool {
 	uint64_t size; /* bytes; the proxy rounds up to whole pages */
 };
 
-/* Answer to POOL, with the memfd (sealed SHRINK|GROW|SEAL), and to REG_FD,
- * without an fd. */
+/* Answer to POOL and to REG_FD. The answer to POOL carries the memfd, which has
+ * the seals F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL. */
 struct mpib_ctl_region {
 	struct mpib_ctl_header h;
-	uint64_t size;
-	uint32_t mr; /* region handle, for ring descriptors and DEREG */
+	uint64_t size; /* bytes of the region */
+	uint32_t mr; /* the region's id, for ring descriptors and DEREG */
 	uint32_t rsvd;
 };
 
-/* A memfd sealed with F_SEAL_SHRINK whose pages are all allocated. The proxy
- * maps it if client.own_memory of mpib.conf(5) allows memfds of this user. */
+/* Flag of REG_FD: the fd is a memfd with the seal F_SEAL_SHRINK, and all its
+ * pages are allocated. The proxy maps the memfd if client.own_memory of
+ * mpib.conf(5) allows memfds of this user. */
 #define MPIB_REG_MEMFD 1u
+/* Flag of REG_FD: the fd is a dma-buf. */
 #define MPIB_REG_DMABUF 2u
 
-/* Request with one fd, which the client may close once the answer has come. */
+/* The request REG_FD. It carries one fd, which the client may close after the
+ * answer. */
 struct mpib_ctl_reg_fd {
 	struct mpib_ctl_header h;
-	uint64_t offset;
-	uint64_t size;
-	uint32_t flags;
+	uint64_t offset; /* first byte in the file */
+	uint64_t size; /* number of bytes */
+	uint32_t flags; /* MPIB_REG_MEMFD or MPIB_REG_DMABUF */
 	uint32_t rsvd;
 };
 
-/* The requests DEREG, CLOSE_LISTEN, CLOSE, WHY and DEVICE, and the answers to
- * DEREG, CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The answer to DEREG is a
- * fence: neither the proxy nor a peer touches the memory any more. */
+/* The messages DEREG, CLOSE_LISTEN, CLOSE, WHY, DEVICE and RESUMED, and the
+ * answers to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The proxy answers
+ * DEREG when neither the proxy nor a peer accesses the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
 	uint32_t id; /* id of the region, listener or thread, or index of the
@@ -183,10 +211,12 @@ struct mpib_ctl_id {
 
 struct mpib_ctl_listen {
 	struct mpib_ctl_header h;
-	/* nonce of an earlier proxy's listener; 0: the proxy draws one */
+	/* nonce of the listener at an earlier proxy, which this listener
+	 * continues; 0: the proxy draws a nonce */
 	uint64_t nonce;
 };
 
+/* Answer to LISTEN. */
 struct mpib_ctl_listening {
 	struct mpib_ctl_header h;
 	uint32_t listen_id;
@@ -196,39 +226,45 @@ struct mpib_ctl_listening {
 
 struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
-	uint32_t conn; /* chosen by the client; its state must be FREE */
-	int32_t traffic_class; /* -1: the proxy's configured class */
-	/* Identifies the connection at both ends for its whole life: unique
-	 * random bits, not 0. */
+	/* index of the connection, chosen by the client; its state must be
+	 * FREE */
+	uint32_t conn;
+	int32_t traffic_class; /* -1: the class in the proxy's settings */
+	/* Random bits, not 0, that identify the connection at both ends for its
+	 * whole life. */
 	uint64_t key;
-	/* How many times this end was requested, including this one. */
+	/* number of requests for this end so far, including this request */
 	uint64_t number;
-	/* The peer's `number`, as struct mpib_reply_end had it when the
-	 * connection was last READY; 0: it never was. */
+	/* `peer_number` of struct mpib_reply_end when the connection was last
+	 * READY; 0: the connection was never READY */
 	uint64_t peer_number;
-	struct mpib_handle handle;
+	struct mpib_handle handle; /* address of the listener */
 };
 
-/* Resume the receiving end of a connection that was made by an ACCEPT. The rank
- * has these values from struct mpib_reply_end. The sending end resumes by a
- * CONNECT with a greater number. */
+/* The request RESUME: resume a receiving end that was made by an ACCEPT. The
+ * client copies these values from struct mpib_reply_end. A sending end is
+ * resumed by a CONNECT with a greater `number`. */
 struct mpib_ctl_resume {
 	struct mpib_ctl_header h;
-	uint32_t conn; /* chosen by the client; its state must be FREE */
+	/* index of the connection, chosen by the client; its state must be
+	 * FREE */
+	uint32_t conn;
 	uint32_t rsvd;
-	uint64_t key;
-	/* how many times this end was requested, including its ACCEPT and this
+	uint64_t key; /* as in the sending end's CONNECT */
+	/* number of requests for this end so far, including its ACCEPT and this
 	 * request */
 	uint64_t number;
-	uint64_t base; /* receives that have completed */
+	uint64_t base; /* number of receives that have completed */
 	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */
-	uint16_t port;
+	uint16_t port; /* TCP port of both addresses, host order */
 	uint16_t zero[3];
 };
 
 struct mpib_ctl_accept {
 	struct mpib_ctl_header h;
-	uint32_t listen_id;
+	uint32_t listen_id; /* from struct mpib_ctl_listening */
+	/* index of the connection, chosen by the client; its state must be
+	 * FREE */
 	uint32_t conn;
 };
 
@@ -242,16 +278,17 @@ struct mpib_ctl_text {
 struct mpib_ctl_device {
 	struct mpib_ctl_header h;
 	char name[32]; /* as tools show it */
-	uint32_t rails;
-	/* bit per rail that carries payload while all rails are up */
+	uint32_t rails; /* number of entries of `rail` in use */
+	/* Mask of the rails that carry payload while all rails are up. Bit 0 is
+	 * rail[0]. */
 	uint32_t carries;
 	struct mpib_ctl_rail rail[MPIB_RAILS];
 };
 
-/* The maximum length of a message in either direction. */
+/* The maximum length of a message in bytes, in either direction. */
 #define MPIB_CTL_MAX 1024u
-#define MPIB_CTL_FDS_MAX 5
-#define MPIB_WELCOME_PIDFD 4 /* index of the pidfd in the WELCOME */
+#define MPIB_CTL_FDS_MAX 5 /* maximum number of fds of a message */
+#define MPIB_WELCOME_PIDFD 4 /* index of the pidfd in the answer to HELLO */
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);

@@ -4,19 +4,22 @@
  * connection, in the client's submit segment. The client is the producer, the
  * shard thread the consumer.
  *
- * A slot carries its sequence word in the cache line of its descriptor, so one
- * line moves per message. An index has 64 bits and only grows. Its slot is
- * index % slots. The producer may fill the slot of an index only if index -
- * head < slots, where head is the consumer's published head. A slot is full if
- * its `seq` is index + 1. Only the producer writes `seq`. Only the consumer
- * writes the head, in the reply segment, which the client cannot write.
+ * A slot holds a descriptor and a sequence word in one cache line, so one cache
+ * line moves per message. Descriptors have 64-bit indices, which only grow. The
+ * descriptor with index i uses slot i % n, where n is the number of slots. The
+ * consumer publishes the head, which is the index of the next descriptor that
+ * it will read. The producer may fill the slot of index i only if i - head < n.
+ * A slot is full if its `seq` is i + 1. Only the producer writes `seq`. Only
+ * the consumer writes the head. The head is in the reply segment, which the
+ * client cannot write.
  *
- * Neither side trusts the other: each keeps the ring's geometry and its own
- * index in private memory. A client that writes an invalid `seq` either garbles
- * its own descriptors, which the shard copies once and then checks, or is
- * detected by mpib_ring_jumped(). The client cannot make the shard read outside
- * the ring or loop forever. A producer that sees a head ahead of its own index
- * reports -EPROTO.
+ * Neither side trusts the other. Each side keeps the ring's address, the ring's
+ * size and its own index in private memory. If a client writes an invalid
+ * `seq`, either mpib_ring_jumped() detects it, or the shard reads a garbled
+ * descriptor. The shard copies each descriptor once and checks the copy. So a
+ * client cannot make the shard read outside the ring or loop forever. If the
+ * published head is ahead of the producer's own index, mpib_ring_room() returns
+ * -EPROTO.
  */
 #ifndef MPIB_RING_H
 #define MPIB_RING_H
@@ -30,15 +33,17 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
-	/* Sending ends only, `n` is 1, all other fields are 0. The shard
-	 * completes the request in the turn in which it reads the descriptor.
-	 * Clients use it to measure a round trip through the ring. */
+	/* Does nothing: the shard completes the request in the turn in which it
+	 * reads the descriptor. With this op clients measure a round trip
+	 * through the ring. Only in sending ends. `n` is 1; `pos`, `len` and
+	 * `total` are 0. */
 	MPIB_OP_NOP = 3,
-	/* Receiving ends only: make the bytes received so far into the dma-buf
-	 * region `mr` visible to the device that owns the memory. `n`, `total`
-	 * and `len` are 1, `off` names any byte of the region, and `gen` counts
-	 * the flushes of the connection from 1; all other fields are 0. A flush
-	 * is not a request: when it is complete, the shard sets `flushed` in
+	/* Make the bytes that were received in the dma-buf region `mr` visible
+	 * to the device that owns the memory. Only in receiving ends. `n`,
+	 * `total` and `len` are 1. `off` is the offset of any byte of the
+	 * region. `gen` is the number of this flush on its connection, from 1.
+	 * All other fields are 0. A flush is not a request and has no
+	 * completion: when the flush is complete, the shard sets `flushed` in
 	 * the reply segment to `gen`. */
 	MPIB_OP_FLUSH = 4,
 };
@@ -46,32 +51,37 @@ enum mpib_op {
 /* Flag in `op` of a request's first descriptor: the shard reports in the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-/* Flag in `op` of a send's first descriptor: other sends wait for this send's
- * bytes to leave the staging window. So the shard posts the send as soon as its
- * receive is known, and does not hold it back for the other sends of a
- * group. */
+/* Flag in `op` of a send's first descriptor: other sends wait until this send
+ * frees its part of the staging window. So the shard posts this send as soon as
+ * its receive is known, even if other sends of the same grouped receive have
+ * not come yet. */
 #define MPIB_OP_AT_ONCE 0x40u
-#define MPIB_OP_MASK 0x3fu
+#define MPIB_OP_MASK 0x3fu /* bits of enum mpib_op in `op` */
 
 /*
- * One part of a request. A request of ordinary memory passes through the
- * staging window part by part, in the order of `pos`. A request of memory from
- * mpib_mem_alloc() or mpib_reg_fd() is one part with `pos` 0 and `len` equal to
- * `total`. A grouped receive is `n` descriptors in a row, with `idx` 0 to `n` -
- * 1, each with `pos` 0 and `len` equal to `total`.
+ * The descriptor of one part of a request. A request of ordinary memory is
+ * divided into parts, which pass through the staging window in the order of
+ * `pos`. A request of memory from mpib_mem_alloc() or mpib_reg_fd() is one part
+ * with `pos` 0 and `len` equal to `total`. A grouped receive has `n`
+ * consecutive descriptors, with `idx` 0 to `n` - 1, each with `pos` 0 and `len`
+ * equal to `total`.
  *
- * On one connection all parts of a receive precede those of the next receive.
- * Parts of different sends may be mixed. The first parts of the sends of one
- * tag come in the order posted.
+ * In a connection's ring all parts of a receive precede those of the next
+ * receive. Parts of different sends may alternate. The first parts of sends
+ * with the same tag have the order in which the sends were posted.
  */
 struct mpib_desc {
-	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */
-	uint8_t req; /* request index, < MPIB_REQUESTS */
+	/* enum mpib_op, plus MPIB_OP_REPORT and MPIB_OP_AT_ONCE */
+	uint8_t op;
+	uint8_t req; /* index of the request's completion, < MPIB_REQUESTS */
 	uint8_t idx; /* index of the buffer in a grouped receive */
-	uint8_t n; /* buffers of the receive, 1 for a send */
-	uint32_t gen; /* request generation, never 0; the completion word
-			 repeats it */
-	uint32_t mr; /* region handle, ignored if `len` is 0 */
+	uint8_t n; /* number of buffers of the receive; 1 for a send */
+	/* The request's generation, not 0. The shard copies it to the
+	 * completion word. */
+	uint32_t gen;
+	/* `mr` of the region's struct mpib_ctl_region; ignored if `len` is
+	 * 0 */
+	uint32_t mr;
 	int32_t tag;
 	uint64_t off; /* offset of the part's first byte in the region */
 	uint32_t len; /* bytes of this part */
@@ -81,31 +91,35 @@ struct mpib_desc {
 };
 
 struct mpib_ring_slot {
-	_Alignas(MPIB_CACHELINE) _Atomic uint64_t seq; /* set by producer */
+	/* index of `desc`, plus 1; written by the producer */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t seq;
 	struct mpib_desc desc;
 };
 
 /* Private state of the client. */
 struct mpib_producer {
-	struct mpib_ring_slot *slot;
+	struct mpib_ring_slot *slot; /* the ring */
 	/* the consumer's head, in the reply segment */
 	const _Atomic uint64_t *head;
+	/* `tail` is the index of the next descriptor to push. `head_seen` is
+	 * the value of *head when it was last read. */
 	uint64_t tail, head_seen;
-	uint64_t mask; /* slots - 1; the number of slots is a power of two */
+	/* number of slots - 1; the number of slots is a power of two */
+	uint64_t mask;
 };
 
 /* Private state of the shard. */
 struct mpib_consumer {
-	struct mpib_ring_slot *slot;
-	_Atomic uint64_t *head;
-	uint64_t next;
-	uint32_t size;
+	struct mpib_ring_slot *slot; /* the ring */
+	_Atomic uint64_t *head; /* published head, in the reply segment */
+	uint64_t next; /* index of the next descriptor to read */
+	uint32_t size; /* number of slots, a power of two */
 };
 
 /*
- * Wait-free. Producer thread only. Returns how many slots may be pushed. Reads
- * the consumer's cache line only if the private copy of the head shows fewer
- * than `want` free slots. -EPROTO: the published head is impossible.
+ * Return how many descriptors may be pushed. -EPROTO: the published head is
+ * impossible. If the private copy of the head shows at least `want` free slots,
+ * do not read the consumer's cache line. Wait-free. Producer thread only.
  */
 static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 {
@@ -124,18 +138,18 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 }
 
 /*
- * Wait-free. Producer thread only, and only after mpib_ring_room() > 0. Returns
- * the descriptor to fill in place; the consumer does not read it before
- * mpib_ring_commit(). Fields not written keep the values of an older
- * descriptor.
+ * Return the next descriptor, which the caller fills in place. The consumer
+ * does not read the descriptor before mpib_ring_commit(). Fields that the
+ * caller does not write have the values of an older descriptor. Wait-free.
+ * Producer thread only, and only if mpib_ring_room() has returned more than 0.
  */
 static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)
 {
 	return &p->slot[p->tail & p->mask].desc;
 }
 
-/* Wait-free. Producer thread only. Passes `d`, from mpib_ring_next(), to the
- * consumer. */
+/* Pass the descriptor `d`, from mpib_ring_next(), to the consumer. Wait-free.
+ * Producer thread only. */
 static inline void mpib_ring_commit(struct mpib_producer *p,
 				    struct mpib_desc *d)
 {
@@ -144,12 +158,13 @@ static inline void mpib_ring_commit(struct mpib_producer *p,
 					  offsetof(struct mpib_ring_slot,
 						   desc));
 
-	/* Release pairs with the acquire in mpib_ring_pop(): a consumer that
-	 * sees this sequence sees the whole descriptor. */
+	/* Release pairs with the acquire in mpib_ring_look(): a consumer that
+	 * sees this value of `seq` also sees the whole descriptor. */
 	atomic_store_explicit(&s->seq, ++p->tail, memory_order_release);
 }
 
-/* Wait-free. Producer thread only, and only after mpib_ring_room() > 0. */
+/* Copy *desc to the ring and pass it to the consumer. Wait-free. Producer
+ * thread only, and only if mpib_ring_room() has returned more than 0. */
 static inline void mpib_ring_push(struct mpib_producer *p,
 				  const struct mpib_desc *desc)
 {
@@ -160,9 +175,9 @@ static inline void mpib_ring_push(struct mpib_producer *p,
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the descriptor with that index into
- * *desc. The index is `next` or one of the `size` - 1 indices after it. False:
- * the slot is empty.
+ * Copy the descriptor with index `index` to *desc. `index` must be `next`, or
+ * one of the `size` - 1 indices after `next`. Return false if the producer has
+ * not pushed this descriptor yet. Wait-free. Consumer thread only.
  */
 static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 				  struct mpib_desc *desc)
@@ -173,16 +188,17 @@ static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 	if (atomic_load_explicit(&s->seq, memory_order_acquire) != index + 1)
 		return false;
 	*desc = s->desc;
-	/* The client can change the slot, so the shard checks and uses only the
-	 * copy: the fence keeps the compiler from reading the slot a second
-	 * time. */
+	/* The client can change the slot at any time. So the shard checks and
+	 * uses only the copy. The fence prevents the compiler from reading the
+	 * slot again. */
 	atomic_signal_fence(memory_order_seq_cst);
 	return true;
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc.
- * False: the ring is empty. Call mpib_ring_publish() once per batch.
+ * Take the oldest descriptor from the ring and copy it to *desc. Return false
+ * if the ring is empty. After one or more calls, call mpib_ring_publish().
+ * Wait-free. Consumer thread only.
  */
 static inline bool mpib_ring_pop(struct mpib_consumer *c,
 				 struct mpib_desc *desc)
@@ -194,21 +210,23 @@ static inline bool mpib_ring_pop(struct mpib_consumer *c,
 }
 
 /*
- * Wait-free. Consumer thread only, after mpib_ring_pop() found nothing. True if
- * the slot holds a sequence number that a correct client never writes there.
- * Correct values are the slot's number in the previous lap, and 0 in an unused
- * or withdrawn slot.
+ * Return true if `seq` of the next slot has a value that a correct client never
+ * writes there. Correct values are `next` + 1 for the next descriptor, `next` -
+ * `size` + 1 for the slot's previous descriptor, and 0 for an unused or
+ * withdrawn slot. Call this after mpib_ring_pop() has returned false.
+ * Wait-free. Consumer thread only.
  */
 static inline bool mpib_ring_jumped(const struct mpib_consumer *c)
 {
-	/* Relaxed: only compared. */
+	/* Relaxed: the value is only compared. */
 	uint64_t seq = atomic_load_explicit(
 		&c->slot[c->next & (c->size - 1)].seq, memory_order_relaxed);
 
 	return seq != 0 && seq != c->next + 1 && seq != c->next + 1 - c->size;
 }
 
-/* Wait-free. Consumer thread only. Returns the popped slots to the producer. */
+/* Publish the head, so that the producer may reuse the slots of all popped
+ * descriptors. Wait-free. Consumer thread only. */
 static inline void mpib_ring_publish(struct mpib_consumer *c)
 {
 	/* Release pairs with the acquire in mpib_ring_room(): the consumer's

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What travels between two proxies on the rails: immediate data (IMM),
- * clear-to-send (CTS), end-to-end acks and completion records. All fields are
- * little-endian, the native order of every supported machine. Only the IMM is
- * big-endian, as verbs requires: apply htobe32() to these values.
+ * The formats of the control data that two proxies exchange over the rails:
+ * immediate data (IMM), clear-to-send (CTS), end-to-end acks and completion
+ * records. All fields are little-endian, which is the native order of all
+ * supported machines. Only an IMM is big-endian on the wire, as verbs requires.
+ * The functions below handle IMMs in host order.
  *
- * IMM, bits high to low:
- *   v1, lane of one connection:  size_q 31..10 | mask 9..8 | slot 7..0
- *   v2, shared lane:  connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
+ * Bits of an IMM, from high to low:
+ *   v1, for a lane with a single connection:
+ *     size_q 31..10 | mask 9..8 | slot 7..0
+ *   v2, for a lane that several connections share:
+ *     connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
  *
- * `mask` has a bit for each rail that carries the message. `epoch` belongs to
- * the rail and increases each time the rail's QPs are fenced. A `mask` of 0
- * marks a replay: another rail carries stripes that a fenced rail lost, and the
- * slot's record says which. In a replay all bits of `size_q` are 1.
+ * `slot` is the number of the slot, modulo 256. `size_q` is the message's size
+ * in units of 128 bytes, rounded up. `mask` has a bit for each rail that
+ * carries the message. `epoch` counts the fences of the rail, modulo 4. A
+ * `mask` of 0 marks a replay: this rail carries stripes that another, fenced
+ * rail lost. The slot's completion record says which stripes. In a replay all
+ * bits of `size_q` are 1.
  */
 #ifndef MPIB_WIRE_H
 #define MPIB_WIRE_H
@@ -24,27 +29,30 @@
 #define MPIB_IMM_V1 1u
 #define MPIB_IMM_V2 2u
 
-#define MPIB_IMM_SIZE_G 128u
+#define MPIB_IMM_SIZE_G 128u /* unit of `size_q` in bytes */
 #define MPIB_IMM_SIZEQ_BITS 22
-/* All bits of `size_q` are 1: the size is in the completion record. */
+/* Value of `size_q` with all bits 1: only the completion record has the
+ * size. */
 #define MPIB_IMM_SIZEQ_SENTINEL ((1u << MPIB_IMM_SIZEQ_BITS) - 1)
-/* The largest size that `size_q` can hold: 256 bytes less than 512 MiB, because
- * the value above is reserved. */
+/* The largest size in bytes that `size_q` can express: 256 bytes less than 512
+ * MiB, because MPIB_IMM_SIZEQ_SENTINEL is reserved. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
+/* Number of connections that the IMM of v2 can distinguish. */
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
-/* Number of entries in the CTS table and in the record table of a connection,
- * and maximum number of slots in use at once. A table holds all requests if
- * each has one buffer, or MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; further
- * groups wait in the ring. */
+/* Number of entries in a connection's CTS table and in its record table. At
+ * most this number of slots are in use at once. If each receive has one buffer,
+ * all outstanding receives have slots. If each receive has MPIB_GROUP_MAX
+ * buffers, only MPIB_TABLE_SLOTS / MPIB_GROUP_MAX receives have slots, and the
+ * others wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
-/* The smallest supported max_msg_sz of a port. It is the size of the longest
- * WRITE other than payload: a whole table of CTS. */
+/* The smallest supported max_msg_sz of a port, in bytes. The longest WRITE that
+ * is not payload has this size: a whole CTS table. */
 #define MPIB_MSG_LEAST 4096u
 
-/* Return the rail's bit in a mask of a lane's rails. */
+/* Return the bit of a rail in a mask of rails. */
 static inline uint8_t mpib_rail_bit(unsigned rail)
 {
 	return (uint8_t)(1u << rail);
@@ -71,8 +79,8 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* Return `size` in units of 128 bytes, rounded up, or the sentinel if `size` is
- * too large. */
+/* Return `size_q` of a message of `size` bytes. If the size is larger than
+ * MPIB_IMM_SIZEQ_MAX, return MPIB_IMM_SIZEQ_SENTINEL. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
 	if (size > MPIB_IMM_SIZEQ_MAX)
@@ -97,38 +105,43 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * A CTS: written by the receiver with RDMA WRITE into entry (`seq` - 1) %
- * entries of the sender's CTS table. `seq` is the last field, so the HCA writes
- * it last. `seq` is 1 + the slot's 64-bit sequence number, so it also
- * identifies the lap. A receive of `n` buffers uses `n` consecutive entries. A
- * receive in parts uses one entry per part. These entries have the same `msg`,
- * increasing `pos`, and the posted size in `total`. If a message ends early,
- * the sender skips its remaining entries.
+ * A CTS. The receiver writes it, with RDMA WRITE, into an entry of the sender's
+ * CTS table: into entry (`seq` - 1) % m of a table with m entries. `seq` is the
+ * slot's 64-bit sequence number plus 1. So the sender can distinguish the CTS
+ * from an older CTS in the same entry. `seq` is the last field, so the HCA
+ * writes it last.
  *
- * `ended` is the receiver's end-to-end ack at the time of this CTS, or 0 on
- * lanes without end-to-end acks. Every slot below `ended` has ended: all its
- * bytes and IMMs have arrived. An end-to-end ack without a CTS is written
- * behind the table, see struct mpib_e2e_ack.
+ * A receive of `n` buffers uses `n` consecutive entries. A receive in parts
+ * uses one entry per part. These entries have the same `msg`, increasing `pos`,
+ * and the posted size in `total`. If a message ends early, the sender skips the
+ * message's remaining entries.
+ *
+ * `ended` is the receiver's end-to-end ack: all slots with a sequence number
+ * less than `ended` have ended, that is, all their bytes and IMMs have arrived.
+ * `ended` is 0 on lanes without end-to-end acks. If the receiver has an ack to
+ * send but no CTS, it writes the ack into struct mpib_e2e_ack.
  */
 struct mpib_cts {
-	uint64_t addr;
-	uint32_t rkey[MPIB_RAILS];
+	uint64_t addr; /* address of this part at the receiver */
+	uint32_t rkey[MPIB_RAILS]; /* for each rail */
 	uint32_t len; /* bytes of this part */
 	uint32_t pos; /* position of this part in the message */
 	uint32_t total; /* posted size of the whole buffer */
-	uint32_t msg; /* receives posted before this one, modulo 2^32 */
+	/* number of receives posted before this one, modulo 2^32 */
+	uint32_t msg;
 	int32_t tag;
-	uint16_t n, idx; /* buffers of the receive; index of this buffer */
+	/* number of buffers of the receive, and index of this buffer */
+	uint16_t n, idx;
 	uint64_t ended;
 	uint32_t rsvd[2];
 	uint64_t seq;
 };
 
 /*
- * End-to-end acks behind the sender's CTS table. The entry of a rail is the
- * last ack that the receiver wrote, by one 8-byte WRITE, through the rail's
- * first QP. Acks only grow, so the sender uses the largest one that it has
- * seen, from here or from a CTS.
+ * End-to-end acks. This structure follows the sender's CTS table. ended[rail]
+ * is the latest ack that the receiver wrote over this rail, by an 8-byte WRITE
+ * on the rail's first QP. Acks never decrease. So the sender uses the largest
+ * ack that it has seen here or in a CTS.
  */
 struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
@@ -136,27 +149,34 @@ struct mpib_e2e_ack {
 };
 
 /*
- * A completion record. The sender writes it with RDMA WRITE into the slot's
- * entry of the receiver's record table, before the WRITE_WITH_IMM of the leader
- * rail and on the same QP. The leader rail is SOUT if SOUT carries bytes of the
- * message, else SUP. A record is written where the sum of byte_len is not
- * enough: grouped receives, a part sent in several writes, a message that ends
- * exactly at the end of a part that is not the receive's last, v1's sentinel,
- * errors and replays. The record is valid when its `seq` equals that of the
- * CTS.
+ * A completion record. The sender writes it, with RDMA WRITE, into the slot's
+ * entry of the receiver's record table. The WRITE precedes the WRITE_WITH_IMM
+ * of the leader rail, on the same QP. The leader rail is SOUT if SOUT carries
+ * bytes of the message, else SUP. The record is valid when its `seq` equals
+ * `seq` of the CTS.
+ *
+ * The sender writes a record only in the following cases. In all other cases
+ * the receiver computes the size from `byte_len` of its completions.
+ *   - for a grouped receive
+ *   - for a part that is sent in several WRITEs
+ *   - if the message ends exactly at the end of a part, and the receive has
+ *     further parts
+ *   - if `size_q` is MPIB_IMM_SIZEQ_SENTINEL
+ *   - for errors and replays
  */
 struct mpib_record {
-	uint64_t seq;
+	uint64_t seq; /* copied from the CTS */
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
-	uint8_t n;
-	/* Replays only. A stripe has the bit of the rail that first carried
-	 * it. */
-	uint8_t expected; /* rails whose stripes must arrive to end the slot */
-	uint8_t ends; /* rails whose stripes are complete with this IMM */
+	uint8_t n; /* number of buffers of the receive */
+	/* `expected` and `ends` are masks of stripes, only for replays. The bit
+	 * of a stripe is that of the rail that carried the stripe first. */
+	uint8_t expected; /* stripes that must arrive before the slot ends */
+	uint8_t ends; /* stripes that are complete when this IMM arrives */
 	uint8_t rsvd;
-	/* bytes of each buffer, or of the message if `n` is 1 */
+	/* bytes of each buffer; if `n` is 1, bytes of the message */
 	uint32_t size[MPIB_GROUP_MAX];
-	/* Bytes of this slot per rail: for a group up to 8 times 2 GiB. */
+	/* Bytes that each rail carries for this slot. In a group this covers
+	 * all buffers, up to 8 * 2 GiB. */
 	uint64_t rail[MPIB_RAILS];
 };
 
@@ -166,9 +186,10 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
-/* 8 bits of an IMM distinguish all slots in use, and the 2^64 sequence numbers
- * are a whole number of laps. */
+/* The 8 bits in an IMM must distinguish all slots in use. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);
+/* The size of a table must divide 2^64, so that consecutive sequence numbers
+ * also have consecutive entries when the sequence number wraps. */
 MPIB_ABI_ASSERT((MPIB_TABLE_SLOTS & (MPIB_TABLE_SLOTS - 1)) == 0);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS >= MPIB_REQUESTS + MPIB_GROUP_MAX);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of send WRs, each with its SGEs in the same object, and chains of WRs
- * that one doorbell posts. A reused WR keeps the values of the fields that most
- * WRs have in common. A caller may keep a WR until its completion, so that the
- * WR can be posted again unchanged. Only the thread that owns the pool calls
- * these functions; nothing allocates after mpib_wr_pool_init(). Part of
- * libmpib-vqp.
+ * A pool of send WRs, and chains of WRs that are posted with one doorbell. Each
+ * WR of the pool contains its SGEs. The pool sets the fields that most WRs have
+ * in common. A caller may keep a WR until the WR completes, so that the WR can
+ * be posted again unchanged. Only the thread that owns the pool may call these
+ * functions. Only mpib_wr_pool_init() allocates memory. Part of libmpib-vqp.
  */
 #ifndef MPIB_WR_POOL_H
 #define MPIB_WR_POOL_H
@@ -19,36 +18,36 @@
 extern "C" {
 #endif
 
-#define MPIB_WR_POOL 4096u /* WRs of a pool, a power of two */
-#define MPIB_WR_SGES 2 /* a head and the payload behind it */
+#define MPIB_WR_POOL 4096u /* number of WRs in a pool, a power of two */
+#define MPIB_WR_SGES 2 /* SGEs of a WR: a head and the payload after it */
 
 struct mpib_wr {
-	struct ibv_send_wr wr; /* `sg_list` is `sge`, `num_sge` is 1 */
+	struct ibv_send_wr wr; /* `sg_list` points to `sge` */
 	struct ibv_sge sge[MPIB_WR_SGES];
-	STAILQ_ENTRY(mpib_wr) link; /* list of free, in-flight or lost WRs */
+	/* in a list of free, in-flight or lost WRs */
+	STAILQ_ENTRY(mpib_wr) link;
 	uint64_t owner; /* for the caller's use */
-	/* For the caller's use; 0: the WR returns to the pool as soon as it is
-	 * posted. */
+	/* For the caller's use. In mpib-proxy the value 0 means that the caller
+	 * returns the WR to the pool as soon as the WR is posted. */
 	uint8_t kind;
 };
 
 STAILQ_HEAD(mpib_wr_list, mpib_wr);
 
 struct mpib_wr_pool {
-	struct mpib_wr *all;
-	struct mpib_wr *free; /* free WRs, a list by `link` */
+	struct mpib_wr *all; /* array of MPIB_WR_POOL WRs */
+	struct mpib_wr *free; /* list of free WRs, linked by `link` */
 	uint32_t left; /* number of free WRs */
 };
 
-/*
- *   -ENOMEM
- */
+/* Allocate the WRs of the pool. -ENOMEM: no memory. */
 int mpib_wr_pool_init(struct mpib_wr_pool *pool);
-/* Free the pool. None of its WRs may be in use. */
+/* Free the WRs of the pool. None of them may be in use. */
 void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
-/* Return a WR, or NULL if all are in use. The WR has opcode WRITE_WITH_IMM, is
- * signalled, and has one SGE, which the caller fills in. */
+/* Take a WR from the pool, or return NULL if all WRs are in use. The WR has
+ * opcode WRITE_WITH_IMM, is signalled, and has one SGE, which the caller must
+ * fill in. */
 static inline struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
 {
 	struct mpib_wr *w = pool->free;
@@ -60,23 +59,26 @@ static inline struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
 	return w;
 }
 
+/* Return a WR to the pool. */
 static inline void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
 {
 	w->wr.num_sge = 1;
 	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	w->wr.send_flags = IBV_SEND_SIGNALED;
-	/* LIFO: the WR used last is the one in the CPU's cache. */
+	/* LIFO, because the WR used last is still in the CPU's cache. */
 	STAILQ_NEXT(w, link) = pool->free;
 	pool->free = w;
 	pool->left++;
 }
 
-/* WRs for one QP, in the order to post. Zeroed memory is an empty chain. */
+/* WRs for one QP, in the order in which they will be posted. An empty chain has
+ * only zeros. */
 struct mpib_wr_chain {
 	struct mpib_wr *first, *last;
-	uint32_t n;
+	uint32_t n; /* number of WRs */
 };
 
+/* Append the WR `w` to the chain. */
 static inline void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
 {
 	w->wr.next = NULL;
@@ -100,9 +102,9 @@ static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 	c->n += more->n;
 }
 
-/* Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
- * or -errno of ibv_post_send(), with the first refused WR in *bad. The caller
- * still owns the WRs. */
+/* Post the WRs of the chain with one doorbell, and make the chain empty. The
+ * chain must not be empty. Return 0, or -errno of ibv_post_send(); in this case
+ * *bad is the first WR that was not posted. The caller still owns the WRs. */
 static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 				     struct mpib_wr **bad)
 {

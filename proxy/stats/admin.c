@@ -95,7 +95,8 @@ json_t *mpib_admin_share(struct mpib_ask *ask)
 		if (mpib_share_parse_word(&part, ask->argv[i]) < 0)
 			return mpib_ask_fail(
 				ask, "give weight=1 to 100 or limit=Mb/s",
-				"\"%.32s\" is neither", ask->argv[i]);
+				"\"%.32s\" is neither a weight nor a limit",
+				ask->argv[i]);
 	}
 	if (index != UINT32_MAX && share_conn(ask, s, index, &part) < 0)
 		return NULL;

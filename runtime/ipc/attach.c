@@ -2,7 +2,7 @@
 /*
  * Attach a process to mpib-proxy as a client, and detach it: find the control
  * socket, start a proxy if none runs, send HELLO, and map the segments of the
- * WELCOME. Also: queries about the proxy and its devices.
+ * WELCOME. This file also contains the queries about the proxy and its devices.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that is starting, or that still
- * waits for the processes of the previous proxy. */
+/* How long the first attach tries again while the proxy is starting, or still
+ * waits until the clients of an earlier proxy have attached. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -62,7 +62,8 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 			 run_dir ? run_dir : "MPIB_RUN_DIR");
 }
 
-/* Connect. While the backlog is full, wait, at most until the deadline. */
+/* Connect to the proxy. If the proxy's backlog is full, wait, at most until the
+ * deadline. */
 static int attach_dial(int sock, const struct sockaddr_un *sun,
 		       uint64_t deadline)
 {
@@ -72,7 +73,7 @@ static int attach_dial(int sock, const struct sockaddr_un *sun,
 			      .tv_usec = (suseconds_t)(left % 1000 * 1000) };
 
 	if (left == 0)
-		return -ETIMEDOUT; /* SO_SNDTIMEO 0 would mean no limit */
+		return -ETIMEDOUT; /* 0 would mean no time limit */
 	if (setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
 	    connect(sock, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
 		return 0;
@@ -89,16 +90,16 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	at->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (at->sock < 0)
 		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
-	/* With SO_SNDTIMEO set, connect() ends with EINTR at a signal even
-	 * under SA_RESTART, signal(7). */
+	/* If SO_SNDTIMEO is set, a signal ends connect() with EINTR, even if
+	 * its handler has SA_RESTART (signal(7)). */
 	do {
 		rc = attach_dial(at->sock, &sun, deadline);
 	} while (rc == -EINTR);
 	if (rc == -EACCES)
 		return mpib_fail(rc,
-				 "this user may not use %s: %s (adduser USER "
-				 "mpib, or the group that owns it, then log in "
-				 "again)",
+				 "this user may not use %s: %s (add the user "
+				 "to the group that owns it: adduser USER "
+				 "mpib; then log in again)",
 				 c->path, mpib_errtext(rc));
 	if (rc < 0)
 		return mpib_fail(rc,
@@ -109,7 +110,7 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the name that the launcher gave this job; "" if unknown. */
+/* Write the name that the launcher gave this job to `label`; "" if unknown. */
 static void attach_label(char *label, size_t len)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -146,8 +147,9 @@ static int attach_send_hello(const struct mpib_client *c, int sock)
 {
 	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
 
-	/* A proxy that hung up may have sent the reason first, see
-	 * recv_welcome(). */
+	/* -EPIPE and -ECONNRESET mean that the proxy hung up. The proxy may
+	 * have sent the reason before, so let recv_welcome() read the
+	 * reason. */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
@@ -168,15 +170,15 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 	if (rc == 0)
 		rc = mpib_message_recv(sock, m);
 	/* The proxy hung up without reading the HELLO. The first recvmsg()
-	 * reports the hang-up, and the second returns the data that the proxy
-	 * had sent before. */
+	 * reports the hang-up. The second recvmsg() returns the data that the
+	 * proxy had sent before. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
 		return mpib_fail(rc,
-				 "no file descriptors are left to receive "
-				 "those of mpib-proxy at %s (raise the limit, "
-				 "ulimit -n)",
+				 "no file descriptors are left to receive the "
+				 "descriptors of mpib-proxy at %s (raise the "
+				 "limit, ulimit -n)",
 				 c->path);
 	if (rc <= 0)
 		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
@@ -193,7 +195,10 @@ static int check_welcome(const struct mpib_client *c, struct mpib_attached *at,
 			 const struct mpib_message *m)
 {
 	if (m->len < sizeof(at->welcome) || m->fds < MPIB_WELCOME_PIDFD)
-		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
+		return mpib_fail(
+			-EPROTO,
+			"%s: the WELCOME is too short or lacks descriptors",
+			c->path);
 	memcpy(&at->welcome, m->bytes, sizeof(at->welcome));
 	if (at->welcome.version != MPIB_ABI_VERSION)
 		return mpib_fail(-EPROTO,
@@ -206,7 +211,7 @@ static int check_welcome(const struct mpib_client *c, struct mpib_attached *at,
 	    at->welcome.part % MPIB_ALIGN || at->welcome.window % MPIB_ALIGN ||
 	    at->welcome.window < at->welcome.part ||
 	    at->welcome.window > MPIB_WINDOW_MAX)
-		return mpib_fail(-EPROTO, "%s: nonsense in the welcome",
+		return mpib_fail(-EPROTO, "%s: the WELCOME has invalid values",
 				 c->path);
 	return 0;
 }
@@ -224,7 +229,8 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 
 		if (rc < 0)
 			return mpib_fail(rc,
-					 "%s: segment %d: %s (see ulimit -v)",
+					 "%s: cannot map segment %d: %s (see "
+					 "ulimit -v)",
 					 c->path, i, mpib_errtext(rc));
 	}
 	at->status = at->seg[0].addr;
@@ -233,12 +239,14 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	if (at->status->magic != MPIB_STATUS_MAGIC ||
 	    at->submit->magic != MPIB_SUBMIT_MAGIC ||
 	    at->reply->magic != MPIB_REPLY_MAGIC)
-		return mpib_fail(-EPROTO, "%s: segments in disorder", c->path);
+		return mpib_fail(-EPROTO,
+				 "%s: a shared segment is of the wrong kind",
+				 c->path);
 	return 0;
 }
 
-/* Check that only root and the listening user may write to the run directory.
- * Any other user with write access could listen there while no proxy does. */
+/* Check that only root and the user who listens may write to the run directory.
+ * Any other user with write access could listen there while no proxy runs. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];
@@ -362,8 +370,8 @@ int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
  * lock file in that directory starts a proxy, and the others wait.
  */
 
-/* Start the program with --daemon, in a new session, without this process's
- * terminal, signal mask and handlers. */
+/* Start the program with --daemon. The program gets /dev/null for its standard
+ * streams, the default signal actions and an empty signal mask. */
 static int start_spawn(const char *program, char *dir, pid_t *pid)
 {
 	char name[] = "mpib-proxy", daemon[] = "--daemon", at[] = "--run-dir";
@@ -391,8 +399,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 }
 
 /* Wait until the daemon is ready, at most until `deadline`. If the rank's
- * program reaps this child itself, waitpid() fails. A daemon that is late is
- * not killed, because other ranks may wait for it. */
+ * program reaps this child itself, waitpid() fails, and the wait ends. After
+ * the deadline the daemon is not killed, because other ranks may wait for
+ * it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -430,7 +439,8 @@ static int start_locked(const struct mpib_client *c, char *dir,
 	if (rc < 0)
 		return mpib_fail(-ENOEXEC,
 				 "%s, which MPIB_START names: %s (set "
-				 "it to mpib-proxy, or to its path)",
+				 "MPIB_START to mpib-proxy, or to the path of "
+				 "mpib-proxy)",
 				 c->start, mpib_errtext(rc));
 	return start_wait(c, dir, pid, deadline);
 }
@@ -462,8 +472,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* Return whether an attach failed because no proxy runs, and the process may
- * start one. */
+/* Return whether the result `rc` of an attach means that no proxy runs, and
+ * this process may start one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
@@ -479,7 +489,8 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		return rc;
 	started = start_proxy(c, deadline);
 	snprintf(why, sizeof(why), "%s", mpib_strerror());
-	/* Another process may have started a proxy before this one. */
+	/* Attach even if the start failed: another process may have started a
+	 * proxy first. */
 	rc = mpib_attach_there(c, attached);
 	if (rc < 0 && started < 0 && started != -EBUSY)
 		return mpib_fail(started, "%s", why);
@@ -500,8 +511,8 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-/* If the caller was built with an older, shorter structure, use the defaults
- * for the missing members. */
+/* The caller may have been built with an older, shorter structure. Then use the
+ * defaults for the missing members. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
@@ -509,8 +520,8 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
-	/* While all cores of the node are busy, a timeout of 2 s would be too
-	 * short. */
+	/* If all cores of the node are busy, the proxy may need more than 2 s
+	 * to answer. */
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 10000;
 	return o;
@@ -565,7 +576,8 @@ static void free_objects(struct mpib_client *c)
 
 	while ((conn = LIST_FIRST(&c->conns))) {
 		LIST_REMOVE(conn, link);
-		/* The helper has ended. */
+		/* The helper has ended, so no other thread changes
+		 * conn->next. */
 		if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE)
 			mpib_attached_put(conn->next.at);
 		mpib_attached_put(conn->at);
@@ -598,8 +610,8 @@ void mpib_detach(struct mpib_client *client)
 	if (c->forks == mpib_forks)
 		mpib_helper_stop(c);
 	/* After shutdown() the proxy sees the hang-up and cleans up, even if a
-	 * forked child has a copy of the socket. In such a child close only the
-	 * copied descriptors: the child did not inherit the segments, and
+	 * forked child has a copy of the socket. A forked child closes only its
+	 * copies of the descriptors: it did not inherit the segments, and
 	 * fork() may have copied lists in an inconsistent state. */
 	mpib_keep_stop(c);
 	if (c->helper.wake >= 0)
@@ -684,7 +696,7 @@ int mpib_query_device(struct mpib_client *client, unsigned device,
 	if (rc < 0)
 		return rc;
 	if (got.rails < 1 || got.rails > MPIB_RAILS)
-		return mpib_fail(-EPROTO, "%s: nonsense about a device",
+		return mpib_fail(-EPROTO, "%s: a device has invalid values",
 				 client->path);
 	*info = (struct mpib_device_info){
 		.rails = (int)got.rails,

@@ -3,9 +3,10 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process: the client, its connections, requests, regions and staging memory.
  *
- * The first descriptors of a connection's requests are pushed to the shard in
- * the order in which the requests were posted. Only wanted sends may overtake
- * other sends (feed.h). A request of registered memory is pushed whole. A
+ * The library begins to push the requests of a connection in the order in which
+ * they were posted. There is one exception: a send that the oldest unanswered
+ * receive needs (a "wanted" send, feed.h) may overtake other sends. A request
+ * of registered memory is pushed at once, with one descriptor per buffer. A
  * request of ordinary memory is pushed part by part, through the connection's
  * staging window.
  */
@@ -26,20 +27,22 @@
 #include "ipc/feed.h"
 #include "ipc/window.h"
 
-/* number of polls without a result before the clock is read */
+/* After this many polls without a result, check whether the proxy still
+ * runs. */
 #define MPIB_LOOK_EVERY 64
 
 /*
- * How to undo a pool, region, listener or connection that the proxy made for
- * the client. The debt is embedded in the client's object, and is unused while
- * the client uses the object. If the client drops its object while the proxy
- * still has the object for it, or may still make that object, the debt is
- * "owed": the debt is on client->debts until the undo request is sent (rpc.c).
+ * A debt says how to undo an object in the proxy: a pool, a region, a listener
+ * or a connection. The client has an object of its own for each of these, which
+ * contains the debt. While the client uses its own object, the debt is unused.
+ * When the client drops its own object, the proxy's object may still exist, or
+ * the proxy may still make it. Then the debt is "owed": it is on client->debts
+ * until the undo request is sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Id of the request that makes the object, until its answer arrives,
-	 * because only the answer contains `id`. 0: `id` is known. */
+	/* Id of the request that makes the object; 0 after its answer has
+	 * arrived. Only the answer contains `id`. */
 	uint32_t asked;
 	/* type of the undo request: MPIB_CTL_DEREG, MPIB_CTL_CLOSE_LISTEN or
 	 * MPIB_CTL_CLOSE */
@@ -47,31 +50,33 @@ struct mpib_debt {
 	/* id of the MR, id of the listener, or index of the connection */
 	uint32_t id;
 	/* Called under the lock after the undo request was sent, or if the
-	 * proxy made no object. NULL: free the object, whose first member is
-	 * the debt. */
+	 * proxy made no object. NULL: free the client's object, whose first
+	 * member is the debt. */
 	void (*paid)(struct mpib_debt *d);
 };
 
-/* Memory that can be registered at another proxy, because the client keeps its
- * descriptor. */
+/* Memory that can be registered again at another proxy, because the client
+ * keeps the memory's file descriptor. */
 struct mpib_memory {
-	uint32_t kept; /* from mpib_keep(); 0: none */
-	uint32_t flags; /* the arguments of mpib_reg_fd() */
+	uint32_t kept; /* the kept descriptor, from mpib_keep(); 0: none */
+	/* The arguments of mpib_reg_fd(). */
+	uint32_t flags;
 	uint64_t offset;
 	size_t size;
-	/* The latest registration of the memory at a later proxy. */
-	uint32_t at; /* number of the attach to that proxy; 0: none */
-	uint32_t asked; /* id of the request; 0: answered */
+	/* The memory's latest registration at a proxy other than the first. */
+	/* number of the attach to that proxy; 0: not registered there */
+	uint32_t at;
+	uint32_t asked; /* id of the registration request; 0: answered */
 	uint32_t mr; /* id of the region at that proxy */
 };
 
 /* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
-	struct mpib_debt debt; /* first */
-	/* in client->pools, if from mpib_mem_alloc() */
+	struct mpib_debt debt; /* first member */
+	/* in client->pools; unused for staging windows */
 	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
-	struct mpib_memory memory; /* used only for mpib_mem_alloc() */
+	struct mpib_memory memory; /* a staging window uses only `size` */
 };
 
 /* Return the size of a window in bytes; 0: no window. */
@@ -86,19 +91,23 @@ struct mpib_region {
 	struct mpib_client *client;
 	char *addr;
 	size_t size;
-	/* Maximum size of a request without a copy; 0 for staged memory. */
+	/* Maximum size of a request that needs no copy; 0 for staged memory. */
 	size_t direct;
-	bool staged; /* ordinary memory: passes through a staging window */
-	/* from mpib_reg_fd(): the proxy's MR is deregistered with the region */
+	/* ordinary memory: its bytes pass through a staging window */
+	bool staged;
+	/* from mpib_reg_fd(): when the region is deregistered, deregister the
+	 * proxy's MR, too */
 	bool own_mr;
 	struct mpib_memory memory; /* used only if `own_mr` is set */
 	dev_t dev; /* if `own_mr` is set: device and inode of the file */
 	ino_t ino;
-	_Atomic uint32_t mr; /* changes with the proxy */
+	_Atomic uint32_t mr; /* id of the MR at the current proxy */
 	uint64_t off; /* offset of `addr` in the MR */
-	unsigned regs; /* number of registrations; under the client's lock */
-	_Atomic unsigned refs; /* number of requests that use this region */
-	/* Number of running copies, plus MPIB_REGION_DEAD after
+	/* number of registrations of this region; under the client's lock */
+	unsigned regs;
+	/* number of references from requests; the fast path takes none */
+	_Atomic unsigned refs;
+	/* Number of staged copies in progress, plus MPIB_REGION_DEAD after
 	 * deregistration. */
 	_Atomic unsigned copying;
 };
@@ -108,16 +117,17 @@ struct mpib_region {
 struct mpib_attached;
 struct mpib_message;
 
-/* One instance of a connection's end. It begins when the client requests the
- * connection from a proxy, and ends when that proxy ends or loses the
- * connection. */
+/* An instance: the sending or receiving end of a connection, as one proxy knows
+ * it. An instance begins when the client requests the connection from the
+ * proxy. It ends when the proxy ends or loses the connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
-	/* number of receives that both ends had completed before this
-	 * instance */
+	/* number of receives that both ends had completed before this instance
+	 * began */
 	uint64_t base;
-	/* ms: when a window was refused for the first time; 0: never */
+	/* ms: when the proxy first refused a window for this instance; 0:
+	 * never */
 	uint64_t no_window;
 };
 
@@ -127,23 +137,23 @@ struct mpib_reason {
 	/* ms: when to stop waiting for the reason; 0: the reason is not needed
 	 * yet */
 	uint64_t until;
-	/* Under the client's lock. */
-	uint32_t asked; /* id of the WHY; 0: not sent yet */
-	uint32_t heard; /* client->heard when the WHY was sent */
-	/* the proxy answered the first WHY before it knew the reason */
+	/* Used under the client's lock. */
+	uint32_t asked; /* id of the WHY request; 0: not sent yet */
+	uint32_t heard; /* client->heard when the request was sent */
+	/* the proxy's first answer came too early and contained no reason */
 	bool early;
-	char text[240]; /* "": no reason; final once `told` is true */
+	char text[240]; /* "": unknown; constant once `told` is true */
 	_Atomic bool told;
 };
 
 enum mpib_next {
 	MPIB_NEXT_NONE,
-	MPIB_NEXT_ASKED, /* requested from the proxy */
+	MPIB_NEXT_ASKED, /* `next` is requested from the proxy */
 	MPIB_NEXT_READY, /* the connection's thread may switch to `next` */
 };
 
-/* A connection that the rank closed stays in client->conns until the process at
- * the other end knows of the close, even if the proxy ends before that. */
+/* A connection that the rank has closed stays in client->conns until the
+ * process at the other end knows of the close, even if the proxy ends first. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
 	/* the proxy has closed the connection: wait until the index is FREE */
@@ -154,28 +164,31 @@ enum mpib_closing {
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* In a sending end `sends` is the client and `receives` is NULL, in a
-	 * receiving end the reverse. Requests may use only regions of this
-	 * client. */
+	/* In a sending end `sends` is the client and `receives` is NULL. In a
+	 * receiving end it is the reverse. Requests may use only regions of
+	 * this client. */
 	const struct mpib_client *sends, *receives;
-	/* Parts in the window + requests in `feed` + 1 if `error` is set + 1 if
-	 * `armed` is set + 1 if `refused` is set. If it is not 0, post and test
-	 * take the slow path. */
+	/* The sum of: parts in the window, requests in `feed`, and 1 for each
+	 * of `error`, `armed` and `refused` that is set. If the sum is not 0,
+	 * post and test take the slow path. */
 	uint32_t work;
-	/* Generations of the first and of the latest request. Each request adds
-	 * 2, so in a receiving end the generation also tells the number of
-	 * receives. */
+	/* Generations of the first and of the latest request. Each request's
+	 * generation is 2 more than that of the request before. So a receiving
+	 * end can compute its number of receives from `gen`. */
 	uint32_t first_gen, gen;
-	uint32_t turn; /* gen / MPIB_TURN at the last mpib_conn_lap() */
-	/* Lists of unused requests: with a place, with a place of the sender's
-	 * reserve, and without a place. */
+	/* value of `gen` / MPIB_TURN at the last mpib_conn_lap() */
+	uint32_t turn;
+	/* Unused requests (feed.h explains places). `free`: with an ordinary
+	 * place. `reserve`: with a place reserved for wanted sends. `bare`:
+	 * without a place. */
 	struct mpib_request *free, *reserve, *bare;
-	uint32_t idle; /* number of polls (test, ready) that found nothing */
+	uint32_t idle; /* number of tests and polls without a result */
 	uint64_t lived; /* MPIB_ATTACHED(at->number) */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
 	const _Atomic uint32_t *sleeping; /* not 0 while the shard sleeps */
-	/* This connection's summary bits in the submit segment. */
+	/* This connection's bits in the summary bitmap of the submit segment,
+	 * and the words that contain these bits. */
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
@@ -191,38 +204,38 @@ struct mpib_conn {
 	bool is_sender;
 	/* the latest call of mpib_isend() found no free request */
 	bool refused;
-	/* For rail_report.c: which requests are watched, as in
-	 * mpib_report(3). */
+	/* For rail_report.c: which requests to watch, see mpib_report(3). */
 	enum mpib_report report;
-	/* for MPIB_REPORT_LATER: how many more tests must find no result before
-	 * the next request is watched */
+	/* for MPIB_REPORT_LATER: number of mpib_test() calls without a result
+	 * until the next request is watched */
 	uint32_t later;
-	bool armed;
+	bool armed; /* the next request will be watched */
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
-	/* Requests posted in this instance, at the time of the last
+	/* Number of requests posted in this instance, as of the last
 	 * mpib_conn_lap(). */
 	_Atomic uint64_t posts;
 	/* number of receives that completed before this instance */
 	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
-	/* Under the client's lock: arguments of the connection's next connect,
-	 * accept or resume message. */
+	/* The arguments of the connection's next connect, accept or resume
+	 * message. Used under the client's lock. */
 	/* number of connect, accept and resume messages sent so far */
 	uint64_t number;
-	struct mpib_ctl_connect ask; /* sender */
-	struct mpib_listener *listener; /* receiver; NULL: closed */
-	/* receiver; if `key` is 0, `end` is not known yet */
+	struct mpib_ctl_connect ask; /* sending end */
+	struct mpib_listener *listener; /* receiving end; NULL: closed */
+	/* receiving end; if end.key is 0, `end` is not known yet */
 	struct mpib_reply_end end;
-	/* The instance in which the connection will continue. next_state is
-	 * written under the lock and read without it. */
+	/* The instance in which the connection will continue. `next_state` is
+	 * written under the lock, but may be read without the lock. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
 	/* -errno: the connection cannot resume; reason.text says why */
 	_Atomic int lost;
 	enum mpib_closing closing;
-	struct mpib_request *placed[MPIB_REQUESTS]; /* indexed by place */
+	/* placed[i]: the request that has place i */
+	struct mpib_request *placed[MPIB_REQUESTS];
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -230,22 +243,24 @@ struct mpib_conn {
 	char why[256];
 };
 
-/* The part of a connection index's state that outlives the connection. */
+/* A connection index. Its state remains for the next connection at this
+ * index. */
 struct mpib_index {
 	struct mpib_debt debt; /* first member; used while `taken` is set */
 	bool taken;
-	uint64_t key; /* key in the reply segment when the index was taken */
+	/* value of reply->end[].key when the index was taken */
+	uint64_t key;
 	uint64_t tail; /* tail of the index's ring */
-	/* even; no request so far has a later generation */
+	/* Even. No request at this index has had a later generation so far. */
 	uint32_t gen;
-	/* The window, and in `before` the previous window while it holds parts.
-	 * A closing connection keeps both, because the proxy may still write to
-	 * them. */
+	/* The staging window. `before` is the previous window while it still
+	 * holds parts. A closing connection keeps both windows, because the
+	 * proxy may still write to them. */
 	struct mpib_pool *window, *before;
 };
 
 struct mpib_listener {
-	struct mpib_debt debt; /* first */
+	struct mpib_debt debt; /* first member */
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
@@ -253,46 +268,49 @@ struct mpib_listener {
 	uint32_t at;
 };
 
-/* Maximum number of unanswered registrations. Descriptors in a socket count
- * towards a limit of the process's user (ETOOMANYREFS of unix(7)). */
+/* Maximum number of unanswered registrations. Each registration sends a
+ * descriptor through the socket, and the kernel limits how many descriptors a
+ * user has in sockets (ETOOMANYREFS in unix(7)). */
 #define MPIB_REGISTERING 32
 
 enum mpib_attach_state {
 	MPIB_ATTACH_NEW,
 	/* all memory is registered; connections may be requested */
 	MPIB_ATTACH_REGISTERED,
-	/* everything is requested; connections may use this attach */
+	/* all objects are requested; connections may use this attach */
 	MPIB_ATTACH_WHOLE,
-	/* this client shut the socket down before it had requested
-	 * everything */
+	/* this client shut the socket down before it had requested all
+	 * objects */
 	MPIB_ATTACH_CUT,
 };
 
-/* The client's objects from one proxy. They are kept until all connections
- * continue at the next proxy. */
+/* One attach to a proxy: the socket, the mapped segments and the connection
+ * indexes. They are kept until all connections continue at the next proxy. */
 struct mpib_attached {
 	uint32_t number; /* number of this attach, from 1 */
 	enum mpib_attach_state state;
 	/* false: the proxy is a successor that does not serve yet */
 	bool serves;
-	/* references from the client and from instances; under the lock */
+	/* number of references from the client and from instances; under the
+	 * lock */
 	unsigned users;
 	int sock, doorbell;
-	/* pidfd of the proxy's process; -1: the kernel has no pidfds */
+	/* pidfd of the proxy's process; -1: the kernel does not support
+	 * pidfds */
 	int pidfd;
 	const struct mpib_status *status;
 	struct mpib_submit *submit;
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
-	unsigned registering; /* registrations without an answer */
+	unsigned registering; /* number of unanswered registrations */
 	struct mpib_index index[MPIB_INDEXES_MAX];
 };
 
 /* The state of the latest control request. */
 enum mpib_asked {
 	MPIB_ASKED_NOT, /* not sent */
-	MPIB_ASKED_LATE, /* sent; the answer is still to come */
+	MPIB_ASKED_LATE, /* sent, but not answered yet */
 	MPIB_ASKED_ANSWERED,
 };
 
@@ -309,34 +327,36 @@ struct mpib_helper {
 	bool runs;
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
-	/* For keep.c, under the client's lock. */
-	int keeper; /* socket to the thread of keep.c; -1: nothing is kept */
+	/* Used by keep.c, under the client's lock. */
+	/* socket to the thread of keep.c; -1: the thread is not started */
+	int keeper;
 	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: end of the grace period; 0: the proxy runs */
 	/* True: the helper's last turn found that the proxy's process has
-	 * ended. False: the helper waits for the pidfd of the process. */
+	 * ended. False: the helper still polls the pidfd of the process. */
 	bool ended;
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* pause before the next attempt */
 	char tried[256]; /* why the last attempt failed */
 	uint32_t upgrade; /* number of the announced upgrade; 0: none */
-	bool attach; /* the announcement is not handled yet */
-	/* Why the client can no longer continue at another proxy; "": it never
-	 * could. Written before `resumes` becomes false. */
+	bool attach; /* this announcement is not handled yet */
+	/* Why the helper gave up finding another proxy; "": it has not given
+	 * up. Written before `resumes` becomes false. */
 	char why[512];
 };
 
 struct mpib_client {
-	unsigned forks; /* mpib_forks when the client attached */
+	unsigned forks; /* value of mpib_forks when the client attached */
 	/* Low half: `forks`. High half: the attach's number. MPIB_GONE: no
 	 * proxy. So one comparison detects a dead proxy, a forked child and a
 	 * connection of an earlier attach. */
 	_Atomic uint64_t living;
-	_Atomic uint64_t looked; /* when the socket was last polled, ms */
-	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
+	_Atomic uint64_t looked; /* ms: when the socket was last polled */
+	/* how long a call waits for the proxy's answer, in ms */
+	uint32_t answer_ms;
 	char path[108];
-	char start[108]; /* program that starts a proxy; "": none */
+	char start[108]; /* the program that MPIB_START names; "": none */
 	uid_t proxy_uid; /* uid of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
@@ -345,15 +365,16 @@ struct mpib_client {
 	struct mpib_attached *at; /* only the helper changes this pointer */
 	/* during an upgrade: the attach to the next proxy */
 	struct mpib_attached *successor;
-	uint32_t attaches; /* attaches so far, including failed ones */
+	/* number of attaches so far, including failed ones */
+	uint32_t attaches;
 	uint32_t next_id;
 	enum mpib_asked asked;
-	/* The proxy sent no answer for answer_ms. Until it sends one, calls
-	 * fail with -ETIMEDOUT at once. */
+	/* The proxy did not answer within `answer_ms`. Until it sends an
+	 * answer, calls fail with -ETIMEDOUT at once. */
 	bool deaf;
-	uint32_t heard; /* messages received */
+	uint32_t heard; /* number of messages received from the proxy */
 	uint64_t swept; /* ms: when idle windows were last released */
-	_Atomic uint32_t sweeps; /* number of such releases */
+	_Atomic uint32_t sweeps; /* how often idle windows were released */
 	LIST_HEAD(, mpib_debt) debts;
 	/* includes closed connections, see enum mpib_closing */
 	LIST_HEAD(, mpib_conn) conns;
@@ -375,16 +396,17 @@ const char *mpib_errtext(int rc);
  * program's threads. */
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 void mpib_thread_join(pthread_t thread);
-/* pthread_mutex_trylock(). True: this thread has the mutex now. */
+/* pthread_mutex_trylock(). True: this thread has locked the mutex. */
 bool mpib_mutex_try(pthread_mutex_t *mutex);
 
 /* attach.c: number of forks between the process that first attached and this
  * one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* The value of client->living if there is no proxy. No process has as many
- * forks as the low half says, so a comparison with mpib_forks fails. */
+/* The value of client->living if there is no proxy. Its low half is larger than
+ * any number of forks. So a comparison of the low half with mpib_forks
+ * fails. */
 #define MPIB_GONE UINT64_MAX
-/* The number of an attach, in the high half of client->living. */
+/* The high half of client->living for the attach with this number. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
  * attach.c, without the lock. Attach to the proxy, within answer_ms. If no
@@ -396,25 +418,27 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
 /* Like mpib_attach_once(), without starting a proxy. */
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
-/* Under the lock. Drop one reference to the attach; the last one frees it. */
+/* Under the lock. Drop one reference to the attach. Dropping the last reference
+ * frees the attach. */
 void mpib_attached_put(struct mpib_attached *at);
 
 /*
  * rpc.c: the client's lock, and requests to the proxy.
  */
 /* Return 0 if requests are possible, or will be possible after another proxy
- * has started. -EPIPE: no proxy. -EOWNERDEAD: this is a forked child. */
+ * has started. -EPIPE: the proxy is gone, and the client will not attach to
+ * another. -EOWNERDEAD: this is a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* Return mpib_client_check() == 0, but wait-free and without setting a text.
- * Relaxed: no data is published with client->living, and noticing a dead proxy
- * late is harmless. */
+/* Return whether the proxy runs and this is not a forked child. Wait-free; sets
+ * no text. Relaxed: no data is published with client->living, and noticing a
+ * dead proxy late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
 	return (uint32_t)atomic_load_explicit(
 		       &c->living, memory_order_relaxed) == mpib_forks;
 }
-/* Like mpib_client_ok(), for the proxy of this connection. `c` must be
- * conn->client. */
+/* Like mpib_client_ok(), but also false if the connection has not moved to the
+ * current proxy yet. `c` must be conn->client. */
 static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 				   const struct mpib_client *c)
 {
@@ -427,49 +451,53 @@ static inline bool mpib_client_again(const struct mpib_client *c)
 {
 	return atomic_load(&c->helper.resumes);
 }
-/* Any thread. True: the proxy is gone, and the client waits for another one. */
+/* Any thread. True: the proxy is gone, and the client waits for another
+ * proxy. */
 static inline bool mpib_client_resumes(const struct mpib_client *c)
 {
 	return mpib_client_again(c) && atomic_load(&c->living) == MPIB_GONE;
 }
-/* Wait for a proxy, then take the lock. After these errors the caller does not
- * hold the lock. -ETIMEDOUT: no proxy. -EOWNERDEAD: this is a forked child, and
- * another thread of the parent may have held the lock at fork(). */
+/* If the client waits for another proxy, wait for that proxy. Then take the
+ * lock. After an error the caller does not hold the lock. -ETIMEDOUT: no proxy
+ * accepted the client in time. -EOWNERDEAD: this is a forked child, where the
+ * lock is unusable, because another thread of the parent may have held it at
+ * fork(). */
 int mpib_client_lock(struct mpib_client *c);
-/* Take the lock, with or without a proxy. Call this only in the process that
+/* Take the lock, even if no proxy runs. Call this only in the process that
  * attached. */
 void mpib_client_hold(struct mpib_client *c);
 /* Take the lock if no other thread has it. Posts and tests use this function,
  * so that they never wait for a thread that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Any thread, without the lock. If the last check was at least 10 ms ago, check
- * whether the proxy hung up, and read late answers. mpib_client_look_now()
- * always checks. Returns the result of mpib_client_check(). */
+/* Any thread, without the lock. Check whether the proxy hung up, and read late
+ * answers. Returns the result of mpib_client_check(). mpib_client_look() does
+ * nothing and returns 0 if the last check was less than 10 ms ago.
+ * mpib_client_look_now() always checks. */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
-/* Monotonic clock. */
+/* Return the time of the monotonic clock in ms. */
 uint64_t mpib_now_ms(void);
-/* Wait until poll(2) reports one of `events` for the socket, at most until the
- * deadline (mpib_now_ms()). Returns 0, -ETIMEDOUT, -ECANCELED if the client
- * detaches, or -errno. */
+/* Wait until poll(2) reports one of `events` for the socket, at most until
+ * `deadline` (a time of mpib_now_ms()). Returns 0, -ETIMEDOUT, -ECANCELED if
+ * the client detaches, or -errno. */
 int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 		     uint64_t deadline);
 
 /* All functions below are called under the lock. */
-/* Handle the end or the hang-up of the proxy. Returns -EPIPE and sets the
+/* Record that the proxy has ended or hung up. Returns -EPIPE and sets the
  * text. */
 int mpib_client_gone(struct mpib_client *c);
-/* Wait at most ms for the proxy's process to end. Return whether it has ended;
- * if so, it cannot write to memory any more. */
+/* Wait at most `ms` milliseconds until the proxy's process has ended. Return
+ * whether it has ended. An ended process cannot write to memory any more. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /*
  * Send a control request and wait for an answer of at least `want` bytes. *m
- * receives the answer and its descriptors. c->asked tells how far the request
- * got. Returns the status of the answer, or:
+ * receives the answer and its descriptors. c->asked tells whether the request
+ * was sent and answered. Returns the status of the answer, or:
  *   -EPIPE      the proxy is gone
  *   -ETIMEDOUT  no answer within answer_ms. Later calls fail at once until the
- *               proxy answers something.
+ *               proxy answers any request.
  *   -EMFILE     the answer came without its descriptors
  */
 int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
@@ -480,32 +508,35 @@ int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 /* Check that m is an answer of at least `want` bytes. Returns its status, or
  * -EPROTO. On failure the text is set and the descriptors are closed. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
-/* Send a request to the proxy of `at`, and store its id in h->id. Never waits.
- * -EAGAIN: the socket is full; -errno. */
+/* Send a request to the proxy of `at`, and store the request's id in h->id.
+ * Never waits. -EAGAIN: the socket is full; -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
 		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
-/* Like mpib_rpc_send(), for a request that is a struct mpib_ctl_id. Stores its
- * id in *asked. */
+/* Like mpib_rpc_send(), for a request that is a struct mpib_ctl_id. Stores the
+ * request's id in *asked. */
 int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 		  uint32_t type, uint32_t id, uint32_t *asked);
 /* Read answers that came too late for their callers, and send as many undo
  * requests as the socket accepts. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* Like mpib_rpc(), for a request that makes an object in the proxy; `d` says
- * how to undo it. On failure the caller must not use the object that embeds `d`
- * any more: it is freed at once, or after the proxy's object is undone. */
+/* Like mpib_rpc(), for a request that makes an object in the proxy. `d` says
+ * how to undo that object. After a failure the caller must no longer use its
+ * own object, which contains `d`: that object is freed at once, or after the
+ * undo request was sent. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
 /* Ask the proxy to undo the object of `d`, and wait for the answer. If the
- * answer to the request that made the object is still late, do not wait. In
- * each case the caller must not use the object that embeds `d` any more.
- * -ETIMEDOUT: the proxy has not confirmed yet. */
+ * proxy has not yet answered the request that makes the object, do not wait:
+ * the undo request is sent after that answer. In both cases the caller must no
+ * longer use its own object, which contains `d`. -ETIMEDOUT: the proxy has not
+ * confirmed the undo yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Remove `d`, whose answer is late, from client->debts. Call this if the object
- * is needed after all; the caller handles the answer. */
+/* Call this if the object of `d` is needed after all: remove `d` from
+ * client->debts. The request that makes the object is not answered yet, so the
+ * caller must handle the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
 /* Drop all undo requests that were not sent yet (client->debts), because the
  * proxy drops all objects of the client anyway. */
@@ -514,47 +545,48 @@ void mpib_debts_forget(struct mpib_client *c);
 /*
  * helper.c, keep.c.
  */
-/* Start the helper of an attached client. If that fails, the client runs
+/* Start the helper of an attached client. If the start fails, the client runs
  * without a helper. */
 void mpib_helper_start(struct mpib_client *c);
 /* Stop the helper and wait until its thread has ended. Call this only in the
  * process that attached. */
 void mpib_helper_stop(struct mpib_client *c);
-/* Any thread. Wake the helper to check for work. */
+/* Any thread. Wake the helper, so that it checks for work. */
 void mpib_helper_wake(struct mpib_client *c);
 /* All functions below are called under the lock. */
-/* Handle the proxy's announcement of an upgrade, or its cancellation. */
+/* Handle the proxy's message that an upgrade begins or is cancelled. */
 void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
-/* Handle a late answer m, perhaps to a request of the helper. */
+/* If the late answer m is for a request of the helper, handle it. */
 void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
-/* Handle the error `rc`: a descriptor that a resume would need could not be
- * kept. */
+/* Give up resuming: a descriptor that a resume needs could not be kept, because
+ * of the error `rc`. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
-/* Detach from the successor of an upgrade, if there is one. */
+/* If the client is attached to the successor of an upgrade, detach from it. */
 void mpib_successor_drop(struct mpib_client *c);
-/* Drop the next instance of conn, if there is one. */
+/* If `conn` has a next instance, drop that instance. */
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
 /* Free the closed connections whose other end knows of the close. */
 void mpib_closed_sweep(struct mpib_client *c);
-/* Keep a copy of fd, and return the name of the copy, or 0 if no copy is kept.
- * The caller still owns fd. */
+/* Keep a copy of `fd`. Return the number that identifies the copy, or 0 if no
+ * copy is kept. The caller still owns `fd`. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* Return a copy of the kept descriptor, or -errno. The caller closes the
+/* Return a copy of the kept descriptor, or -errno. The caller must close the
  * copy. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
-/* Close the kept descriptor, and return after it is closed. No effect for 0. */
+/* Close the kept descriptor, and return after it is closed. No effect if `kept`
+ * is 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_stop(struct mpib_client *c);
 
 /*
  * pool.c, registration.c: memory.
  */
-/* Under the lock. Unmap and free the pool; it may be NULL. */
+/* Under the lock. Unmap and free the pool. `pool` may be NULL. */
 void mpib_pool_free(struct mpib_pool *pool);
 /* Under the lock. Release the windows of closed connections. */
 void mpib_windows_trim(struct mpib_client *c);
-/* Return whether the bytes lie inside the region. */
+/* Return whether the `size` bytes at `addr` lie inside the region. */
 bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 		       size_t size);
 /* Take a reference on each region of the request, so that none is freed while
@@ -571,38 +603,39 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 	/* Relaxed: `mr` changes only while no connection is usable. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
-/* Under the lock. Use the MRs of the proxy of c->at from now on. All memory is
- * registered there. */
+/* Under the lock. From now on, use the MRs of the proxy of c->at. All memory
+ * must be registered at this proxy. */
 void mpib_regions_renew(struct mpib_client *c);
 /* Under the lock. Register at the proxy of `at` all memory that this proxy does
  * not have yet, and wait until this proxy serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
-/* Like mpib_memory_register(), without waiting. 0: all is registered; 1: call
- * again after a message from the proxy; -errno. */
+/* Like mpib_memory_register(), but without waiting. 0: all memory is
+ * registered; 1: call again after a message from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* Under the lock. Close the kept descriptor of deregistered memory, and if
- * there is a successor, deregister the memory there, too. The caller has
+/* Under the lock. Close the kept descriptor of deregistered memory. If there is
+ * a successor, deregister the memory at the successor, too. The caller has
  * removed the memory from all lists. */
 void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
 /*
  * connect.c.
  */
-/* Under the lock. From now on use the index `index` of `at` for posts. */
+/* Under the lock. From now on, use index `index` of `at` for posts. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
-/* Under the lock. Stop using the current index. Returns the index's debt. */
+/* Under the lock. Stop using the current index. Returns the debt with which the
+ * caller undoes the index at the proxy. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
 /* Under the lock. Request the connection from the client's current proxy, for
  * the first time or again. `base` is the number of receives that have
- * completed. */
+ * completed. *index becomes the connection's index at that proxy. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. Copy the fields that a later request for the connection needs
- * from the proxy's report about the connection at index `index`. */
+/* Under the lock. Read the proxy's report about index `index`, and copy the
+ * fields that are needed to request the connection again. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
-/* Return whether the connection was ready at index `index` of a proxy. Then a
- * failure there means that its other end closed it. */
+/* Return whether the connection was ready at index `index` of the proxy of
+ * `at`. If it was ready and then failed, the other end has closed it. */
 bool mpib_conn_was_ready(const struct mpib_conn *conn,
 			 const struct mpib_attached *at, uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
@@ -610,19 +643,19 @@ void mpib_conn_free(struct mpib_conn *conn);
 /* Under the lock. Store the reason for the connection's failure, "" if unknown.
  * Later reasons are ignored. */
 void mpib_why_tell(struct mpib_conn *conn, const char *text);
-/* Under the lock. Handle an answer to WHY. */
+/* Under the lock. Handle an answer to a WHY request. */
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
-/* On the connection's thread: copy out the arrived bytes, then mark the
- * connection as failed, so that nothing more is pushed or copied. If `why` is
- * NULL, ask the proxy for the reason. Returns rc and sets the text. 0: the
- * reason is not known yet, call again. Never waits. */
-#define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
+/* On the connection's thread. Copy the arrived bytes out of the window, then
+ * mark the connection as failed, so that nothing more is pushed or copied. If
+ * `why` is NULL, ask the proxy for the reason. Returns rc and sets the text. 0:
+ * the reason is not known yet, call again. Never waits. */
+#define MPIB_BAD_HEAD "the ring head from the proxy has an impossible value"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
-/* On the connection's thread, before a request. 1: the connection is usable. 0:
- * it is not usable at the moment, or has failed for a reason that is not known
- * yet. -errno: it has failed, and the text is set. */
+/* On the connection's thread, before each request. Check whether the connection
+ * is usable. 1: usable. 0: not usable at the moment, or failed for a reason
+ * that is not known yet. -errno: failed, and the text is set. */
 int mpib_conn_usable(struct mpib_conn *conn);
-/* Return the enum mpib_conn_state at that index. */
+/* Return the state of the connection at this index (enum mpib_conn_state). */
 static inline unsigned mpib_index_state(const struct mpib_attached *at,
 					uint32_t index)
 {
@@ -633,12 +666,12 @@ static inline unsigned mpib_index_state(const struct mpib_attached *at,
 /* Return 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
-	/* Acquire pairs with the shard's release store of `broken`: requests
-	 * that the shard completed before are seen as complete. */
+	/* Acquire pairs with the shard's release store of `broken`. So this
+	 * thread also sees all completions that the shard wrote before. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
-/* Return whether only this request failed, because it was too large: nothing
- * was sent, and the connection continues. */
+/* Return whether `res` means that only this request failed, because the send
+ * was too large. Then nothing was sent, and the connection continues. */
 static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
 {
 	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
@@ -656,19 +689,19 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
  */
 int mpib_conn_resume(struct mpib_conn *conn);
 /* Under the lock. Return whether the next instance's window is still smaller
- * than the current one's. */
+ * than the current instance's window. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: no failure of the instance is known. 0: the
- * instance has stopped, and nothing can be posted until the connection resumes.
- * -errno: the instance has stopped, and the connection will not resume; the
- * text is set. */
+/* On the connection's thread. Check the current instance. 1: no failure of the
+ * instance is known. 0: the instance has stopped, and nothing can be posted
+ * until the connection resumes. -errno: the instance has stopped, and the
+ * connection will not resume; the text is set. */
 int mpib_conn_goes_on(struct mpib_conn *conn);
 /* Sort the n requests by generation, oldest first. `newest` is the connection's
  * latest generation. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
 /* Any thread. Return how many receives of the connection have completed. Call
- * this only when no process writes completions of the connection's instance any
- * more. */
+ * this only after all processes have stopped writing completions of the
+ * connection's instance. */
 uint64_t mpib_conn_over(const struct mpib_conn *conn);
 
 /*
@@ -689,9 +722,9 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 	r->gen = conn->gen += 2;
 }
 /*
- * Return how many slots of the ring may be pushed, or -errno, as
- * mpib_ring_room() does. Call this before each push. Only the fast path pushes
- * without a call, into room that an earlier call returned. So mpib_conn_lap()
+ * Return the number of free slots in the ring, or -errno, as mpib_ring_room()
+ * does. Call this before each push. Only the fast path pushes without calling
+ * this, and only into slots that an earlier call found free. So mpib_conn_lap()
  * is called at least once per lap of the ring.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
@@ -700,28 +733,29 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 		mpib_conn_lap(conn);
 	return mpib_ring_room(&conn->ring, want);
 }
-/* Append r to the feed queue, and push as much of it (in parts if staged) as
- * places, ring and window have room for. 1: queued; 0: not queued, because r
- * needs a window that is not available yet; -errno. */
-int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
-/* Append r to the feed queue, to be pushed again from its first byte. */
-void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
-/* Push as much of r as ring and window have room for. 1: all of it; 0: not all;
+/* Append r to the feed queue. Then push as much of r as there is room for: r
+ * needs a place, free slots in the ring and, if staged, room in the window. 1:
+ * queued; 0: not queued, because r needs a window that is not available yet;
  * -errno. */
+int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
+/* Append r to the feed queue, so that r is pushed again from its first byte. */
+void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
+/* Push as much of r as the ring and the window have room for. 1: all of r; 0:
+ * not all; -errno. */
 int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
 /* Take completed parts out of the window, then push queued requests while there
- * is room. An error fails the connection. */
+ * is room. If an error occurs, the connection fails. */
 void mpib_stage(struct mpib_conn *conn);
 /* Under the lock. Use the window of the connection's index. */
 void mpib_stage_take_window(struct mpib_conn *conn);
-/* Push all of buffer i of r, which is registered memory. The caller has checked
- * that the ring has room. */
+/* Push all of buffer i of r, which is registered memory, in one descriptor. The
+ * caller has checked that the ring has room. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 /* Wake the sleeping shard through its eventfd. Returns 0. */
 int mpib_bell_write(struct mpib_conn *conn);
 /* Set the connection's summary bit, so that the shard reads the connection's
- * ring. If the shard sleeps, wake it; otherwise this is wait-free. Returns
+ * ring. If the shard sleeps, wake it. Otherwise the call is wait-free. Returns
  * 0. */
 static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
@@ -732,7 +766,8 @@ static inline int mpib_ring_bell(struct mpib_conn *conn)
 		return mpib_bell_write(conn);
 	return 0;
 }
-/* Any thread: the client's connections share the counters. */
+/* Any thread. Add `by` to *n, atomically, because all connections of the client
+ * share the counters. */
 static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
 {
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
@@ -745,8 +780,8 @@ void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
 /* Call when r could not be submitted, or has completed. */
 void mpib_report_drop(struct mpib_request *r);
-/* Call when r is tested. If `over` is true, r has completed, and this is the
- * last test. */
+/* Call when r is tested. `over`: r has completed or failed, so this is its last
+ * test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 

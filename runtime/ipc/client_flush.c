@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. The proxy completes flushes in the order pushed,
- * and counts them in the reply segment. If the ring is full, a later post or
- * test of a flush pushes it. Runs on the connection's thread.
+ * Flushes of device memory. The proxy completes a connection's flushes in the
+ * order in which they were pushed, and counts the completed ones in the reply
+ * segment. If the ring is full, the flush is queued, and a later post or test
+ * of a flush pushes it. All functions run on the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ void mpib_flush_give(struct mpib_request *r)
 	q->free = r;
 }
 
-/* Push waiting flushes while the ring has room. An error fails the
- * connection. */
+/* Push waiting flushes while the ring has room. If an error occurs, the
+ * connection fails. */
 static void push_queued(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
@@ -75,7 +76,8 @@ static int flush_allowed(struct mpib_conn *conn, const char *data,
 	if (conn->is_sender)
 		return mpib_fail(-EINVAL, "a sending end has nothing to flush");
 	if (region->client != conn->client)
-		return mpib_fail(-EINVAL, "the region is of another client");
+		return mpib_fail(-EINVAL,
+				 "the region belongs to another client");
 	if (data < region->addr || data - region->addr >= (long)region->size)
 		return mpib_fail(-EFAULT, "%p is not inside the region", data);
 	return 0;
@@ -99,8 +101,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 
 	*req = NULL;
 	/* If no request is returned, the caller assumes that no flush is
-	 * needed. So queue the flush while the connection resumes, or while the
-	 * reason for its failure is not known yet. */
+	 * needed. So also queue the flush if the connection is resuming, or if
+	 * the reason for its failure is not known yet. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -109,8 +111,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	r = flush_take(conn);
 	if (!r)
 		return mpib_fail(-EBUSY,
-				 "%u flushes of one connection are outstanding "
-				 "(no more are possible)",
+				 "%u flushes of this connection are "
+				 "outstanding (the maximum)",
 				 MPIB_FLUSHES_MAX);
 	r->gen = ++q->asked;
 	r->buf[0].region = region;
@@ -125,8 +127,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 
 static bool is_flushed(const struct mpib_request *r)
 {
-	/* Acquire pairs with the release in flush_tell(): the bytes are in
-	 * device memory before the caller's next step. */
+	/* Acquire pairs with the release in flush_tell(): if this thread sees
+	 * the new count, the bytes are in device memory. */
 	return !r->held &&
 	       (r->over ||
 		(int32_t)(atomic_load_explicit(&r->conn->reply->flushed,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listeners and connections of the client library: opening, readiness, failure
- * and closing. The proxy answers CONNECT and ACCEPT before it sets up the
- * connection; the connection's state is in the reply segment.
+ * and closing. The proxy answers CONNECT and ACCEPT before it has set up the
+ * connection. After that, the library reads the connection's state from the
+ * reply segment.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -72,10 +73,10 @@ void mpib_close_listen(struct mpib_listener *listener)
 }
 
 /*
- * Prepare the ring of an index for another connection. In the ring, the new
- * connection starts where the shard stopped reading. Erase the descriptors that
- * the last connection pushed after that point, or the shard would serve them
- * for the new connection.
+ * Prepare the ring of an index for another connection. The new connection will
+ * push its first descriptor where the shard stopped reading. Erase the
+ * descriptors that the last connection pushed after that point. Otherwise the
+ * shard would serve them for the new connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -117,8 +118,8 @@ static unsigned count_conns(const struct mpib_client *c)
 	return n;
 }
 
-/* Under the lock. Take an index that the proxy has set FREE, and release the
- * window that the last connection at this index left. */
+/* Under the lock. Take an index that is FREE. Release the window that the last
+ * connection at this index left. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -155,7 +156,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		return NULL;
 	memset(conn, 0, sizeof(*conn));
 	conn->client = c;
-	conn->work = 1; /* the connection is not ready */
+	conn->work = 1; /* because `error` is set */
 	conn->is_sender = is_sender;
 	conn->sends = is_sender ? c : NULL;
 	conn->receives = is_sender ? NULL : c;
@@ -172,8 +173,8 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	}
 	if (!is_sender && !c->at->welcome.dmabuf)
 		return conn;
-	/* Do not touch the pages of this memory: most requests are never
-	 * used. */
+	/* Most of these requests are never used. So do not write to this memory
+	 * here: an untouched page costs nothing. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      room * sizeof(struct mpib_request));
@@ -190,7 +191,8 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
-/* Mark all places as free. The place to use next is first in the list. */
+/* Put all places on the lists of unused requests. The place to use next is the
+ * first in its list. */
 static void set_places(struct mpib_conn *conn)
 {
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
@@ -209,7 +211,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
-	/* the proxy made the connection, even if its answer is late */
+	/* the proxy made the connection, even if its answer has not come yet */
 	conn->place->debt.asked = 0;
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
@@ -225,7 +227,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &at->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	/* Relaxed: no other data is published with it. */
+	/* Relaxed: no other data is published with `refused`. */
 	atomic_store_explicit(&at->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
 		.slot = at->submit->ring[i],
@@ -236,8 +238,8 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	};
 }
 
-/* Send CONNECT or ACCEPT, which the proxy answers at once; mpib_ready() then
- * watches the state word in the reply segment. */
+/* Send CONNECT or ACCEPT, which the proxy answers at once. From then on
+ * mpib_ready() polls the connection's state in the reply segment. */
 static int connect_begin(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -288,7 +290,7 @@ bool mpib_conn_was_ready(const struct mpib_conn *conn,
 	       end->number == conn->number;
 }
 
-/* Request a receiving end that was accepted before. */
+/* Ask the proxy to resume a receiving end that was accepted earlier. */
 static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
 		      struct mpib_message *m)
 {
@@ -339,7 +341,7 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	struct mpib_message m;
 	int rc;
 
-	/* Let closed connections release indexes that are FREE again. */
+	/* First free closed connections: their indexes may be FREE again. */
 	mpib_closed_sweep(conn->client);
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
@@ -371,7 +373,7 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		return mpib_fail(-EINVAL,
 				 "the handle does not come from mpib_listen() "
 				 "(do all nodes use mpib?)");
-	/* Not getrandom(): older C libraries lack it. */
+	/* Older C libraries have no getrandom(), so use the system call. */
 	if (syscall(SYS_getrandom, &ask.key, sizeof(ask.key), 0) !=
 	    sizeof(ask.key))
 		return mpib_fail(-EIO, "the kernel gives no random bits");
@@ -400,9 +402,9 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 }
 
 /*
- * The proxy's reason for a connection's failure. No call waits for it: post,
- * test and ready ask for it, and report "not yet" until the answer has come or
- * its time limit has passed.
+ * The proxy knows why a connection failed. Post, test and ready ask for the
+ * reason with a WHY request, but do not wait for the answer. They report "not
+ * yet" until the answer has come or its time limit has passed.
  */
 
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
@@ -433,9 +435,9 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* The shard's thread fails a request, and the control thread
-		 * may answer WHY before it has read the shard's message. So ask
-		 * again. */
+		/* The shard has failed a request and sent the reason to the
+		 * proxy's control thread. That thread may answer WHY before it
+		 * has read the shard's message. So ask once more. */
 		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
 			r->asked = 0;
@@ -445,8 +447,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 	}
 }
 
-/* Under the lock. Read late answers, and ask for the reason if that was not
- * done yet. False: no answer will come. */
+/* Under the lock. Read late answers, and send the WHY request if it was not
+ * sent yet. False: no answer will come. */
 static bool why_ask(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -486,8 +488,8 @@ static bool why_known(struct mpib_conn *conn, int rc)
 
 	if (r->until == 0)
 		r->until = mpib_now_ms() + c->answer_ms;
-	/* A thread that holds the lock for long is waiting for an answer
-	 * itself, and receives this answer as well. */
+	/* If another thread holds the lock for long, it waits for an answer of
+	 * the proxy. That thread then receives the answer to this WHY, too. */
 	if (!reason_told(r) && mpib_client_try(c)) {
 		hope = why_ask(conn);
 		mpib_client_unlock(c);
@@ -551,8 +553,9 @@ int mpib_ready(struct mpib_conn *conn)
 	state = mpib_index_state(conn->at, conn->index);
 	if (state == MPIB_CONN_LOST)
 		return 0;
-	/* The receiver may complete its accept and close before the sender looks
-	 * here. Then the connection fails at its first send. */
+	/* The receiver may close the connection before the sender calls
+	 * mpib_ready() for the first time. Report such a connection as ready:
+	 * its first send will fail. */
 	if (state == MPIB_CONN_READY ||
 	    (state == MPIB_CONN_FAILED && conn->error == -ENOTCONN &&
 	     conn->is_sender &&
@@ -561,7 +564,8 @@ int mpib_ready(struct mpib_conn *conn)
 			conn->error = 0;
 			conn->work = 0;
 		}
-		/* A failure in this process is unknown to the proxy. */
+		/* The proxy's state does not show failures that this process
+		 * detected itself. */
 		return conn->error < 0 ? mpib_conn_fail(conn, conn->error, NULL)
 				       : 1;
 	}
@@ -585,8 +589,9 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 }
 
 /* Return whether the next proxy must close the connection if this proxy ends
- * before the other end knows of the close. A connection that was never ready
- * has no other end, and the request for it ends with the proxy. */
+ * before the other end knows of the close. This is not necessary for a
+ * connection that was never ready: it has no other end, and the proxy's record
+ * of it ends with the proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(conn->at, conn->index);
@@ -607,9 +612,10 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	/* Close a lost connection only after it has resumed. If the proxy had
-	 * no other instance of the connection, it would report the close to the
-	 * peer at once, and arrived data would be lost. */
+	/* Close a lost connection only after it has resumed. Otherwise the
+	 * proxy would have no instance of the connection. It would report the
+	 * close to the peer at once, and data that has arrived would be
+	 * lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

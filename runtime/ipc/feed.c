@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue of a connection, with requests that are not wholly pushed to
- * the shard, and the rule of feed.h by which sends get places. Runs on the
- * connection's thread, inside post and test.
+ * The feed queue of a connection: the requests that are not completely pushed
+ * to the shard. Sends get their places here, by the rule of feed.h. All
+ * functions run on the connection's thread, inside post and test.
  */
 #include <errno.h>
 
@@ -16,9 +16,10 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-/* Return whether a word of r's unused place already has the next generation,
- * because it was written before generations wrapped. Few requests write the
- * progress word, so it may be older than the completion word. */
+/* Return whether a word at r's unused place already contains the next
+ * generation, because the word was written before generations wrapped. Check
+ * the progress word, too: few requests write it, so it may be older than the
+ * completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
@@ -72,7 +73,7 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 	return r;
 }
 
-/* Give r, which has no place, the place of another request. */
+/* Give r, which has no place, the place of the request `from`. */
 static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 		       struct mpib_request *from)
 {
@@ -89,7 +90,8 @@ static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
 	conn->bare = r;
 }
 
-/* Give r the place of an unused request on the list. */
+/* Give r the place of an unused request on the list. False: the list has no
+ * usable place. */
 static bool take_idle(struct mpib_conn *conn, struct mpib_request *r,
 		      struct mpib_request **list)
 {
@@ -136,7 +138,7 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 }
 
 /* If r has completed, call mpib_request_end() with the result from the
- * completion word. False: r has not completed, or is not wholly pushed. */
+ * completion word. False: r has not completed, or is not completely pushed. */
 static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
@@ -158,8 +160,8 @@ void mpib_place_rest(struct mpib_request *r)
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from `first` to `end` are in use. Give r the place of a send that
- * is complete but not tested yet. */
+/* All places from `first` to `end` - 1 are in use. If one of their sends is
+ * complete but not tested yet, give r the place of that send. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
@@ -174,7 +176,7 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 	return false;
 }
 
-/* Find a place for r. */
+/* Give r a place. Only a wanted send may get a reserved place. */
 static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const unsigned usual = MPIB_REQUESTS - MPIB_RESERVE;
@@ -185,7 +187,7 @@ static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 			     take_over(conn, r, usual, MPIB_REQUESTS));
 }
 
-/* Return whether a part of r was pushed. */
+/* Return whether at least one part of r was pushed. */
 static bool feed_begun(const struct mpib_request *r)
 {
 	return r->pos > 0;
@@ -203,7 +205,7 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Store the
+/* Mark the queued sends that the oldest unanswered receive needs. Store the
  * receive's other tags, for which no send is queued, in `tags`, and return
  * their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
@@ -300,10 +302,9 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* If a request must wait, later requests must wait, too, except sends
-	 * that the oldest unanswered receive wants. If such a wanted send must
-	 * wait, later wanted sends must wait, too. So sends of one tag stay in
-	 * order. */
+	/* If a request must wait, later requests must wait, too, except wanted
+	 * sends. If a wanted send must wait, later wanted sends must wait, too.
+	 * So sends of one tag stay in order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

@@ -4,30 +4,30 @@
  * identifies a request by its "place": the index of a completion in the reply
  * segment. A connection has MPIB_REQUESTS places. A receive has a place from
  * its post to its end. A send has a place from its first descriptor to its
- * completion. So a rank may have many more sends than the proxy must store.
- * Sends without a place wait in the feed queue (feed.c).
+ * completion. Sends without a place wait in the rank's feed queue (feed.c). So
+ * a rank may post many more sends than the proxy can store.
  *
- * Receives are answered in order, but sends come in any order of tags. So the
- * places and the bytes of the staging window (window.h) follow the same rule:
- * some are reserved for sends that the oldest unanswered receive wants, and any
- * send may use the others. If the shard has no matching send for that receive,
- * the shard publishes the missing tags, and how far it has read the ring
- * (struct mpib_want, segment.h).
+ * The shard answers receives in order, but the rank may post sends in any order
+ * of tags. So some places are reserved for "wanted" sends: sends that the
+ * oldest unanswered receive needs. Any send may use the other places. The
+ * staging window is divided by the same rule (window.h). If the shard has no
+ * matching send for that receive, the shard publishes the missing tags and the
+ * ring index up to which it has read (struct mpib_want, segment.h).
  *
- * Why nothing hangs: assume that the oldest unanswered receive lacks a send,
- * that the rank posts or has queued this send, and that no place is free. Then
- * all places are used by other sends. If one of these sends was posted to a QP,
- * it completes, and find_place() of feed.c reuses its place, whether the send
- * was tested or not. If none of these sends was posted, all of them are queued
- * in the shard. So the shard polls for CTS, finds the receive and publishes its
- * tags. A receive has at most MPIB_GROUP_MAX buffers. The reserve has the same
- * number of places, and these are free again when the receive is answered. A
- * full feed queue still accepts a wanted send, so mpib_isend() does not hang
- * either.
+ * Why nothing hangs: assume that the oldest unanswered receive lacks a send.
+ * The rank posts or has queued this send, but other sends use all places that
+ * are not reserved. If one of these other sends was posted to a QP, it
+ * completes, and find_place() of feed.c reuses its place, even if the rank has
+ * not tested it. If none of them was posted, all of them are queued in the
+ * shard. So the shard polls for CTS, finds the receive and publishes its tags.
+ * Then the missing send gets a reserved place. There are MPIB_GROUP_MAX
+ * reserved places. They suffice, because a receive has at most MPIB_GROUP_MAX
+ * buffers, and the places are free again when the receive is answered. A full
+ * feed queue still accepts a wanted send, so mpib_isend() does not hang either.
  *
- * MPIB_SENDS_MAX: a caller may have 256 sends (for 32 receives of 8 buffers)
- * that have completed and are not tested, 256 that wait for their receives in
- * the feed queue, and some that have a place and wait for their receives.
+ * MPIB_SENDS_MAX is a sum: 256 sends that have completed but were not tested
+ * (32 receives of 8 buffers need as many), 256 sends in the feed queue, and 32
+ * sends at places.
  */
 #ifndef MPIB_IPC_FEED_H
 #define MPIB_IPC_FEED_H
@@ -41,7 +41,7 @@
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
-/* Number of generations after which the place that was unused longest is used
+/* Once in this number of generations, the place that was unused longest is used
  * next. */
 #define MPIB_TURN (1u << 21)
 
@@ -54,33 +54,34 @@ struct mpib_buffer {
 	struct mpib_region *region;
 };
 
-/* The fields suffice to post the request again. The fast path uses only the
- * first cache line. */
+/* The fields contain all data needed to post the request again. The fast path
+ * uses only the first cache line. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
-	/* next request in a list of `conn` or of its feed queue */
+	/* next request in a list of `conn` or of the feed queue */
 	struct mpib_request *next;
-	/* NULL: the request has no place */
+	/* the completion at the request's place; NULL: no place */
 	const struct mpib_completion *completion;
-	/* the fields `op`, `place`, `idx` and `n` of the descriptor, for a
-	 * request of one buffer */
+	/* for a request of one buffer: the fields `op`, `req` (the place),
+	 * `idx` and `n` of its descriptor */
 	uint8_t plain[4];
-	/* Generation: odd; 2 more than that of the connection's previous
-	 * request. No earlier word of the place has the same generation:
-	 * mpib_place_take() skips a place that has such a word. */
+	/* The generation is odd, and 2 more than the generation of the
+	 * connection's previous request. The request's place contains no older
+	 * word with the same generation, because mpib_place_take() skips such
+	 * places. */
 	uint32_t gen;
-	uint8_t n; /* buffers */
-	/* The request is queued, staged, grouped, watched or at a place of the
-	 * reserve, so test takes the slow path. The fields below, except `buf`,
-	 * are used only if `slow` is set. */
+	uint8_t n; /* number of buffers */
+	/* True: test takes the slow path, because the request is queued,
+	 * staged, grouped or watched, or has a reserved place. The fields
+	 * below, except `buf`, are used only if `slow` is set. */
 	bool slow;
 	bool flush : 1; /* made by mpib_iflush(); `gen` is the flush's number */
 	/* the request holds a reference on each buffer's region */
 	bool held : 1;
-	bool feeding : 1; /* not wholly pushed yet */
-	bool staged : 1; /* has bytes of ordinary memory */
-	bool wanted : 1; /* a send that the oldest unanswered receive wants */
-	/* completed with `result`; another request may use its place */
+	bool feeding : 1; /* not completely pushed yet */
+	bool staged : 1; /* at least one buffer is ordinary memory */
+	bool wanted : 1; /* a send that the oldest unanswered receive needs */
+	/* has completed with `result`; another request may use the place */
 	bool over : 1;
 	bool cancelled : 1; /* its region was deregistered before the copy */
 	bool watched : 1; /* per-rail reports are wanted */
@@ -101,7 +102,8 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 	return r->plain[1];
 }
 
-/* Requests that are not wholly pushed, oldest first: feed.c. */
+/* The feed queue (feed.c): requests that are not completely pushed, oldest
+ * first. */
 struct mpib_feed {
 	struct mpib_request *first, *last;
 	uint32_t n;
@@ -113,10 +115,10 @@ struct mpib_feed {
 };
 
 /* All functions below run on the connection's thread. */
-/* Return an unused request of a sender, without a place, for a send with this
- * tag. NULL: none is free. */
+/* Return an unused request, without a place, for a send with this tag. NULL: no
+ * request is free, or the feed queue is full. */
 struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
-/* Append r. */
+/* Append r to the feed queue. */
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Push queued requests while there is room. */
 void mpib_feed(struct mpib_conn *conn);
@@ -124,31 +126,33 @@ void mpib_feed(struct mpib_conn *conn);
  * use the place of r. */
 void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 		      int32_t result);
-/* Set the generation of the unused request r to that of the completion word
- * that an earlier request left at r's place. */
+/* Set the generation of the unused request r to the generation in the
+ * completion word that an earlier request left at r's place. */
 void mpib_place_rest(struct mpib_request *r);
-/* Put r, which is no longer in use, on the right list of unused requests. */
+/* Put r, which is no longer in use, on the list of unused requests that fits
+ * its place. */
 void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 /* Return whether r has completed and its bytes have left the window. *res
- * becomes its result. */
+ * becomes the result of r. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
 /*
  * Count the posted requests, because generations wrap. Call this function at
  * least once per lap of the ring, as mpib_conn_room() does. Once per MPIB_TURN
- * generations, also move the place that was unused longest to the front, so
- * that every place is used before generations wrap. The count and these moves
- * are both needed to derive from the completion words how many requests are
- * complete.
+ * generations, also move the place that was unused longest to the front of its
+ * list, so that every place is used before generations wrap. The count and
+ * these moves make it possible to compute from the completion words how many
+ * requests are complete.
  */
 void mpib_conn_lap(struct mpib_conn *conn);
-/* Remove from the list the first request whose place can have the next
- * generation, and return this request. NULL: none. The list begins with the
- * request used last, which is still in the CPU's cache. */
+/* From the list, remove the first request whose place can take the next
+ * generation, and return this request. NULL: the list has no such request. The
+ * list begins with the request used last, which is still in the CPU's cache. */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list);
 
-/* The flushes of a connection, on its thread: client_flush.c. */
+/* The flushes of a connection (client_flush.c). All functions run on the
+ * connection's thread. */
 #define MPIB_FLUSHES_MAX 256u
 /* Ring slots that grouped receives leave free for flushes. The shard handles a
  * flush even while earlier receives wait, because these receives may wait for a
@@ -163,7 +167,7 @@ struct mpib_flush_queue {
 	struct mpib_request *first, *last; /* not pushed yet, oldest first */
 	/* entries of `room` from this index on were never used */
 	uint32_t used;
-	uint32_t asked; /* flushes so far */
+	uint32_t asked; /* number of flushes so far */
 };
 
 /* Push waiting flushes, then return whether r is complete. */
@@ -172,7 +176,7 @@ bool mpib_flush_over(struct mpib_request *r);
  * flushes, and collect the others in `left`, oldest first. Returns the number
  * of flushes in `left`. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
-/* Queue these flushes again and number them from 1. */
+/* Queue the n flushes of `left` again, and number them from 1. */
 void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
 		       unsigned n);
 /* Release r. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: struct mpib_helper of client.h. All functions except the thread's
- * loop run under the client's lock. */
+/* The helper thread: see struct mpib_helper in client.h. All functions except
+ * helper_run() run under the client's lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -54,8 +54,9 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* Request the connection from the proxy. Return 0 if the proxy answered, even
- * if it refused; -EPIPE; or -ETIMEDOUT: the answer may still come. */
+/* Request the connection from the proxy. 0: the proxy accepted or refused the
+ * connection, or no index is free yet. -EPIPE: the proxy is gone. -ETIMEDOUT:
+ * the answer may still come. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
@@ -76,7 +77,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
 		return 0; /* other connections will free an index soon */
-	/* Send no undo request: it would close the connection at the peer. */
+	/* Do not send an undo request, because it would close the connection at
+	 * the peer. */
 	late = rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE;
 	if (late)
 		mpib_debt_keep(&c->at->index[index].debt);
@@ -163,10 +165,11 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
-/* If the current instance has a window, get one for the next instance, too:
- * mpib_test() needs a window for requests that it continues, but only posts get
- * windows. Return true if there is no window yet, because a quota or the memory
- * is used up until other connections release their windows. */
+/* If the current instance has a window, get a window for the next instance,
+ * too. mpib_test() needs that window to continue requests, but cannot get it:
+ * only posts get windows. Return true if the next instance has no window yet: a
+ * quota or the memory may be used up until other connections release their
+ * windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -188,8 +191,8 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Allow the connection's thread to continue in the next instance. False: call
- * again. */
+/* Allow the connection's thread to continue in the next instance. False: not
+ * possible yet, call again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -212,8 +215,9 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
-		/* If it was ready before its other end closed it, its count of
-		 * completed receives is valid. */
+		/* The other end has closed the connection. If the next instance
+		 * was ready before that, its count of completed receives is
+		 * valid, so the connection can continue there. */
 		if (mpib_conn_was_ready(conn, conn->next.at, conn->next.index))
 			return !next_ready(c, conn);
 		conn_failed(c, conn, conn->next.index);
@@ -234,7 +238,7 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* The connection was lost, and then the peer closed it or broke the
+	/* The connection was lost first. Then the peer closed it or broke the
 	 * protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
@@ -270,7 +274,7 @@ void mpib_closed_sweep(struct mpib_client *c)
 		if (!conn->closing || !closed_is_over(c, conn))
 			continue;
 		LIST_REMOVE(conn, link);
-		mpib_next_drop(c, conn); /* this closes the instance */
+		mpib_next_drop(c, conn); /* this closes the next instance */
 		if (conn->closing == MPIB_CLOSING_OWED && conn->at == c->at &&
 		    mpib_client_ok(c))
 			mpib_rpc_undo_later(c, &conn->place->debt);
@@ -285,8 +289,8 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 }
 
 /* Request connections from a new proxy. If `accepts` is true, request the
- * connections that wait for an accept, else the other connections. Return 0,
- * -EPIPE or -ETIMEDOUT. */
+ * receiving ends that no sender has connected to yet. Otherwise request all
+ * other ends. Returns 0, -EPIPE or -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -307,8 +311,8 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	return 0;
 }
 
-/* Request the listener from a new proxy. If the proxy refuses it, only the
- * listener's accepts fail. 0, -EPIPE, -ETIMEDOUT. */
+/* Request the listener from a new proxy. If the proxy refuses the listener,
+ * only the listener's accepts fail. Returns 0, -EPIPE or -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
 	struct mpib_ctl_listen ask = {
@@ -345,10 +349,10 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Request from a new proxy all objects of the client that were not requested
- * there yet. Request listeners after connections: otherwise a repeated connect
- * would use up the accept of another connect (docs/recovery.md,
- * LISTEN_FIRST). */
+/* Request all objects of the client that were not requested from the new proxy
+ * yet. Request listeners only after senders and accepted receivers. Otherwise a
+ * repeated connect would use up the accept of another connect
+ * (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
@@ -387,7 +391,7 @@ void mpib_successor_drop(struct mpib_client *c)
 {
 	if (!c->successor)
 		return;
-	/* The shutdown makes the successor drop the client. */
+	/* The shutdown tells the successor to drop the client. */
 	shutdown(c->successor->sock, SHUT_RDWR);
 	mpib_attached_put(c->successor);
 	c->successor = NULL;
@@ -401,7 +405,7 @@ void mpib_helper_upgrade(struct mpib_client *c,
 	mpib_helper_wake(c);
 }
 
-/* Tell the proxy how the attach to its successor ended. */
+/* Tell the proxy whether the attach to its successor succeeded. */
 static void successor_tell(struct mpib_client *c, int rc)
 {
 	struct mpib_ctl_next say = {
@@ -417,9 +421,10 @@ static void successor_tell(struct mpib_client *c, int rc)
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
-/* Attach to the proxy at the socket. If no proxy runs, start one, but not after
- * `start_until` (ms). Other threads may take the lock during the attach.
- * -EPERM: that proxy does not resume connections. */
+/* Attach to the proxy that listens at the socket. If no proxy runs and
+ * `start_until` is not 0, start a proxy and wait for it until that time (ms).
+ * Other threads may take the lock during the attach. -EPERM: the proxy does not
+ * resume connections. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
 			   struct mpib_attached **attached)
 {
@@ -523,8 +528,9 @@ static void resumed_tell(struct mpib_client *c)
 	thread_tell(c);
 }
 
-/* Continue at the current proxy. 0: done. -errno: the text is set, and the
- * caller must call this again, even if the proxy was only slow to answer. */
+/* Attach to another proxy, if this is not done yet, and request all objects
+ * from it. 0: done. -errno: the text is set, and the caller must call this
+ * again, even if the proxy was only slow to answer. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -534,8 +540,8 @@ static int attach_again(struct mpib_client *c)
 	atomic_store(&c->living, MPIB_ATTACHED(c->at->number) | c->forks);
 	rc = all_again(c);
 	if (rc < 0) {
-		/* If connections were requested, shutting down the socket would
-		 * close them at their peers. */
+		/* If connections may have been requested, keep the socket: a
+		 * shutdown would close these connections at their peers. */
 		if (rc == -EPIPE || c->at->state == MPIB_ATTACH_NEW) {
 			shutdown(c->at->sock, SHUT_RDWR);
 			c->at->state = MPIB_ATTACH_CUT;
@@ -550,8 +556,8 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* Give up: the client will not continue at another proxy. Returns -1, for
- * helper_turn(). */
+/* Give up: the client will not continue at another proxy. Returns -1, which
+ * helper_turn() returns, too. */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
@@ -565,7 +571,8 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	{
 		mpib_next_drop(c, conn);
 	}
-	/* Store this after `why`: readers of `resumes` may then read `why`. */
+	/* Store `resumes` after `why`: a thread that reads false from `resumes`
+	 * may then read `why`. */
 	atomic_store(&c->helper.resumes, false);
 	return -1;
 }
@@ -589,8 +596,8 @@ static int resume(struct mpib_client *c)
 	if (now >= helper->until)
 		return helper_fail(
 			c,
-			"the proxy at %s ended, and none accepted this process "
-			"again within %u s: %s (start mpib-proxy, then the "
+			"the proxy at %s ended, and no other accepted this "
+			"process within %u s: %s (start mpib-proxy, then the "
 			"job)",
 			c->path, helper->grace_ms / 1000, helper->tried);
 	helper->pause_ms = 2 * helper->pause_ms < PAUSE_MAX_MS
@@ -608,17 +615,17 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not whole, the library has disconnected from the
-	 * proxy, and not the proxy from the library. */
+	/* If the attach is not WHOLE, this library has shut the socket down, so
+	 * the proxy did not hang up. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(
 			c,
-			"the proxy at %s hung up on this process for "
-			"good (see its log)",
+			"the proxy at %s has ended the session of this "
+			"process (see the proxy's log)",
 			c->path);
-	/* Wait for the end of the proxy's process: until then the proxy may
-	 * still write. */
+	/* Wait until the proxy's process has ended, because it may still write
+	 * to the client's memory. */
 	helper->ended = mpib_client_dead(c, 0);
 	if (c->at->state != MPIB_ATTACH_WHOLE || helper->ended)
 		return resume(c);
@@ -627,7 +634,7 @@ static int proxy_gone(struct mpib_client *c)
 	return helper_fail(
 		c,
 		"the proxy at %s hung up, and its process did not end within "
-		"%u s (end it, and start the job)",
+		"%u s (end that process, then start the job again)",
 		c->path, helper->grace_ms / 1000);
 }
 
@@ -678,7 +685,8 @@ static void *helper_run(void *arg)
 			{ .fd = -1, .events = POLLIN },
 		};
 
-		/* Only this thread changes c->at and `ended`. */
+		/* No lock is needed: only this thread changes c->at and
+		 * `ended`. */
 		if (resumes && !helper->ended &&
 		    c->at->state == MPIB_ATTACH_WHOLE)
 			p[2].fd = c->at->pidfd;
@@ -698,7 +706,8 @@ static void *helper_run(void *arg)
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
-	/* This thread ends, so no connection may wait for it any more. */
+	/* This thread ends. So no connection may wait for another proxy any
+	 * more. */
 	rc = -errno;
 	mpib_client_hold(c);
 	helper_fail(c,
@@ -713,7 +722,7 @@ void mpib_helper_wake(struct mpib_client *c)
 {
 	static const uint64_t one = 1;
 
-	/* This never blocks. If the eventfd is full, the helper wakes up
+	/* The write never blocks. If the eventfd is full, the helper wakes up
 	 * anyway. */
 	if (c->helper.runs && write(c->helper.wake, &one, sizeof(one)) < 0)
 		return;
@@ -724,9 +733,9 @@ void mpib_helper_gives_up(struct mpib_client *c, int rc)
 	if (atomic_exchange(&c->helper.resumes, false))
 		fprintf(stderr,
 			"mpib: no descriptor of registered memory can be kept: "
-			"%s, so this process does not outlive the proxy at %s "
-			"(raise the limit, ulimit -n; Linux before 5.9 cannot "
-			"keep any)\n",
+			"%s, so this process cannot continue after the proxy "
+			"at %s ends (raise the limit, ulimit -n; Linux before "
+			"5.9 cannot keep any)\n",
 			mpib_errtext(rc), c->path);
 }
 

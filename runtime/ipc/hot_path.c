@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot path: isend, irecv and test, on the connection's thread in the rank.
- * With registered memory they take no lock, allocate nothing, and make no
- * system call unless the shard sleeps. All unusual cases take the slow path.
+ * For registered memory these functions take no lock, allocate nothing, and
+ * make no system call unless the shard sleeps. All unusual cases take the slow
+ * path.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,9 +35,10 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * Post in the usual case: one buffer of c's registered memory, nothing queued
- * on the connection, and room in the ring. In all other cases return NULL, and
- * request_post() handles the request.
+ * Post a request in the usual case: it has one buffer in memory that client `c`
+ * has registered, no other request is queued on the connection, and the ring
+ * has room. In all other cases return NULL; then request_post() handles the
+ * request.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
@@ -58,8 +60,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
 	r = conn->free;
-	/* If a place was not used until generations wrapped, its completion
-	 * word may already have the next generation: see has_next_gen(). */
+	/* If the place was last used before generations wrapped, its completion
+	 * word may already contain the next generation: see has_next_gen(). */
 	if (unlikely(!r || r->gen == conn->gen + 2 ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
@@ -84,8 +86,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 
 /*
  * Push r to the shard. Queue r instead if other requests are queued, if r is
- * staged, or if r has no place (feed.h). Return 1 if r was accepted, 0 if the
- * ring or the window has no room (call again), or -errno.
+ * staged, or if r has no place (feed.h). 1: r was accepted. 0: the ring or the
+ * window has no room, call again. -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -109,7 +111,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Publish for tools since when sends are refused. */
+/* For tools, publish the time since which the connection has refused sends. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -118,16 +120,16 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 	if (conn->refused == refused)
 		return;
 	conn->refused = refused;
-	/* While `refused` is set, the next post takes the slow path and calls
-	 * this again. */
+	/* While `refused` is set, each post takes the slow path and calls this
+	 * function again. */
 	conn->work += refused ? 1u : -1u;
-	/* Relaxed: no other data is published with it. */
+	/* Relaxed: no other data is published with this time. */
 	atomic_store_explicit(since, refused ? mpib_now_ns() : 0,
 			      memory_order_relaxed);
 }
 
-/* Return an unused request, for n buffers or for a send with this tag.
- * `direct`: the request is not staged. NULL: none is free. */
+/* Return an unused request: for a receive of n buffers, or for a send with this
+ * tag. `direct`: the request is not staged. NULL: no request is free. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -154,15 +156,15 @@ static int bad_buffer(const void *data, size_t size)
 {
 	if (size > MPIB_SIZE_MAX)
 		return mpib_fail(-E2BIG,
-				 "%zu bytes are more than one request may "
-				 "have (%u)",
+				 "a request of %zu bytes is too large (the "
+				 "maximum is %u)",
 				 size, MPIB_SIZE_MAX);
 	return mpib_fail(-EFAULT, "%zu bytes at %p are not inside the region",
 			 size, data);
 }
 
-/* The region must belong to this client: for another client the same MR id
- * would mean other memory. */
+/* The region must belong to this client, because another client's MR ids mean
+ * other memory. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -170,7 +172,8 @@ static int check_buffer(const struct mpib_client *c, const void *data,
 	    (size && !(region && mpib_region_holds(region, data, size))))
 		return bad_buffer(data, size);
 	if (size && region->client != c)
-		return mpib_fail(-EINVAL, "the region is of another client");
+		return mpib_fail(-EINVAL,
+				 "the region belongs to another client");
 	return 0;
 }
 
@@ -200,8 +203,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 	return 0;
 }
 
-/* Fail a call that is valid only at the other end. Returns -EINVAL, or if conn
- * has failed, the error of this failure. */
+/* Fail a call that is valid only at the other end of the connection. Returns
+ * -EINVAL; or the connection's error, if `conn` has failed. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -253,7 +256,8 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	return 0;
 }
 
-/* Same arguments as mpib_isend(), so that the call there is a tail jump. */
+/* The arguments are the same as those of mpib_isend(), so that mpib_isend()
+ * calls this function by a tail jump. */
 __attribute__((noinline)) static int
 send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	  struct mpib_region *region, struct mpib_request **req)
@@ -263,7 +267,7 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	*req = NULL;
 	if (!conn->sends)
 		return wrong_end(conn, "a receiving end does not send");
-	memcpy(&addr, &data, sizeof(addr)); /* a send only reads it */
+	memcpy(&addr, &data, sizeof(addr)); /* a send only reads the memory */
 	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
 
@@ -297,7 +301,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 }
 
 /* Finish a request that completed with error rc: set the text and free the
- * request. 0: the reason is not known yet. */
+ * request. 0: the reason is not known yet, and the request stays in use. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -319,14 +323,15 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 }
 
 /* Finish a request that completed with result `res`: return its sizes and free
- * it. */
+ * the request. If the request failed and the reason is not known yet, *done
+ * stays 0. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
 	int rc;
 
 	if (r->feeding) {
-		/* The request completed before it was wholly pushed.
+		/* The request completed before it was completely pushed.
 		 * mpib_stage() removes the request from the feed queue before
 		 * the request can be reused. */
 		r->feeding = false;
@@ -367,8 +372,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
 		/* Test the request again, because it may have completed before
-		 * the connection broke. conn->error is set, which ends the
-		 * recursion. */
+		 * the connection broke. The recursion ends, because conn->error
+		 * is now set. */
 		return mpib_test_int(r, done, sizes);
 	}
 	rc = mpib_conn_goes_on(conn);
@@ -381,7 +386,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* Same arguments as mpib_test_int(), so that the call there is a tail jump. */
+/* The arguments are the same as those of mpib_test_int(), so that
+ * mpib_test_int() calls this function by a tail jump. */
 __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 					       int *done, int *sizes)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep descriptors of memory that may be registered again. A separate thread
- * holds them in its own descriptor table. So they do not count towards the
- * rank's limit, and forked children do not inherit them. Over a socket, the
- * thread receives the descriptors and sends copies of them. The thread is
- * started when the first descriptor is kept. All calls are under the client's
- * lock, so at most one request is outstanding.
+ * Keep the file descriptors of memory that may be registered again at another
+ * proxy. A separate thread holds these descriptors in its own descriptor table.
+ * So the descriptors do not count towards the rank's limit, and forked children
+ * do not inherit them. The thread receives the descriptors over a socket, and
+ * sends copies of them over the same socket. The thread is started when the
+ * first descriptor is kept. The client sends requests to the thread only under
+ * its lock, so at most one request is outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,10 +22,10 @@
 #define CLOSE_UNSHARE                                                          \
 	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
 
-/* ThreadSanitizer assumes that all threads share one table, and reports equal
- * numbers in two tables as a race. So under ThreadSanitizer the thread uses the
- * process's table, and a client that detaches with registered memory leaves
- * these descriptors open. */
+/* ThreadSanitizer assumes that all threads share one descriptor table. If two
+ * tables contain the same descriptor number, it reports a race. So under
+ * ThreadSanitizer the thread uses the process's table. Then a client that
+ * detaches with registered memory leaves the kept descriptors open. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -57,7 +58,7 @@ static int keep_send(int sock, uint32_t type, uint32_t kept, int status, int fd)
 	return mpib_message_send(sock, &h, &fd, fd >= 0);
 }
 
-/* Give this thread its own descriptor table, with only the socket. */
+/* Give this thread its own descriptor table, which contains only the socket. */
 static int keep_unshare(int sock)
 {
 	if (!own_table)
@@ -70,8 +71,9 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* Answer a request. The name of a kept descriptor is its number in this table +
- * 1; 0 means none. -errno: no answer was sent. */
+/* Answer a request. A kept descriptor is identified by its number in this
+ * thread's table + 1; 0 means no descriptor. Returns 0, or -errno if no answer
+ * was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -90,7 +92,7 @@ static int keep_answer(int sock, struct mpib_message *m, int rc)
 	mpib_message_close_fds(m);
 	rc = keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
 	/* The kernel may refuse to pass the descriptor, for example with
-	 * -ETOOMANYREFS. Then answer without it. */
+	 * -ETOOMANYREFS. In this case answer without the descriptor. */
 	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
@@ -111,8 +113,8 @@ static void *keep_run(void *arg)
 			break;
 		rc = keep_answer(sock, &m, got);
 	}
-	/* The client waits without a time limit, so let it notice that this
-	 * thread ends. */
+	/* The client waits for answers without a time limit. The shutdown tells
+	 * the client that this thread ends. */
 	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);
@@ -150,7 +152,8 @@ void mpib_keep_stop(struct mpib_client *c)
 	if (helper->keeper < 0)
 		return;
 	if (c->forks == mpib_forks) {
-		/* A forked child may also have the socket. */
+		/* close() is not enough, because a forked child may also have
+		 * the socket. */
 		shutdown(helper->keeper, SHUT_RDWR);
 		mpib_thread_join(helper->keeping);
 	}

@@ -46,7 +46,7 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		/* control[] has room for exactly MPIB_RIGHTS_MAX descriptors,
-		 * so none is dropped (and leaked). */
+		 * so this loop skips (and leaks) none. */
 		for (size_t i = 0; i < n && m->fds < MPIB_RIGHTS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));
@@ -55,8 +55,9 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 int mpib_message_take(int sock, struct mpib_message *m)
 {
-	/* Room for all descriptors that a message can have. Otherwise the
-	 * kernel would close the rest inside recvmsg(), which may take long. */
+	/* This array must have room for all descriptors that a message can
+	 * have. Otherwise the kernel would close the remaining descriptors
+	 * inside recvmsg(), which may take long. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(m->fd))];
 	struct iovec iov = { .iov_base = m->bytes,
 			     .iov_len = sizeof(m->bytes) };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the proxy makes and registers and the client maps: the staging
- * windows of connections, and the memory from mpib_mem_alloc(). Each window is
- * a separate region, so the key that a peer has gives no access to the window
- * of another connection.
+ * Memory that the proxy allocates and registers, and that the client maps: the
+ * staging windows of connections, and the memory from mpib_mem_alloc(). Each
+ * window is a separate region. So a peer that has the key of one window cannot
+ * access the window of another connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #include "ipc/message.h"
 
 #define FIRST_BYTES (512u << 10) /* size of a connection's first window */
-/* an idle window is released after this time, or up to twice this time */
+/* Minimum time between two sweeps for idle windows. A sweep releases the
+ * windows that have been idle since the previous sweep. */
 #define SWEEP_MS 30000
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
@@ -68,9 +69,9 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 }
 
 /*
- * Release the empty, unused window without waiting for the answer. The proxy
- * may still write to the window of a closing connection, but the proxy fences
- * the writes before it deregisters the window.
+ * Release the window, which is empty and unused, without waiting for the
+ * proxy's answer. The proxy may still write to the window of a closing
+ * connection, but it fences these writes before it deregisters the window.
  */
 static void window_drop(struct mpib_client *c, struct mpib_pool **window)
 {
@@ -104,8 +105,9 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 	else
 		window_drop(c, &x->window);
 	x->window = got;
-	/* Cause the page faults here, not during the first messages. Linux
-	 * before 5.14 refuses this call, and then the faults come later. */
+	/* Allocate the pages here, so that the first messages cause no page
+	 * faults. Linux before 5.14 refuses this call; there the first messages
+	 * do cause page faults. */
 	madvise(got->seg.addr, size, MADV_POPULATE_WRITE);
 	return 0;
 }
@@ -128,8 +130,9 @@ static bool rested(struct mpib_window *w, uint32_t before)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
 
-	/* Acquire pairs with the release in mpib_window_rest(). After this the
-	 * connection's thread needs the lock to get a window. */
+	/* Acquire pairs with the release in mpib_window_rest(). Once the state
+	 * is NONE, the connection's thread must take the client's lock to get
+	 * another window. */
 	return atomic_load_explicit(&w->state, memory_order_relaxed) == rests &&
 	       atomic_load_explicit(&w->sweep, memory_order_relaxed) !=
 		       before &&
@@ -146,7 +149,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Keep windows that began to rest after the last sweep. */
+	/* Keep windows that became idle after the last sweep. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -154,7 +157,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 
 		if (conn->at != c->at || conn->closing)
 			continue;
-		/* Acquire pairs with the release after the last part. */
+		/* Acquire pairs with the release in run_drain(). */
 		if (!atomic_load_explicit(&conn->window.before,
 					  memory_order_acquire))
 			window_drop(c, &x->before);

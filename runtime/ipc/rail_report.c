@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Per-rail reports on requests, for NCCL's profiler. While a connection is
- * armed, conn->work is not 0, and a watched request has r->slow set. So post
- * and test take the slow path, and the fast path has no code for reports.
+ * "armed", each request that is posted on it becomes "watched": the shard
+ * reports what each rail does for the request.
+ *
+ * The fast path has no code for reports. An armed connection has conn->work
+ * above 0, so its posts take the slow path. A watched request has r->slow set,
+ * so its tests take the slow path.
  */
 
 #include "base/clock.h"
 #include "ipc/client.h"
 
-/* Number of tests without a result before MPIB_REPORT_LATER watches a
- * request. */
+/* MPIB_REPORT_LATER: number of mpib_test() calls without a result after which
+ * the connection is armed. */
 #define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)
@@ -72,8 +76,10 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 		mpib_report_drop(r);
 }
 
-/* Between two parts of a message the rails have nothing in flight. Only the
- * sender, which knows the size, can tell whether another part follows. */
+/* Return whether the rails will get no further part of the message. A rail with
+ * nothing in flight may still get another part. Only the sender knows the size
+ * of the message. A receiver sees only after the request is complete that no
+ * part follows. */
 static bool rails_have_all(const struct mpib_request *req,
 			   const struct mpib_rail_report *report)
 {
@@ -90,7 +96,7 @@ static bool rails_have_all(const struct mpib_request *req,
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report)
 {
-	/* Without a place a send has no completion. */
+	/* A send without a place (feed.h) has no completion. */
 	bool mapped = req->completion && req->conn->client->forks == mpib_forks;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory regions: registration and deregistration. Ordinary memory is staged.
- * Memory from mpib_mem_alloc() and memory behind descriptors needs no copy. A
- * region may be deregistered while requests still use it.
+ * Memory regions: registration and deregistration. Ordinary memory is staged:
+ * its bytes are copied through a window. Memory from mpib_mem_alloc() and
+ * memory of a file descriptor needs no copy. A region may be deregistered while
+ * requests still use it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,8 @@ void mpib_regions_ref(struct mpib_request *r)
 {
 	r->held = true;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Relaxed: the caller must not deregister a region that it
-		 * posts with, so the region is alive. */
+		/* Relaxed: callers must not deregister a region while they
+		 * post a request with it. So the region still exists. */
 		if (r->buf[i].region)
 			atomic_fetch_add_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_relaxed);
@@ -44,8 +45,8 @@ void mpib_regions_unref(struct mpib_request *r)
 }
 
 /* Under the lock: free deregistered regions that neither a request nor the
- * proxy uses. mpib_regions_unref() cannot free them: it runs in test, which
- * must not wait for the lock. */
+ * proxy uses. mpib_regions_unref() cannot free them: it runs in mpib_test(),
+ * which must not wait for the lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -95,13 +96,17 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * Return whether the existing region r can be used instead of a new region,
- * which `like` describes. With mpib_reg(), r must have the same range of the
- * same memory. The pools are compared, too, because r's pool may have been
- * freed. With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
- * identified by its addresses, because each export has its own inode. A memfd
- * is also identified by its file, because it may be mapped where another memfd
- * was mapped before.
+ * `like` describes a new region. Return whether the existing region r can be
+ * used instead.
+ *
+ * With mpib_reg(), r must have the same addresses and the same MR. The
+ * addresses alone do not suffice: after r's pool is freed, another pool may be
+ * mapped at the same addresses.
+ *
+ * With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
+ * identified by its addresses only, because each export of the same dma-buf has
+ * its own inode. A memfd is identified by its addresses and its file, because
+ * another memfd may have been mapped at the same addresses before.
  */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
@@ -120,8 +125,8 @@ static bool region_serves(const struct mpib_region *r,
 			 like->memory.offset));
 }
 
-/* Under the lock: find a region that has this memory, and count one more
- * registration of it. NULL: none. */
+/* Under the lock: find an existing region that can be used instead of `like`,
+ * and count one more registration of that region. NULL: none. */
 static struct mpib_region *region_again(const struct mpib_region *like)
 {
 	struct mpib_region *r;
@@ -152,7 +157,7 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* Return the memory from mpib_mem_alloc() that contains all of r. */
+/* Return the pool of mpib_mem_alloc() that contains all of r. NULL: none. */
 static const struct mpib_pool *region_pool(const struct mpib_region *r)
 {
 	const struct mpib_pool *p;
@@ -172,7 +177,7 @@ static void region_set_mr(struct mpib_region *r, uint32_t mr)
 	atomic_store_explicit(&r->mr, mr, memory_order_relaxed);
 }
 
-/* Decide whether r is staged: memory from mpib_mem_alloc() needs no copy. */
+/* Decide whether r is staged. Memory from mpib_mem_alloc() is not staged. */
 static void region_place(struct mpib_region *r)
 {
 	const struct mpib_pool *p = region_pool(r);
@@ -211,9 +216,9 @@ void mpib_regions_renew(struct mpib_client *c)
 static int no_region(const void *addr, size_t size)
 {
 	return mpib_fail(-EINVAL,
-			 "cannot register %zu bytes at %p (a region has an "
-			 "address, at least one byte, and ends before the "
-			 "address space does)",
+			 "cannot register %zu bytes at %p (the address is "
+			 "NULL, the size is 0, or the end is beyond the "
+			 "address space)",
 			 size, addr);
 }
 
@@ -264,8 +269,8 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 }
 
 /* Allocate all pages of a part of a memfd in this process, so that they count
- * as this process's memory. The proxy refuses memory with missing pages, so a
- * failure here needs no message: the proxy reports the reason. */
+ * as this process's memory. A failure needs no message here: the proxy refuses
+ * memory with missing pages, and reports the reason. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -280,7 +285,8 @@ static void allocate_pages(int fd, uint64_t offset, size_t size)
 	munmap(map, len);
 }
 
-/* Under the lock: register r, whose memory is that of fd, at the proxy. */
+/* Under the lock: register r at the proxy. `fd` is the descriptor of r's
+ * memory. */
 static int region_register(struct mpib_region *r, int fd)
 {
 	struct mpib_ctl_reg_fd ask = {
@@ -315,8 +321,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* The proxy would also refuse this, but here the error text is the same
-	 * as that of mpib_reg(). */
+	/* The proxy would also refuse a size of 0. Refuse it here with the same
+	 * error text as in mpib_reg(). */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -343,7 +349,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
-		/* another thread may have registered the memory meanwhile */
+		/* While the lock was free, another thread may have registered
+		 * the memory. */
 		there = region_again(r);
 	}
 	if (there) {
@@ -358,8 +365,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == -EPIPE && mpib_client_again(client))
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
-	/* Without this seal the caller could seal the memory against writing,
-	 * and registering the memory again would fail. */
+	/* Prevent further seals. If the caller sealed the memory against
+	 * writing, the memory could not be registered again. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -384,8 +391,8 @@ int mpib_dereg(struct mpib_region *region)
 	/* From now on region_again() does not find the region. */
 	LIST_REMOVE(region, link);
 	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
-	 * that begins a copy after this sees MPIB_REGION_DEAD and does not
-	 * copy. A running copy ends after at most one part, so the wait is
+	 * that begins a copy after this point sees MPIB_REGION_DEAD and does
+	 * not copy. A running copy ends after at most one part, so the wait is
 	 * short. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
 				 memory_order_acq_rel);
@@ -405,13 +412,13 @@ int mpib_dereg(struct mpib_region *region)
 			       c->path);
 	region_bury(c);
 	mpib_client_unlock(c);
-	return rc == -EPIPE ? 0 : rc; /* a dead proxy cannot touch memory */
+	return rc == -EPIPE ? 0 : rc; /* a proxy that ended cannot write */
 }
 
 /*
- * Registration of the client's memory at another proxy. The requests are sent
- * without waiting for answers to earlier requests, to avoid one round trip for
- * each region.
+ * Registration of the client's memory at another proxy. Each request is sent
+ * without waiting for the answer to the previous request. This avoids a round
+ * trip for each region.
  */
 
 /* Send the request that registers the memory. -EAGAIN: the socket is full. */
@@ -444,8 +451,8 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the memory to register next at this proxy. If `asked` is not 0, return
- * instead the memory that is being registered by the request with this id.
+/* If `asked` is 0, return the memory to register next at the proxy of `at`.
+ * Otherwise return the memory whose registration request has the id `asked`.
  * NULL: none. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
 				       const struct mpib_attached *at,
@@ -487,13 +494,15 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Do not wait for the answer: no peer has a key of this region yet. */
+/* Deregister `mr` at the proxy of `at`. Do not wait for the answer, because no
+ * peer has a key of `mr` yet. */
 static void memory_deregister(struct mpib_client *c,
 			      const struct mpib_attached *at, uint32_t mr)
 {
 	uint32_t id;
 
-	/* If the send fails, make the helper attach again. */
+	/* If the request cannot be sent, shut the socket down. Then the helper
+	 * attaches again. */
 	if (mpib_rpc_tell(c, at, MPIB_CTL_DEREG, mr, &id) < 0)
 		shutdown(at->sock, SHUT_RDWR);
 }
@@ -503,8 +512,8 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
 	const struct mpib_attached *at = c->successor;
 
 	mpib_keep_close(c, memory->kept);
-	/* If the answer has not come yet, memory_answered() will deregister the
-	 * memory. */
+	/* If the registration has no answer yet, memory_answered() deregisters
+	 * the memory after the answer. */
 	if (at && memory->at == at->number && !memory->asked)
 		memory_deregister(c, at, memory->mr);
 }
@@ -537,7 +546,7 @@ static int memory_answered(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Read the answers received so far. */
+/* Handle all answers that have arrived. */
 static int memory_hear(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_message m;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Continue a connection in another instance (docs/recovery.md). The
- * connection's requests contain all data needed to post them again. Nothing
- * writes for the old instance any more, so its completion words are final. A
- * sending end has a record of each send, with the receive that the send
- * answers. If the receiver's rank has completed that receive, the send is also
- * complete.
+ * connection's requests contain all data needed to post them again.
+ *
+ * The old instance has stopped: no process writes its completion words any
+ * more, so these words are final. A sending end also has a record of each send
+ * (mpib_answer()). The record contains the number of the receive that the send
+ * answers. If the receiver's rank has completed that receive, the send is
+ * complete, too.
  */
 #include <errno.h>
 
@@ -23,16 +25,16 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* Return the number of completed receives that follows from the completion word
- * `word` of a place. 0: the word is not from a recent request of this instance.
- * `posts` is the latest count of posts. */
+/* Derive the number of completed receives from `word`, the completion word of a
+ * place. 0: the word is not from a recent request of this instance. `posts` is
+ * the number of posted receives; up to one lap of the ring may be missing in
+ * it. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept words only in a range around `posts`. The range begins one lap
-	 * plus the outstanding requests before `posts`, and ends one lap after
-	 * it. */
+	/* Accept only words of receives near receive number `posts`: from one
+	 * lap plus MPIB_REQUESTS before it to one lap after it. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;
@@ -46,14 +48,14 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: the value may be old. word_counts() also accepts the words
-	 * of later posts, which are at most one lap. */
+	/* Relaxed: the value may be old. At most one lap of requests was posted
+	 * after it, and word_counts() accepts their words, too. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		/* Relaxed: the writer of this word has ended. */
+		/* Relaxed: no process writes this word any more. */
 		uint64_t word = atomic_load_explicit(&conn->completion[i].word,
 						     memory_order_relaxed);
 		uint64_t over = word_counts(conn, posts, word);
@@ -63,11 +65,13 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	return conn->base + most;
 }
 
-/* Return whether the peer's rank has completed the receive that r answers. */
+/* If the peer's rank has completed the receive that r answers, end r and return
+ * true. `answer` is the record of r (mpib_answer()). `base` is the number of
+ * receives that both ends had completed before the next instance. */
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
-	/* `answer` counts receives from the instance's base. */
+	/* The receive's number in `answer` is relative to conn->base. */
 	uint32_t receive = (uint32_t)conn->base + (uint32_t)answer;
 	uint32_t behind = ((uint32_t)base - receive) & INT32_MAX;
 
@@ -80,8 +84,8 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 	return true;
 }
 
-/* Collect the requests at places that have not completed, oldest first. Returns
- * their number. */
+/* End the completed requests that have places. Collect the incomplete ones in
+ * `left`, oldest first, and return their number. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -96,12 +100,13 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	}
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
 		struct mpib_request *r = conn->placed[i];
-		uint64_t answer = 0; /* no generation is 0 */
+		uint64_t answer = 0; /* matches no request */
 		int32_t result;
 
 		if (idle[i] || r->over)
 			continue;
-		if (answers) /* Relaxed: the writer of this word has ended. */
+		/* Relaxed: no process writes this word any more. */
+		if (answers)
 			answer = atomic_load_explicit(&answers[i],
 						      memory_order_relaxed);
 		if (mpib_completion_poll(r->completion, r->gen, &result))
@@ -113,8 +118,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* Collect the requests of the feed queue that have no place, in the order of
- * the queue. Returns their number. */
+/* Collect in `left` the requests of the feed queue that have no place, in the
+ * order of the queue. Returns their number. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -192,7 +197,8 @@ static void change_index(struct mpib_conn *conn,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
-	/* Release this last: it holds the completions of the old instance. */
+	/* Release the old attach last, because it contains the completions of
+	 * the old instance. */
 	mpib_attached_put(old);
 }
 

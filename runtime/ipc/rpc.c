@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control requests to the proxy with a time limit, and undoing those that took
- * too long. The client's lock. Detecting that the proxy is gone, or that this
- * process is a forked child.
+ * Send control requests to the proxy and wait for the answers, with a time
+ * limit. Undo requests that took too long. Take and release the client's lock.
+ * Detect that the proxy is gone, or that this process is a forked child.
  */
 #include <errno.h>
 #include <poll.h>
@@ -49,8 +49,8 @@ int mpib_client_check(struct mpib_client *c)
 {
 	if (c->forks != mpib_forks)
 		return mpib_fail(-EOWNERDEAD,
-				 "attached before fork(); a child attaches "
-				 "for itself");
+				 "this client was attached before fork(); a "
+				 "child process must attach its own client");
 	return mpib_client_ok(c) || mpib_client_again(c) ? 0 : rpc_gone(c);
 }
 
@@ -69,7 +69,7 @@ int mpib_client_lock(struct mpib_client *c)
 	if (mpib_client_resumes(c)) {
 		pthread_mutex_unlock(&c->lock);
 		return mpib_fail(-ETIMEDOUT,
-				 "the proxy at %s ended, and no other "
+				 "the proxy at %s ended, and no other proxy "
 				 "accepted this process within %u s (start "
 				 "mpib-proxy)",
 				 c->path, c->answer_ms / 1000);
@@ -92,7 +92,7 @@ void mpib_client_unlock(struct mpib_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Read late answers, and notice if the proxy hung up. */
+/* Read late answers, and check whether the proxy hung up. Never waits. */
 static void look_at_socket(struct mpib_client *c)
 {
 	struct pollfd p = { .fd = c->at->sock, .events = POLLIN };
@@ -119,7 +119,7 @@ int mpib_client_look_now(struct mpib_client *c)
 int mpib_client_look(struct mpib_client *c)
 {
 	uint64_t now = mpib_now_ms();
-	/* Relaxed: two threads polling at the same time do no harm. */
+	/* Relaxed: it does no harm if two threads poll at the same time. */
 	uint64_t then = atomic_load_explicit(&c->looked, memory_order_relaxed);
 
 	if (now - then < LOOK_MS)
@@ -208,11 +208,11 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts. A debt is for an object that the client has dropped. The proxy still
- * has the object, or will make it when it handles a request whose caller
- * stopped waiting. The client undoes the object with a further control request.
- * This request is sent as soon as the socket has room, and no caller waits for
- * its answer.
+ * Debts. A debt (struct mpib_debt) records that the client must undo an object
+ * at the proxy. The client has dropped the object, but the proxy still has it,
+ * or will make it later because of a request that timed out. The client undoes
+ * the object with a further control request. It sends this request as soon as
+ * the socket has room, and no caller waits for the answer.
  */
 
 static void debt_over(struct mpib_debt *d)
@@ -242,7 +242,7 @@ static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 	case MPIB_CTL_DEREG:
 		d->id = r->mr;
 		return m->len >= sizeof(*r);
-	default: /* a connection: the client chose its index itself */
+	default: /* a connection: the client chose its index */
 		return true;
 	}
 }
@@ -290,7 +290,7 @@ void mpib_debts_forget(struct mpib_client *c)
 		debt_pay(LIST_FIRST(&c->debts));
 }
 
-/* Record that the proxy sent an answer, late or not. */
+/* Record that the proxy sent an answer. */
 static void rpc_heard(struct mpib_client *c)
 {
 	c->deaf = false;
@@ -313,8 +313,8 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 
 /*
  * Wait for the answer to the request `id`. While waiting, handle late answers
- * to earlier requests. After 7/8 of the time limit send a probe: a proxy that
- * answers the probe is only slow with this request, and not hanging.
+ * to earlier requests. After 7/8 of the time limit, send a probe. If the proxy
+ * answers the probe, the proxy still works, and only this request is slow.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)
@@ -340,8 +340,8 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		rc = mpib_wait_socket(c, c->at->sock, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			/* The proxy answers a WHY at once even during a long
-			 * request. */
+			/* Probe with a WHY: the proxy answers it at once, even
+			 * during a long request. */
 			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, 0, &probe);
 		} else if (rc < 0) {
 			return rc;
@@ -445,7 +445,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		mpib_rpc_undo_later(c, d);
 	} else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
 		   debt_learn(d, m)) {
-		mpib_rpc_undo_later(c, d); /* the proxy made the object */
+		mpib_rpc_undo_later(c, d); /* the proxy has made the object */
 	} else {
 		debt_over(d);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Push descriptors of queued requests (feed.c) into a connection's ring.
- * Requests of ordinary memory pass through the staging window part by part
- * (window.h). Runs on the connection's thread, inside post and test.
+ * Push descriptors of queued requests (feed.c) into a connection's ring. The
+ * bytes of ordinary memory pass through the staging window part by part
+ * (window.h). This code runs on the connection's thread, inside mpib_isend(),
+ * mpib_irecv() and mpib_test().
  */
 #include <errno.h>
 #include <unistd.h>
@@ -11,9 +12,10 @@
 
 /* ms until the next request for a window, after the proxy refused one */
 #define AGAIN_MS 10
-/* the same time, in ms, if the connection already has a small window */
+/* ms until the next request for a whole window, after the proxy refused one and
+ * if the connection has a small window */
 #define LARGER_MS 1000
-/* number of posts that find no room before a whole window is requested */
+/* a whole window is requested after this number of posts found no room */
 #define WAITS 16
 
 int mpib_bell_write(struct mpib_conn *conn)
@@ -25,10 +27,10 @@ int mpib_bell_write(struct mpib_conn *conn)
 	return 0;
 }
 
-/* Push a descriptor for `len` bytes at `pos` of buffer i. In the region `mr`
- * these bytes are at `off`. The caller has checked that the ring has room.
- * Write the descriptor in place: building a struct and copying it costs more
- * than the rest of a push. */
+/* Push a descriptor for `len` bytes at offset `pos` of buffer i. These bytes
+ * are at offset `off` of the region `mr`. The caller has checked that the ring
+ * has room. Write the descriptor in place, because building a struct and
+ * copying it would take more time than the rest of a push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -76,9 +78,10 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * Fail the connection, because memory was deregistered before its request was
- * pushed. The peer expects the posted message, so it cannot be withdrawn. (A
- * staged receive does not fail: it continues in the window, see copy_out().)
+ * Fail the connection, because a request's memory was deregistered before the
+ * whole request was pushed. The peer expects the message, so the request cannot
+ * be withdrawn. (A staged receive does not fail the connection: the message
+ * still arrives in the window, see copy_out().)
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -92,8 +95,8 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* Push the next part of r, or all of r if it is not staged. 1: pushed; 0: no
- * room now; -errno. */
+/* Push the next part of r, or all of r if it is not staged. 1: pushed; 0: the
+ * ring or the window has no room yet; -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
@@ -179,10 +182,11 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * Decide what a post returns after a request for a window failed with rc. If
- * the connection had a window and released it while idle, return 0, so that the
- * post is tried again: the post must not fail because other connections use the
- * memory or the proxy is slow. Else return rc.
+ * Decide what a post returns after a request for a window failed with `rc`. If
+ * the connection had a window of at least `size` bytes and released it while
+ * idle, return 0: then the caller posts again later. A post must not fail
+ * because other connections use the memory, or because the proxy is slow.
+ * Otherwise return `rc`.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -208,8 +212,8 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Try to replace a small window, which may hold parts, by a whole one. Do
- * nothing if `need` is more than a whole window. */
+/* Try to replace a small window, which may hold parts, with a whole one. Do
+ * nothing if `need` bytes do not fit into a whole window. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -247,7 +251,7 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	int rc;
 
 	if (w->lost)
-		return 0; /* the connection failed; the reason comes later */
+		return 0; /* the connection failed for a reason not known yet */
 	if (!used)
 		w->no_room = 0;
 	else if (w->size < better(conn, r) &&
@@ -308,8 +312,8 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
-		/* Wake the shard for each part: the proxy sends this part while
-		 * this thread copies the next one. */
+		/* Wake the shard for each part, so that the proxy sends this
+		 * part while this thread copies the next one. */
 		if (rc > 0)
 			mpib_ring_bell(conn);
 	}

@@ -10,9 +10,9 @@
 
 #include "ipc/client.h"
 
-/* With a C library older than 2.34 a program may be linked without libpthread.
- * So make these symbols weak, with the version that both old and new libraries
- * have. */
+/* With a C library older than 2.34, a program may be linked without libpthread.
+ * So these symbols are weak. Their version is one that both old and new C
+ * libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock
@@ -49,8 +49,8 @@ void mpib_thread_join(pthread_t thread)
 
 bool mpib_mutex_try(pthread_mutex_t *mutex)
 {
-	/* This library was loaded without libpthread, so there is no
-	 * pthread_mutex_trylock(). */
+	/* A program without libpthread has no pthread_mutex_trylock(). It also
+	 * has only one thread, so pthread_mutex_lock() does not wait. */
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;

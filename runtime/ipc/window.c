@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Assign this range of a new window to the run. Returns how many parts the run
- * has; these parts stay in the old window. */
+/* Assign to the run a range of a new window. The existing parts of the run stay
+ * in the old window. Returns the number of these parts. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -25,7 +25,7 @@ void mpib_window_cut(struct mpib_window *w, uint32_t keep)
 	keep = keep < half ? keep : half;
 	n = run_cut(&w->big, 0, w->size - keep);
 	n += run_cut(&w->small, w->size - keep, keep);
-	/* Relaxed: readers hold the client's lock, too. */
+	/* Relaxed: this thread and all readers hold the client's lock. */
 	atomic_store_explicit(&w->before, n, memory_order_relaxed);
 }
 
@@ -36,12 +36,13 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: with an old value, only a sweep comes early or late. */
+	/* Relaxed: with an old value a sweep may release the window too early,
+	 * which does no harm. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
 			      memory_order_relaxed);
-	/* Release pairs with the acquire of the window's next user. */
+	/* Release pairs with the acquire in mpib_window_use() and rested(). */
 	atomic_store_explicit(&w->state, MPIB_WINDOW_RESTS,
 			      memory_order_release);
 }
@@ -192,7 +193,7 @@ void mpib_window_drop(struct mpib_conn *conn)
 	w->size = 0;
 	w->again_ms = 0;
 	w->no_room = 0;
-	/* Relaxed: readers hold the client's lock, too. */
+	/* Relaxed: this thread and all readers hold the client's lock. */
 	atomic_store_explicit(&w->before, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->state, MPIB_WINDOW_NONE,
 			      memory_order_relaxed);
@@ -232,7 +233,7 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-/* Remove the part if it is complete, else return false. */
+/* If the part is complete, detach it from its request and return true. */
 static bool part_leaves(struct mpib_conn *conn,
 			const struct mpib_staging_chunk *p)
 {
@@ -248,7 +249,7 @@ static bool part_leaves(struct mpib_conn *conn,
 	conn->window.waiting -= p->waits;
 	conn->work--;
 	r->parts--;
-	/* If the request has completed, do not push the rest of it. */
+	/* If the request has completed, do not push its remaining parts. */
 	if (mpib_completion_poll(r->completion, r->gen, &res))
 		r->feeding = false;
 	return true;

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's staging window, cut into two runs. Parts leave a run in the
- * order in which they were put in. While a send waits for its receive, its
- * parts block later parts of the run. So the runs follow the rule of feed.h:
+ * A connection's staging window. Messages pass through it in parts. The window
+ * is divided into two runs, and each run is a FIFO of parts. While a send waits
+ * for its receive, its parts block all later parts of the same run. Therefore
+ * the window has two runs, just as feed.h has two kinds of places:
  *
- * - In the big run parts may wait for receives.
- * - The small run is reserved for sends that match the current receive: the
- *   shard has published them as wanted, or has sent earlier parts of them.
- *   These sends use the big run first.
+ * - The big run accepts parts of all sends.
+ * - The small run is reserved for sends whose receive the shard knows: the
+ *   shard has published the send as wanted, or has sent an earlier part of the
+ *   send. These sends use the small run only if the big run is full.
  *
- * If a send matches the current receive, the shard posts each part of the send
- * at once, so these parts always leave the run. So the sends for the current
- * receive are never blocked by sends that wait for later receives. A receiver's
- * parts leave in the order of the receives, so its whole window is the big run.
+ * The shard posts each part in the small run at once, so no part blocks this
+ * run. Thus sends that wait for later receives never block a send that the
+ * oldest unanswered receive needs. A receiver's parts leave in the order of the
+ * receives, so a receiver has no small run.
  *
- * The runs are used only on the connection's thread, inside post and test.
+ * The runs are used only on the connection's thread, inside mpib_isend(),
+ * mpib_irecv() and mpib_test().
  *
- * A connection begins with a small window, since most connections carry little
- * and the kernel takes time to allocate pages. The connection gets a whole
- * window after several posts have found no room (stage.c). The parts that the
- * small window then holds stay there until they leave in their order.
+ * A connection begins with a small window, because most connections carry
+ * little data and the kernel takes time to allocate pages. After several posts
+ * have found no room, the connection gets a window of full size (stage.c).
+ * Existing parts stay in the small window until they leave it.
  *
  * Any thread that holds the client's lock may release a window that was idle
  * for a long time (mpib_windows_sweep()). So the connection's thread marks the
- * window as used before it adds a part, and as resting when the window is
- * empty.
+ * window as used before it adds a part, and as resting after the window has
+ * become empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
@@ -36,10 +38,9 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* maximum number of parts in one run */
-/* Maximum number of parts that wait for receives. The shard can store 64
- * descriptors of a connection. These must suffice for one descriptor per
- * waiting part, one per place without a waiting part, and the descriptors of a
- * send whose receive is known. */
+/* Maximum number of a connection's parts that wait for receives. The shard can
+ * store 64 descriptors of a connection: one for each waiting part, one for each
+ * place without a waiting part, and those of a send whose receive is known. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return how many bytes of the window a part of `len` bytes uses. */
@@ -58,22 +59,24 @@ struct mpib_request;
 struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
 	uint8_t idx; /* index of the buffer in a grouped receive */
-	/* the shard may not know the receive of this part's send yet */
+	/* when the part was added, the shard did not know the send's receive */
 	bool waits;
-	/* the send of this part has completed, but earlier parts have not left
-	 * yet */
+	/* the send of this part has completed, but earlier parts of the run
+	 * have not left yet */
 	bool gone;
-	uint32_t pos, len; /* range in that buffer */
+	uint32_t pos, len; /* offset in the buffer, and size, in bytes */
 	uint32_t at; /* offset in the window */
-	/* run->head after this part; 0: the part is in the previous window */
+	/* value of run->head after this part was added; 0: the part is in the
+	 * previous window */
 	uint64_t end;
 };
 
 struct mpib_run {
 	uint32_t off, size; /* range in the window */
-	/* bytes added and removed so far; both 0 when empty */
+	/* number of bytes added so far (head) and removed so far (tail); both 0
+	 * if the run is empty */
 	uint64_t head, tail;
-	uint32_t part_head, part_tail;
+	uint32_t part_head, part_tail; /* likewise the number of parts */
 	struct mpib_staging_chunk part[MPIB_PARTS];
 };
 
@@ -86,33 +89,34 @@ enum mpib_window_state {
 };
 
 struct mpib_window {
-	_Atomic unsigned state; /* enum mpib_window_state; protects all below */
-	/* value of client->sweeps when the window began to rest */
+	/* enum mpib_window_state; it protects the fields below */
+	_Atomic unsigned state;
+	/* value of client->sweeps when the state became MPIB_WINDOW_RESTS */
 	_Atomic uint32_t sweep;
 	char *base;
-	uint32_t mr; /* region that contains the window and nothing else */
+	uint32_t mr; /* id of the region that contains only the window */
 	uint32_t size;
 	uint32_t had; /* size of the largest window so far */
-	/* ms: time before which no other window is requested */
+	/* ms: no other window is requested before this time */
 	uint64_t again_ms;
 	/* number of posts that found no room in the window (stage.c) */
 	uint32_t no_room;
 	uint32_t waiting; /* number of parts with `waits` set */
 	/* A part failed together with the connection. Until the connection is
-	 * closed, the peer may write to the part, or a QP may read it. So no
-	 * part is added. */
+	 * closed, the peer may write to that part, or a QP may read it. So no
+	 * further part is added. */
 	bool lost;
 	_Atomic uint32_t before; /* number of parts in the previous window */
-	char *base_before;
+	char *base_before; /* address of the previous window */
 	struct mpib_run big, small;
 };
 
-/* Cut a new window of w->size bytes into runs. Existing parts stay in the
+/* Divide a new window of w->size bytes into runs. Existing parts stay in the
  * previous window. `keep` is the maximum size of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* Return true if the window holds no part, and no proxy can still access a
- * former part. */
+/* Return whether the window holds no part, and no proxy can still access the
+ * bytes of a removed part. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -140,48 +144,50 @@ static inline bool mpib_window_use(struct mpib_window *w)
 		       memory_order_acquire, memory_order_relaxed);
 }
 
-/* Mark the window as resting: it is empty, and nothing waits for room in it. */
+/* Mark the window as resting. Call this if the window is empty and no request
+ * waits for room in it. */
 void mpib_window_rest(struct mpib_conn *conn);
 
 /* Reserve room for the next part of buffer i of r, at most `len` bytes. NULL:
- * there is no room now. */
+ * the window has no room yet. */
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    struct mpib_request *r, unsigned i,
 					    uint32_t len);
 
-/* Remove the newest n parts, which were added to the big run for r and not
- * pushed. */
+/* Remove the newest n parts of the big run. These parts belong to r, and have
+ * not been pushed. */
 void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 			unsigned n);
 
-/* Sender: copy the part into the window. False: its region is deregistered. */
+/* Sender: copy the part into the window. False: not copied, because the
+ * buffer's region is deregistered. */
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
-/* Sender: r has completed, and its connection has not failed. Detach r's parts
- * from r, because the parts leave the window only after earlier parts of other
- * requests. */
+/* Sender: detach the parts of r from r. Call this after r has completed, if the
+ * connection has not failed. The parts may stay in the window after r is
+ * reused, because they leave only after earlier parts of other requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */
 void mpib_window_drop(struct mpib_conn *conn);
 
-/* Remove complete parts from the window; a receiver copies their bytes
- * first. */
+/* Remove complete parts from the window. A receiver first copies their bytes to
+ * the buffers of the requests. */
 void mpib_window_drain(struct mpib_conn *conn);
 
 /* pool.c, any thread. Return the size of a connection's first window. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
 /* Under the client's lock. Get a window of at least `size` bytes for the index.
- * A smaller window is released, or becomes x->before if it holds parts
- * (`busy`). */
+ * If the index has a smaller window, this window becomes x->before if it holds
+ * parts (`busy`), and is released otherwise. */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		    bool busy);
 /* Under the client's lock. Release the index's windows. Never waits. */
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
-/* Any thread, under the client's lock. If the last sweep was at least half a
- * minute ago, release the windows that have rested since then. Never waits. */
+/* Any thread, under the client's lock. If the last sweep was at least 30 s ago,
+ * release the windows that have been empty since that sweep. Never waits. */
 void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 
 #endif

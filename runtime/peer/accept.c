@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listening side of connections. Accepts of local clients are matched with
- * CONN_OPENs from peers in the order of arrival. If no accept is waiting, a
- * CONN_OPEN waits in the listener's backlog. Control thread.
+ * The accepting side of connections. This file matches the accepts of local
+ * clients with the CONN_OPENs of peers, in order of arrival. If no accept is
+ * waiting, a CONN_OPEN waits in the listener's backlog. Control thread.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "peer/internal.h"
 
-/* Queue the CONN_OPEN w, whose lane and listener are set, until an accept is
- * available. */
+/* Queue the CONN_OPEN `w` until an accept is available. Its `lane` and
+ * `listener` must be set. */
 static void accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
@@ -44,10 +44,11 @@ static void accept_on_match(void *arg)
 	}
 }
 
-/* Match only after all messages that peers have already sent are handled. While
- * this process was stopped, a peer may have cancelled its connect and ended the
- * lane. An accept that was matched with this connect would end with the lane.
- * An accept that was not matched waits until the peer connects again. */
+/* Match only after this process has handled all messages that peers have
+ * already sent. While this process was stopped, a peer may have cancelled its
+ * connect and ended the lane. An accept that was matched with this connect
+ * would fail with the lane. An unmatched accept waits until the peer connects
+ * again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -70,8 +71,8 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	return 0;
 }
 
-/* Find the lane of a CONN_OPEN for the client. Returns 0, or -errno and sets
- * `why`. */
+/* Find the lane that a CONN_OPEN names, and check that the client's connection
+ * may use it. Return 0, or -errno with a reason in `why`. */
 static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  const struct peer_client *client,
 			  struct peer_lane **lane, const char **why)
@@ -118,8 +119,8 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 	return w;
 }
 
-/* Send the CONN_ACCEPT again, and also the CONN_CLOSE if the connection is
- * closed. */
+/* Send the CONN_ACCEPT again. If this end has sent a CONN_CLOSE that was not
+ * answered, send that again, too. */
 static void accept_again(const struct peer_conn *c)
 {
 	if (c->end == PEER_END_DESTROYED)
@@ -129,14 +130,15 @@ static void accept_again(const struct peer_conn *c)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 }
 
-/* Return whether this CONN_OPEN created this end, and the end's lane still
- * exists. */
+/* Return whether this end was created for the CONN_OPEN with the id `from`, and
+ * still has a lane. */
 static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
 	return c->lane && c->their_id && c->their_id == from;
 }
 
-/* Handle the CONN_OPEN of a connection that was accepted before. */
+/* Handle the CONN_OPEN for a connection that this node's client accepted
+ * earlier and has asked to resume. */
 static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  struct peer_conn *c, const char **why)
 {
@@ -154,8 +156,9 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 1;
 }
 
-/* The peer created its end again, so this end's lane no longer exists at the
- * peer. So this node's client must request the connection again. */
+/* Handle a CONN_OPEN from a peer that has created its end again. The peer no
+ * longer has this end's lane, so this node's client must request the connection
+ * again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
 	*why = "the other rank has not resumed the connection";
@@ -165,9 +168,10 @@ static int accept_lose(struct peer_conn *c, const char **why)
 	return c->state == PEER_CONN_LOST ? -EAGAIN : -ECONNRESET;
 }
 
-/* Look up the CONN_OPEN's key. Return 0 if the key is unknown, 1 if the
- * CONN_OPEN is handled completely, or -errno with `why` if the CONN_OPEN must
- * be refused. A repeated CONN_OPEN never creates a second end. */
+/* Check whether the connection of a CONN_OPEN is known already. Return 0 if the
+ * CONN_OPEN is new, 1 if this function has handled it, or -errno with a reason
+ * in `why` if it must be refused. A repeated CONN_OPEN never creates a second
+ * end. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
@@ -175,21 +179,21 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
-	*why = "the connection belongs to another node, or mpib-proxy had "
-	       "another address there (start it with that address, or the "
-	       "job again)";
+	*why = "the connection belongs to another node, or the sender's "
+	       "mpib-proxy has changed its address (restart it with the old "
+	       "address, or restart the job)";
 	if ((c && c->peer != p) || (w && w->peer != p))
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
 		return accept_resumed(p, m, c, why);
-	/* An earlier proxy of the peer sent this CONN_OPEN, and it arrived
-	 * late. */
+	/* The CONN_OPEN belongs to an earlier request for this connection and
+	 * arrived late, so ignore it. */
 	if (c && m->number < c->peer_number)
 		return 1;
 	if (c && p->broker->grace_ns &&
 	    (c->state == PEER_CONN_LOST || !accepted_from(c, m->from)))
 		return accept_lose(c, why);
-	*why = "its other end was connected before";
+	*why = "the receiving end is already connected by another connect";
 	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||
 		  c->peer_number != m->number))
 		return -ECONNRESET;
@@ -198,8 +202,8 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (c || (w && w->from == m->from && w->lane->id == m->lane &&
 		  w->number == m->number))
 		return 1;
-	/* The peer created its end again, and has dropped its earlier
-	 * tables. */
+	/* The peer has created its end again, with new tables. So the queued
+	 * CONN_OPEN is out of date. */
 	if (w)
 		pending_connect_drop(w);
 	return 0;
@@ -215,8 +219,8 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
-	/* The connection was accepted before, so it must not use a second
-	 * accept. */
+	/* If `met` is set, this connection has already used an accept, and must
+	 * not use another one. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
@@ -247,7 +251,8 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 	if (m->from == 0 || m->name.key == 0 || !m->name.sender)
 		return false;
-	/* The peer sends the CONN_OPEN again with the LANE_ACCEPT. */
+	/* Ignore the CONN_OPEN: the peer sends it again after its LANE_ACCEPT
+	 * for this lane. */
 	if (lane && lane->state == PEER_LANE_ASKED)
 		return true;
 	rc = accept_offer(p, m, &why);
@@ -267,13 +272,13 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return;
 	}
 	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from, -ECANCELED,
-			 "it was called off");
+			 "the connect was cancelled");
 	if (w && w->peer == p && w->from == m->from)
 		pending_connect_drop(w);
 }
 
 /* Walk the lane's own list, not all listeners: there may be many listeners, and
- * a lost peer ends all its lanes at the same time. */
+ * all lanes of a lost peer end at the same time. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions are sent immediately. Answers are long, so a timer sends a limited
- * number of them per turn of the loop. So even a thousand asking peers do not
- * delay other work. */
+/* An ASK is sent immediately. A REPORT is long, so a timer sends a limited
+ * number of REPORTs per turn of the loop. Even if a thousand peers ask, other
+ * work is not delayed. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -33,9 +33,9 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Answer the peer if an answer is due and the rate limit allows an answer at
- * time `now`. If the limit allows an answer only later, lower *next to that
- * time. */
+/* If the peer waits for a REPORT and the rate limit allows one at the time
+ * `now`, send it. If the limit allows it only later, lower *next to that time.
+ * Return how many REPORTs were sent. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -143,7 +143,7 @@ static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!a->report)
 		a->report = malloc(sizeof(*a->report));
 	if (!a->report)
-		return; /* treat the answer as lost */
+		return; /* ignore the REPORT, as if it had been lost */
 	*a->report = m->report;
 	a->told_ns = mpib_loop_now(p->broker->loop);
 	a->since_ns = 0;
@@ -183,8 +183,8 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
 }
 
-/* Return whether connections or lanes wait for the peer, or waited when its
- * link broke. */
+/* Return whether this node needs a link to the peer: it is calling the peer, or
+ * the peer has lanes or waiting connections. */
 static bool ask_wanted(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_CALLING || p->away.armed ||
@@ -196,8 +196,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether to report the peer: it must not be this node, and it must have
- * a link or be needed. */
+/* Return whether mpib_broker_each_told() includes the peer: a peer that is not
+ * this node, and that has a link or is needed. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

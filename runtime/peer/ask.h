@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking all peers about the state of their nodes, and answering their
- * questions. A question goes to all peers at the same time; the latest report
- * of each peer is kept. A peer that does not answer is asked again after 10 s.
- * A peer that asks without pause gets at most five answers per second. Control
+/* Ask all peers for the state of their nodes, and answer the same question of
+ * peers. A question is sent to all peers at the same time. The latest report of
+ * each peer is stored. A peer that does not answer is asked again after 10 s. A
+ * peer that asks without pause gets at most five answers per second. Control
  * thread; nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
@@ -16,29 +16,32 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* Callbacks of the code that asks the peers and that makes this node's report.
+/* Callbacks into the code that asks the peers and makes this node's report.
  * Called on the loop. */
 struct mpib_inquirer {
-	/* A peer wants a report: give it to mpib_broker_report(). */
+	/* A peer has asked: make this node's report and pass it to
+	 * mpib_broker_report(). */
 	void (*asked)(void *arg);
-	/* Another peer has answered, see mpib_broker_awaits(). */
+	/* A peer has answered. mpib_broker_awaits() tells whether other answers
+	 * are still missing. */
 	void (*answered)(void *arg);
 	void *arg;
 };
 
-/* The state of one peer. All zero at first. */
+/* The questions to and from one peer. Initially all zero. */
 struct peer_asking {
 	bool owed; /* the peer's question is not answered yet */
 	uint64_t asked_ns, told_ns, answered_ns;
 	uint64_t since_ns; /* time of the first unanswered question; 0: none */
-	struct mpib_node_report *report; /* its last report; NULL: none */
+	/* the peer's last report; NULL: none */
+	struct mpib_node_report *report;
 };
 
-/* The broker's state. */
+/* The broker's state for asking and answering. */
 struct peer_asker {
-	struct mpib_inquirer with; /* all NULL: not set */
+	struct mpib_inquirer with; /* all NULL until mpib_broker_inquirer() */
 	struct mpib_timer work;
-	/* This node's recent report; NULL: none. */
+	/* This node's report. NULL: none, or too old to answer with. */
 	const struct mpib_node_report *own;
 	uint64_t own_ns;
 	bool wanted; /* asked() was called, and no report has followed yet */
@@ -50,15 +53,15 @@ void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has not yet answered a question that was asked at
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report, which answers the peers that have asked and the peers
- * that will ask within a second. Adds the agent's message for all peers to the
- * report. The caller must keep the report until the next call. */
+/* Set this node's report. It answers the peers that have asked, and those that
+ * ask within the next second. This function adds the agent's message for all
+ * peers to the report. The report must stay valid until the next call. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
 	MPIB_TOLD_NEW, /* not asked yet */
-	MPIB_TOLD_SILENT,
+	MPIB_TOLD_SILENT, /* asked, but has not answered */
 	MPIB_TOLD_UNREACHED, /* no link, and connections wait for one */
 	/* one end refused the link, and no link has come up since then */
 	MPIB_TOLD_REFUSED
@@ -66,28 +69,30 @@ enum mpib_told {
 
 struct mpib_broker_told {
 	enum mpib_told state;
-	/* reason why the peer has no link; "": unknown */
+	/* `why`: reason why the peer has no link; "": unknown */
 	const char *peer, *why;
-	/* number of refusals, and age of the last one */
+	/* number of refusals, and time since the last one */
 	uint64_t refusals, refused_ns;
 	unsigned version;
-	struct in6_addr addr; /* address of its peer link */
-	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
+	struct in6_addr addr; /* address of the peer's proxy */
+	/* IPv4 of the peer's SOUT rail, network order; 0: none */
+	uint32_t sout;
 	uint64_t age_ns; /* age of the report */
-	uint64_t silent_ns;
+	uint64_t silent_ns; /* time since an unanswered question; 0: none */
 	const struct mpib_node_report *report; /* the last report; NULL: none */
 };
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
 /* Return the number of links that this proxy or a peer has refused since this
  * proxy started. */
 uint64_t mpib_broker_refused(const struct mpib_broker *b);
-/* Call fn for each peer with a link, each needed peer, and each node whose last
- * link was refused; this node is skipped. */
+/* Call `fn` for each peer that has a link or is needed, and for each node whose
+ * last link was refused. Skip this node. */
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* For this folder only. peer_ask_relink(): the peer has a new link, so repeat
- * unanswered questions; peer_ask_forget(): no answers will come. */
+/* For this folder only. peer_ask_message() handles an ASK or a REPORT. Call
+ * peer_ask_relink() when the peer has a new link: it repeats an unanswered
+ * question. Call peer_ask_forget() when the peer will not answer any more. */
 void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void peer_ask_relink(struct mpib_peer *p);
 void peer_ask_forget(struct mpib_peer *p);

@@ -2,10 +2,11 @@
 /*
  * Authentication of peer links, in a cluster that has a key. Both ends prove
  * that they know the key. Each proof covers all earlier messages of the
- * handshake, including a fresh challenge of the other end. Then both ends seal
- * every message. Without the key an attacker cannot open or redirect a link,
- * change the handshake, or add, replay or read messages. Proofs are keyed
- * BLAKE2b, sealed messages ChaCha20-Poly1305, by libsodium. Control thread.
+ * handshake, including a fresh challenge of the other end. After the handshake,
+ * both ends seal every message. Without the key an attacker cannot open or
+ * redirect a link, change the handshake, or add, replay or read messages.
+ * Proofs use keyed BLAKE2b, and seals use ChaCha20-Poly1305, both from
+ * libsodium. Control thread.
  */
 #ifndef MPIB_PEER_AUTH_H
 #define MPIB_PEER_AUTH_H
@@ -18,26 +19,29 @@
 #define MPIB_SEAL_BYTES 16u
 
 struct mpib_cluster_key {
-	bool set; /* false: every check passes, all proofs are 0 */
+	/* false: there is no key, so every check passes and all proofs are
+	 * zeros */
+	bool set;
 	uint8_t key[MPIB_AUTH_BYTES];
 };
 
-/* A hash of all messages of a handshake so far; zeros: none yet. The challenges
- * in it make each handshake unique. */
+/* A hash of all messages of a handshake so far; all zeros: no message yet. The
+ * challenges in it make each handshake unique. */
 struct mpib_auth {
 	uint8_t said[MPIB_AUTH_BYTES];
 };
 
-/* The seal of one direction of a link. */
+/* The state of encrypting or decrypting one direction of a link. */
 struct mpib_seal {
 	bool on;
 	uint8_t key[MPIB_AUTH_BYTES];
-	/* number of messages so far; detects repeated and missing messages */
+	/* number of messages so far; both ends count, so a repeated or missing
+	 * message is detected */
 	uint64_t count;
 };
 
-/* Return what is wrong with a key's file; the owner is not checked. NULL: this
- * process can see no fault. */
+/* Return the fault of a key file, or NULL if this process finds none. The owner
+ * of the file is not checked. */
 const char *mpib_cluster_key_fault(const char *path);
 /* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
  * must belong to root or to this user, and no other user may be able to read or
@@ -53,24 +57,24 @@ void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 bool mpib_auth_given(const uint8_t *c);
 /* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make or check the proof of one end: the called end if `called` is true, else
- * the calling end. */
+/* Make or check the proof of the called end if `called` is true, else of the
+ * calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* Start one direction of the link: the messages of the called end if `called`
- * is true, else those of the calling end. Without a key the direction is not
- * sealed. */
+/* Initialise the seal of one direction of the link: for the messages that the
+ * called end sends if `called` is true, else for those that the calling end
+ * sends. Without a key, messages are not sealed. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
 /* Encrypt the next message of this direction in place, and write its seal. */
 void mpib_seal_close(struct mpib_seal *s, uint8_t *msg, size_t len,
 		     uint8_t *seal);
-/* Decrypt a message in place. False: msg is not the next message of an end that
- * has the key. */
+/* Decrypt a message in place. Return false if `msg` is not the next message of
+ * an end that has the key. */
 bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
 		    const uint8_t *seal);
 

@@ -11,9 +11,10 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limit of queued bytes for all peers together. Above this limit each peer gets
- * at most MPIB_FIFO_SMALL. Three peers that read nothing can use their full
- * limits. With eight such peers, 11 MiB remain for another peer. */
+/* Limit of the bytes that are queued for all peers together. Above this limit,
+ * at most MPIB_FIFO_SMALL bytes are queued for each peer. Even if eight peers
+ * do not read and each reaches MPIB_OUTBOX_MAX, 28 MiB can be queued for
+ * another peer. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -112,7 +113,8 @@ void mpib_broker_close(struct mpib_broker *broker)
 	struct mpib_listener_entry *l, *next_l;
 	struct peer_conn *c, *next_c;
 
-	/* Free lanes first: they hold tables of offers and connections. */
+	/* Free the lanes before the CONN_OPENs and connections in their
+	 * lists. */
 	peer_lanes_free(broker);
 	HASH_ITER(hh, broker->listeners, l, next_l)
 	{
@@ -258,8 +260,8 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	/* Set `done` only now: otherwise a connection that ends immediately
-	 * would call it. */
+	/* Set `done` after all connections were dropped: otherwise a connection
+	 * that ends immediately would call `done` too early. */
 	if (client->conns == 0)
 		done(arg, 0);
 	else
@@ -290,8 +292,8 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	peer_conn_fail(c, error, "%s", why);
 }
 
-/* Return the broker's entry of an engine's lane, if it is up. Uses a hash,
- * because a failing rail looks up all its lanes. */
+/* Return the broker's entry for a lane of the engine. NULL: the lane is not up.
+ * A hash makes this fast, because the failure of a rail looks up all lanes. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
 					struct mpib_lane *lane)
 {
@@ -337,7 +339,7 @@ const struct mpib_engine_events mpib_broker_events = {
 };
 
 /*
- * Tells tools which connections are not ready yet and why. Control thread.
+ * Tell tools which connections are not ready yet, and why. Control thread.
  */
 
 const char *peer_conn_last_error(const struct peer_conn *c)
@@ -349,9 +351,9 @@ const char *peer_conn_last_error(const struct peer_conn *c)
 		return c->peer->last_error[0] ? c->peer->last_error
 					      : "no answer";
 	case PEER_CONN_LANE:
-		return "its proxy answers, but has not accepted a lane";
+		return "the peer answers, but has not accepted a lane";
 	case PEER_CONN_WAIT:
-		return "its sender has not asked for it again";
+		return "the sender has not requested the connection again";
 	case PEER_CONN_ACCEPT:
 		return "no connect has arrived";
 	default:
@@ -384,13 +386,14 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 }
 
 /*
- * Fails requests that are older than client.request_timeout. A timer regularly
+ * Find requests that are older than client.request_timeout, and fail their
+ * connections at both ends, with a text about the request. A timer regularly
  * searches for such requests in the snapshot that also reports stuck requests.
- * So the hot path stores no deadlines. The connection of a late request fails
- * at both ends, with a text about that request.
+ * So the data path does not have to store deadlines.
  */
 
-/* Return the maximum delay between a request's deadline and its detection. */
+/* Return the time between two searches. A late request is found at most this
+ * long after its deadline. */
 static uint64_t pause_ns(const struct mpib_broker *b)
 {
 	uint64_t ns = b->request_ns / 4;
@@ -398,9 +401,9 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 	return ns < MPIB_SEC ? ns : MPIB_SEC;
 }
 
-/* Find the connection of a request by client and index. NULL if that connection
- * has ended and a new one has its index: then the connection at the index is
- * younger than the request. */
+/* Find the connection of a request by client and index. Return NULL if the
+ * connection at this index is younger than the request: the request's own
+ * connection has ended, and a new one uses the index. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
 					  uint64_t age)
@@ -416,7 +419,8 @@ static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 	return NULL;
 }
 
-/* Write " from rank 3", or "" if the rank is unknown. */
+/* Write for example " from rank 3", where `before` is "from". Write "" if the
+ * rank is unknown. */
 static const char *deadline_rank(char *buf, size_t len, const char *before,
 				 int32_t n)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker: together with the brokers of other nodes, makes connections on
- * lanes for the requests of local clients (listen, connect, accept, close).
- * Control thread only; nothing blocks. Outcomes appear in the connection's
- * state word in the client's reply segment.
+ * The broker handles the requests of local clients to listen, connect, accept
+ * and close. Together with the brokers of other nodes, it creates the
+ * connections and their lanes. Control thread only; nothing blocks. The result
+ * of a request appears in the connection's state word in the client's reply
+ * segment.
  *
  * Memory that a peer may still write is released only after the peer has
- * confirmed that it stopped writing, or after the lane was killed. So the end
- * of a close is limited in time:
+ * confirmed that it stopped writing, or after the lane was killed. A close must
+ * end even if the peer does not answer, so it has time limits:
  *
- * - If the peer is silent, its link and its lanes are dead after 60 s
- *   (silence_s) of silence.
- * - If the peer's link works but the peer does not answer, the lane is killed
- *   10 s after the close, with all its connections: a peer that cannot stop one
- *   connection cannot be trusted with the others.
+ * - If the peer is silent for 60 s (`silence_s`), the broker closes its link
+ *   and kills its lanes.
+ * - If the peer's link works but the peer does not answer the close within
+ *   10 s, the broker kills the lane with all its connections. A peer that
+ *   cannot stop one connection cannot be trusted with the others.
  * - On a private lane, which has no other connection, this limit is 2 s.
  *
  * Device memory is released earlier if all lanes of the user have failover
@@ -36,7 +37,8 @@ struct mpib_agent_link;
 struct mpib_broker_opts {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
-	struct in6_addr addr; /* address to accept peer links on */
+	/* the address on which this node accepts peer links */
+	struct in6_addr addr;
 	/* a second address on the same port, used if the network of `addr`
 	 * fails; "::": none */
 	struct in6_addr second;
@@ -44,19 +46,17 @@ struct mpib_broker_opts {
 	/* NULL: none; copied by the broker */
 	const struct mpib_cluster_key *key;
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
-	/* networks of peers, owned by the caller; NULL: any */
+	/* networks in which peers may be, owned by the caller; NULL: any */
 	const struct mpib_networks *networks;
 	/* owned by the caller; NULL: none */
 	const struct mpib_islands *islands;
-	/* each lane of this node serves one connection (IMM v1) */
+	/* each lane that this node opens serves only one connection (IMM v1) */
 	bool private_lanes;
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	/* seconds of silence after which a link is dead; 0: 60 */
 	unsigned silence_s;
-	unsigned
-		/* seconds that a connection waits for its resume; 0:
-		 * connections do not resume */
-		grace_s;
+	/* for how many seconds a lost connection can be resumed; 0: never */
+	unsigned grace_s;
 };
 
 /* The broker's record of an attached client. The caller owns the record and
@@ -67,8 +67,8 @@ struct peer_client {
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
 	struct mpib_reply *reply;
-	/* Called when connections of the client became MPIB_CONN_LOST; may be
-	 * NULL. */
+	/* Called after a connection of the client has become MPIB_CONN_LOST;
+	 * may be NULL. */
 	void (*lost)(struct peer_client *client);
 	/* Private to the broker. */
 	struct peer_conn *conn[MPIB_INDEXES_MAX];
@@ -82,19 +82,19 @@ struct peer_client {
  * -errno with a reason in `why`. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Accept peer links from now on. The caller owns `agent`; NULL: none. 0, or
- * -errno with a reason in `why`, usually that the address cannot be bound. */
+/* Start to accept peer links. The caller owns `agent`; NULL: none. 0, or -errno
+ * with a reason in `why`, usually that bind() to the address failed. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
-/* Return true until the grace period ends or mpib_broker_grown() is called.
- * During this time, clients of the previous proxy may request their connections
- * and listeners, and peers that ask for unknown connections wait. Afterwards
- * the broker answers such peers that the connections are closed. */
+/* Return true until the grace period ends or mpib_broker_grown() is called. In
+ * this time, clients of the previous proxy may request their connections and
+ * listeners again, and a peer that asks for an unknown connection must wait.
+ * Afterwards the broker answers such a peer that the connection is closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
 /* Call this after mpib_engine_close(), whose last callbacks still need the
- * broker. Closes links and listeners immediately. Peers notice, and fail their
- * connections to this node. */
+ * broker. The broker closes its links and listeners immediately. The peers
+ * notice this, and fail their connections to this node. */
 void mpib_broker_close(struct mpib_broker *broker);
 
 /* The events for mpib_engine_open(). Their context points to a struct
@@ -104,42 +104,44 @@ extern const struct mpib_engine_events mpib_broker_events;
 #define MPIB_CONNECT_S 120u
 
 /*
- * Set time limits, in seconds. A request that is older than `request_s` (0: no
- * limit) fails its connection. The failure is late by at most a quarter of
- * request_s, and by at most a second. A receive may wait longer while its
- * sender has nothing to send. A connect that is not accepted within `connect_s`
- * (0: MPIB_CONNECT_S) fails. request_s also applies to requests that are
- * outstanding. connect_s applies only to later connects.
+ * Set time limits, in seconds. If a request is older than `request_s` (0: no
+ * limit), its connection fails. The broker finds such a request at most a
+ * quarter of `request_s` too late, and at most 1 s too late. A receive may wait
+ * longer while its sender has nothing to send. A connect that is not accepted
+ * within `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also applies to
+ * requests that are already outstanding. `connect_s` applies only to later
+ * connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
 
-/* Set the maximum of a user's lanes to all peers together; 0: no limit. */
+/* Set the maximum number of lanes that a user may have to all peers together;
+ * 0: no limit. */
 void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
-/* Return how many lanes the user has. */
+/* Return how many lanes this node has opened for the user. */
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
 
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
 /* Return the second address that the broker listens on; "::": none. */
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
-/* Listen for the client. `nonce` is 0, or the nonce of a listener that an
- * earlier proxy had. 0; -ENOSPC: too many listeners; -EEXIST: a listener has
- * this nonce; or -errno. */
+/* Create a listener for the client. `nonce` is 0, or the nonce of a listener
+ * that the client had at an earlier proxy. 0; -ENOSPC: too many listeners;
+ * -EEXIST: a listener of the user has this nonce already; or -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id,
 		       struct mpib_handle *handle);
-/* Close a listener. Accepts that wait on it fail. -ENOENT: the client has no
- * such listener. */
+/* Close a listener. The accepts that wait at this listener fail. -ENOENT: the
+ * client has no such listener. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
 /*
  * Start a connection at a free index of the client. -EINVAL: the index does not
- * exist or is not free, or the key, number or handle is invalid; -EEXIST: a
- * connection of the user has the key; -ENOENT: the client has no such listener.
- * Connections share a lane only with connections of the same traffic class; a
- * traffic_class outside 1 to 255 means the configured one.
+ * exist or is not free, or the key, number or handle is invalid; -EEXIST:
+ * another connection of the user has the key; -ENOENT: the client has no such
+ * listener. A `traffic_class` outside 1 to 255 means the configured class. Only
+ * connections of the same traffic class share a lane.
  */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);
@@ -168,8 +170,8 @@ struct mpib_pending {
 	uint64_t age_ns;
 };
 typedef void mpib_pending_fn(void *arg, const struct mpib_pending *p);
-/* Call fn for each of the client's pending connections that is at least
- * older_ns old. */
+/* Call `fn` for each pending connection of the client that is at least
+ * `older_ns` nanoseconds old. */
 void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			 mpib_pending_fn *fn, void *arg);
 

@@ -2,10 +2,10 @@
 /*
  * The calling side of a peer link; hello.c is the called side. Control thread.
  *
- * At the caller a link is up after the WELCOME, at the called end after the
- * READY that follows. At each end, the new link replaces an older one only when
- * the new link is up. So if the caller has given up a handshake before the
- * called end reads it, the handshake replaces nothing.
+ * For the calling end, a link is up after the WELCOME has arrived; for the
+ * called end, after the READY has arrived. At each end, a new link replaces an
+ * older one only when the new link is up. So a handshake that the caller gave
+ * up before the called end read it replaces no link.
  *
  * When two nodes call each other at the same time, the call of the node with
  * the lower node id wins: that node refuses the other's call.
@@ -20,30 +20,35 @@
 /*
  * The first address of a proxy identifies the proxy. A second address, of
  * another interface, may also accept calls. Each end sends its second address
- * in the handshake. Before the first link, a second address may come from a
- * handle. An address from a handle is used only if the cluster has a key, with
- * which both ends prove their identity. Two proxies have only one link. When
- * the link breaks, or is silent for a part of the allowed time, the caller
- * calls both addresses alternately, until the peer has been silent for the
- * whole allowed time. It calls the peer's first address from its own first
- * address, and the peer's second address from its own second address.
+ * in the handshake. Before the first link to a peer, this node may know the
+ * peer's second address from a handle. It uses such an address only if the
+ * cluster has a key, because then both ends prove their identity. Two proxies
+ * have only one link. If the link breaks, or is silent for a part of the
+ * allowed time, the caller calls both addresses alternately, until the peer has
+ * been silent for the whole allowed time. The caller uses its own first address
+ * to call the peer's first address, and its own second address to call the
+ * peer's second address.
  */
 
-/* Fractions of the time that a peer may be silent. LINK_PART: silence of a link
- * before the other address is tried. QUICK_PART: how long sent bytes may remain
- * unacknowledged by the peer's kernel (which acknowledges even if the peer's
- * process is stopped), and the time limit of each call. */
+/* Time limits, as parts of the time that a peer may be silent. 1/LINK_PART: how
+ * long a link may be silent before the caller tries the other address.
+ * 1/QUICK_PART: how long a call may take, and how long the peer's kernel may
+ * leave sent bytes unacknowledged. The kernel acknowledges even if the peer's
+ * process is stopped. */
 #define LINK_PART 3
 #define QUICK_PART 20
-#define LINK_LEAST_S 3 /* PING goes to a silent peer once per second */
+/* Minimum of these limits on silence, in seconds: a silent peer gets only one
+ * PING per second. */
+#define LINK_LEAST_S 3
 
 static bool is_there(const struct in6_addr *addr)
 {
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* A first address of one node may be unable to reach a second address of
- * another. */
+/* Return whether both nodes have a second address. A single second address is
+ * not used, because the first address of the other node may be unable to reach
+ * it. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->node.second) && is_there(&p->broker->self.second);
@@ -56,7 +61,8 @@ static unsigned part_of(unsigned all, unsigned parts, unsigned least)
 	return part < all ? part : all;
 }
 
-/* Set how long the peer's link, or a call, may be silent. */
+/* Set how long the peer's link may be silent. `call`: the link is a call that
+ * is not up yet. */
 static void second_patience(const struct mpib_peer *p, struct mpib_link *link,
 			    bool call)
 {
@@ -73,8 +79,8 @@ static void second_patience(const struct mpib_peer *p, struct mpib_link *link,
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 {
 	if (is_there(addr) && !mpib_peer_at(p->broker, addr)) {
-		mpib_debug("peer %s: its second address is in none of the "
-			   "networks of the proxies here",
+		mpib_debug("peer %s: its second address is not in "
+			   "peer.networks",
 			   p->label);
 		p->node.second = in6addr_any;
 	} else {
@@ -83,14 +89,15 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	second_patience(p, p->link, false);
 }
 
-/* Return whether this node has not had a link to the peer yet, so that the peer
- * has sent nothing about itself. */
+/* Return true if this node has never had a link to the peer. Then the peer
+ * itself has not sent its second address. */
 static bool is_new(const struct mpib_peer *p)
 {
 	return p->node.boot == 0;
 }
 
-/* Without a key any host at the address could pose as the peer. */
+/* Use the address only if the cluster has a key: without a key, any host at
+ * that address could pose as the peer. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 {
 	struct in6_addr addr;
@@ -100,9 +107,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call in progress may have been made from a handle with only the
-	 * first address. The time limit of such a call is longer, so shorten
-	 * it. */
+	/* A call in progress may have started when only the first address was
+	 * known, with a longer time limit. Shorten that limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -140,14 +146,14 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 /* Calling a peer. */
 
 #define RETRY_NS (100 * MPIB_MSEC)
-/* While a call connects, it keeps its precedence for this long. The READY of a
- * call is held for at most this long while a caller that claims to be the peer
- * is pending. */
+/* A call that is still connecting keeps its precedence for this time. If a
+ * caller that claims to be the peer is pending, the READY of this node's own
+ * call is delayed by at most this time. */
 #define DEFER_NS MPIB_SEC
 
-/* End the call, because the answer may have been lost with the peer's end of
- * the TCP connection. While this call is pending, this node refuses the peer's
- * own calls. */
+/* End a call that got no answer in time: while it is pending, this node refuses
+ * the peer's own calls. The answer may have been lost with the peer's end of
+ * the TCP connection. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -172,8 +178,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 		       on_no_answer, p);
 }
 
-/* Warn once per address: the peer will be called again soon, and the reason
- * will be the same. */
+/* Give up the call, for the reason `why`. Warn once per address and reason,
+ * because the next call will soon fail for the same reason. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
 	char *told = p->told[p->by_second];
@@ -204,9 +210,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect has lost its precedence, and regains
-	 * it here: if this node now accepted the peer's call, each end would
-	 * keep the link that the other end cuts. */
+	/* A call that took long to connect has lost its precedence. It regains
+	 * the precedence here: if this node also accepted the peer's call, each
+	 * end would keep the link that the other end cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -230,19 +236,19 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error != -EALREADY)
 			no_use(p, m->why);
-		else /* the peer calls: keep the earlier reason */
+		else /* the peer's own call wins: keep the earlier reason */
 			mpib_peer_cut(p, p->told[p->by_second][0]
 						 ? p->told[p->by_second]
 						 : m->why);
 		return;
 	}
 	if (m->type != MPIB_PEER_WELCOME) {
-		no_use(p, "it answered the greeting with another message");
+		no_use(p, "it answered the greeting with a wrong message");
 		return;
 	}
 	if (m->version < MPIB_PEER_VERSION_MIN ||
 	    m->version > MPIB_PEER_VERSION) {
-		no_use(p, "it chose a protocol that was not offered");
+		no_use(p, "it chose a protocol version that was not offered");
 		return;
 	}
 	if (!mpib_address_same(&m->node.addr, &p->node.addr) ||
@@ -253,13 +259,14 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	mpib_hello_said(&p->auth, m);
 	if (!mpib_auth_check(&p->broker->key, &p->auth, true, m->proof)) {
-		no_use(p, "it does not know the cluster's key (give both the "
-			  "same peer.key_file)");
+		no_use(p, "it does not know the cluster's key (give both "
+			  "nodes the same peer.key_file)");
 		return;
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* A call of the node with the lower node id has precedence. If both
+	/* The call of the node with the lower node id has precedence. If that
+	 * node is the peer and its call is pending, delay the READY: if both
 	 * calls succeeded, each end would cut the other's link. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
@@ -281,8 +288,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Return whether connections, or lanes that survive a broken link, wait for a
- * link to the peer. */
+/* Return whether connections wait for a link to the peer, or lanes wait for it
+ * because their last link broke. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
@@ -295,9 +302,10 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 			       p);
 }
 
-/* Call again after a pause. If the peer's host refuses the TCP connection while
- * lanes wait, the peer's proxy and the lanes are gone. A refusal at its second
- * address proves nothing: it may come from a firewall. */
+/* Call again after a pause. If lanes wait for a link and the peer's host
+ * refuses the TCP connection, the peer's proxy has ended, and the lanes with
+ * it. A refusal at the peer's second address proves nothing: it may come from a
+ * firewall. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
 	if (p->away.armed && error == -ECONNREFUSED && !p->by_second)
@@ -327,8 +335,8 @@ static void call_one(struct mpib_peer *p)
 
 bool mpib_call_wins(const struct mpib_peer *p)
 {
-	/* A call that takes long to connect must not cause refusals of the
-	 * peer's call: a firewall may allow only one direction. */
+	/* If this node's call takes long to connect, do not refuse the peer's
+	 * call: a firewall may allow calls in only one direction. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixed little-endian fields in a byte buffer. One function names the fields of
- * an object for both writing and reading, so that the two cannot differ. The
- * caller owns the buffer. Neither writing nor reading goes beyond the buffer's
- * end. A field that does not fit sets `failed` permanently, and later reads
- * return zeros. Writing does not change the object.
+ * Fixed little-endian fields in a byte buffer. One function lists the fields of
+ * an object, for writing and for reading, so that both always handle the same
+ * fields. The caller owns the buffer. Neither writing nor reading goes beyond
+ * the buffer's end. A field that does not fit sets `failed` permanently, and
+ * later reads return zeros. Writing does not change the object.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -16,9 +16,9 @@
 #include <string.h>
 
 struct mpib_codec {
-	uint8_t *to; /* write here; NULL: reading */
-	const uint8_t *from; /* read here */
-	size_t left;
+	uint8_t *to; /* where to write; NULL: reading */
+	const uint8_t *from; /* where to read */
+	size_t left; /* bytes up to the end of the buffer */
 	bool failed;
 };
 
@@ -82,7 +82,7 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 }
 
 /* If `bad` is true, make the decoding fail. Return whether this call made it
- * fail. Encoding never fails here, because this program wrote the values. */
+ * fail. Encoding never fails here, because this program has set the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)
@@ -91,8 +91,8 @@ static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 	return true;
 }
 
-/* Return the length field at the start of a frame: the number of bytes after
- * it. */
+/* Return the length field at the start of a frame: the number of bytes that
+ * follow the field. */
 static inline uint32_t mpib_frame_len(const uint8_t *frame)
 {
 	uint32_t le;

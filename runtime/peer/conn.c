@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a connection, from the client's request to its end. Control
- * thread. */
+/* One end of a connection, from the client's request until the connection ends.
+ * Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Pause after which a receiving end repeats the question whether the sender
- * will resume. */
+/* Time between two CONN_WAITs of a receiving end whose sender has not resumed
+ * yet. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -97,9 +97,10 @@ static void conn_on_late(void *arg)
 
 	if (c->number > 1)
 		peer_conn_fail(c, -ETIMEDOUT,
-			       "peer %s: not resumed within %llu s: %s "
-			       "(check that mpib-proxy, at this address, and "
-			       "the job run there; resume.grace)",
+			       "peer %s: the connection was not resumed "
+			       "within %llu s: %s "
+			       "(check that mpib-proxy runs at this address, "
+			       "and the job on that node; resume.grace)",
 			       c->peer->label,
 			       (unsigned long long)(age / MPIB_SEC),
 			       peer_conn_last_error(c));
@@ -126,8 +127,8 @@ static uint64_t left_ns(const struct peer_conn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-/* Start a connect, or wait for the peer's connect. Both need the peer's link
- * first. */
+/* If this end sends, start a connect; if it receives, wait for the peer's
+ * connect. Both need the peer's link first. */
 static void conn_begin(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
@@ -138,8 +139,8 @@ static void conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* The entry of this node as the called end does not wait for a link,
-	 * because the calling entry makes the link. */
+	/* If this node calls itself, its entry as the called end does not wait
+	 * for the link: its entry as the calling end makes the link. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
@@ -149,8 +150,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Make the name available for a new end of the client. -EEXIST: the end that
- * has this name is not lost, or was requested later. */
+/* If a lost end of the client has this name, remove the name from that end, so
+ * that a new end can use it. -EEXIST: the end with this name is not lost,
+ * belongs to another client, or was requested later. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -199,8 +201,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the entry of the peer that made the connection. For this node itself,
- * return its entry as the called end. */
+/* Find the entry of the sender's node. If that is this node, return its entry
+ * as the called end. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -275,7 +277,8 @@ void peer_conn_linked(struct peer_conn *c)
 		conn_on_wait(c);
 		return;
 	}
-	c->state = PEER_CONN_NEW; /* on no list, in case the next step fails */
+	/* if the next step fails, the connection is on no list */
+	c->state = PEER_CONN_NEW;
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
@@ -373,7 +376,8 @@ static void conn_tell_rank(const struct peer_conn *c)
 	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
 }
 
-/* Start the accepted connection c, which was matched with CONN_OPEN w. */
+/* Start the accepted connection `c`, which was matched with the CONN_OPEN
+ * `w`. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
 {
@@ -410,8 +414,8 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
-		/* the client has closed the connection since it was offered:
-		 * tell the peer */
+		/* the client has closed the connection after the CONN_OPEN was
+		 * sent: tell the peer */
 		peer_conn_step(c);
 		return;
 	}
@@ -441,8 +445,8 @@ struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
 
-/* Handle the peer's close. c is NULL if this node has no end of the connection
- * any more. */
+/* Handle the peer's CONN_CLOSE. `c` is NULL if this node no longer has an end
+ * of the connection. */
 static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 			  const struct mpib_peer_msg *m)
 {
@@ -453,8 +457,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 
 	if (!c || c->quiet)
 		mpib_peer_tell(p, &closed);
-	/* The peer may close before this end has handled its CONN_ACCEPT. The
-	 * peer then repeats the close. */
+	/* If this end has not received the peer's CONN_ACCEPT yet, ignore the
+	 * CONN_CLOSE: the peer sends it again after the CONN_ACCEPT. */
 	if (!c || !c->their_id)
 		return;
 	if (c->conn && c->end == PEER_END_RUNS)
@@ -503,8 +507,7 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* An unknown connection was closed, or was lost with its lane: tell the
-	 * peer. */
+	/* NULL: this node's end was closed, or was lost with its lane. */
 	struct peer_conn *c = conn_of_message(p, m);
 
 	switch (m->type) {
@@ -533,7 +536,7 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	default: /* CONN_REJECT */
 		if (!c || !c->offered)
-			return !c || c->sender; /* repeated */
+			return !c || c->sender; /* a repeated CONN_REJECT */
 		on_rejected(c, m);
 		return true;
 	}
@@ -542,11 +545,11 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 /*
  * How a connection ends. Whatever the reason, this end first stops its engine
  * connection, then sends CONN_CLOSE. Then it waits until the peer sends
- * CONN_CLOSED or its own CONN_CLOSE, or until the lane is killed. After any of
- * these the peer cannot write to this end's memory, and the engine connection
- * is destroyed. Destruction does not wait for the client, which may itself be
- * waiting for this connection to release a region. The index stays FAILED until
- * the client closes it.
+ * CONN_CLOSED or its own CONN_CLOSE, or until the lane is killed. After each of
+ * these events the peer cannot write to this end's memory, and the engine
+ * connection is destroyed. Destruction does not wait for the client, which may
+ * itself be waiting for this connection to release a region. The state of the
+ * client's index stays FAILED until the client closes the connection.
  */
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -621,16 +624,17 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Return whether the peer was silent for `ns`: the peer's link made no
- * progress, or it is down. */
+/* Return whether the peer was silent for `ns` nanoseconds: nothing has arrived
+ * on its link, or the link is down. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
-/* The peer did not stop its writes in time, so the lane must be killed. If the
- * peer is silent on its link, wait as long as a peer may be silent. After the
- * peer has sent something, allow it the full time to answer. */
+/* The peer has not confirmed in time that it stopped writing, so kill the lane.
+ * But if the peer is silent on its link, first wait for as long as a peer may
+ * be silent. If a silent peer sends something again, allow it the full time for
+ * its answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -761,7 +765,7 @@ static void conn_end_on_grace(void *arg)
  * client may request the connection again. */
 static void conn_end_lost(struct peer_conn *c)
 {
-	c->error = 0; /* the state LOST informs the client */
+	c->error = 0; /* the client learns of the loss from MPIB_CONN_LOST */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	conn_set_state(c, MPIB_CONN_LOST);
@@ -840,8 +844,9 @@ void peer_conn_lose(struct peer_conn *c, const char *cause)
 		return;
 	}
 	snprintf(why, sizeof(why),
-		 "peer %s: not resumed in time (check that mpib-proxy and the "
-		 "job run there; resume.grace); its lane was lost: %s",
+		 "peer %s: the connection was not resumed in time "
+		 "(resume.grace; check that mpib-proxy and the job run on that "
+		 "node); the lane was lost: %s",
 		 c->peer->label, cause);
 	mpib_peer_text(c->why, sizeof(c->why), why);
 	c->state = PEER_CONN_LOST;
@@ -857,8 +862,8 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why)
 	if (c->state == PEER_CONN_LOST) {
 		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
 			 why);
-		/* If the lane is not dead yet, conn_end_lost() will be called
-		 * when the lane is dead. */
+		/* The peer's end is closed, so the client must not resume the
+		 * connection. */
 		conn_end_give_up(c, -ECONNRESET);
 	}
 	if (c->state >= PEER_CONN_OVER)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The called side of peer links; call.c is the calling side. A caller is a
- * pending_peer until its READY, which must come soon. The READY proves that the
- * caller has the cluster's key. Before its READY, the node id that the caller
- * claims has no effect: no peer is created for it, and the links and calls of
- * the real peer continue. Control thread. */
+ * struct mpib_pending_peer until it sends READY, within MPIB_GREETING_NS. The
+ * READY proves that the caller has the cluster's key. Before its READY, the
+ * node id that the caller claims has no effect: no peer is created for it, and
+ * the links and calls of the real peer continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Minimum time between two log lines with the same reason, and between any two
- * lines. */
+/* Minimum time between two log lines about refusals: with the same reason, and
+ * with different reasons. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -48,7 +48,7 @@ bool mpib_hello_expected(const struct mpib_peer *p)
 	return hello_of(p) != NULL;
 }
 
-/* Free everything except the link. */
+/* Free the pending caller, but not its link. */
 static void pending_peer_free(struct mpib_pending_peer *s)
 {
 	struct mpib_broker *b = s->broker;
@@ -77,8 +77,8 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		hello_drop(s);
 }
 
-/* Return the entry of the address. If there is none, return a free entry. If no
- * entry is free, return the oldest. */
+/* Return the entry for the address `addr`. If there is none, use a free entry.
+ * If none is free, use the entry whose last refusal is the oldest. */
 static struct mpib_refusal *refusal_of(struct mpib_broker *b,
 				       const struct in6_addr *addr)
 {
@@ -117,8 +117,9 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
 	}
 }
 
-/* Log a refusal, within limits: a refused caller keeps calling, and any host
- * can call at any rate and cause refusals for different reasons. */
+/* Count a refusal, and log it unless the last log line is too recent. Without
+ * this limit the log would grow fast: a refused caller keeps calling, and any
+ * host can call at any rate and cause refusals for different reasons. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
@@ -173,8 +174,8 @@ static void peer_hello_welcome(struct mpib_pending_peer *s)
 	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
 }
 
-/* Check that both proxies have a key or neither has one. If not, tell the
- * caller which end lacks the key. */
+/* Check that both proxies have a key, or that neither has one. Otherwise refuse
+ * the caller, and tell it which end has no key. */
 static bool same_trust(struct mpib_pending_peer *s,
 		       const struct mpib_peer_msg *m)
 {
@@ -184,10 +185,10 @@ static bool same_trust(struct mpib_pending_peer *s,
 		return true;
 	hello_refuse(
 		s, -EACCES,
-		ours ? "this cluster's proxies share a key and it has none "
-		       "(set its peer.key_file)"
-		     : "it wants a cluster's key and this proxy has none (set "
-		       "peer.key_file here)");
+		ours ? "the called proxy has a key and the calling proxy has "
+		       "none (set peer.key_file on the calling node)"
+		     : "the calling proxy has a key and the called proxy has "
+		       "none (set peer.key_file on the called node)");
 	return false;
 }
 
@@ -202,8 +203,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	    m->version < MPIB_PEER_VERSION_MIN) {
 		hello_refuse(
 			s, -EPROTONOSUPPORT,
-			"it speaks peer protocol %u to %u, this proxy %u to %u "
-			"(upgrade the older one)",
+			"the calling proxy speaks peer protocol %u to %u, the "
+			"called proxy %u to %u (upgrade the older one)",
 			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
 			MPIB_PEER_VERSION);
 		return;
@@ -213,17 +214,19 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
-			     "it names another address than it calls from");
+			     "the calling proxy claims another address than it "
+			     "calls from");
 		return;
 	}
 	if (!mpib_peer_at(b, &m->node.addr)) {
 		hello_refuse(s, -EACCES,
-			     "it is in none of the networks of the proxies "
-			     "here (peer.networks)");
+			     "the calling proxy's address is not in "
+			     "peer.networks of the called proxy");
 		return;
 	}
 	if (self && m->node.boot != b->self.boot) {
-		hello_refuse(s, -EADDRINUSE, "it says that it is this proxy");
+		hello_refuse(s, -EADDRINUSE,
+			     "the calling proxy claims to be the called proxy");
 		return;
 	}
 	if (!same_trust(s, m))
@@ -258,10 +261,9 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 
 	mpib_hello_said(&s->auth, m);
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
-		hello_refuse(
-			s, -EACCES,
-			"it does not know the cluster's key (give both the "
-			"same peer.key_file)");
+		hello_refuse(s, -EACCES,
+			     "it does not know the cluster's key (give both "
+			     "nodes the same peer.key_file)");
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
@@ -269,7 +271,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	pending_peer_free(s);
 	p = mpib_peer_find(b, 0, &node.addr, node.port, self);
 	if (!p) {
-		mpib_link_close(link); /* the table is full */
+		mpib_link_close(link); /* the table of peers is full */
 		return;
 	}
 	if (node.boot != p->node.boot)
@@ -311,7 +313,7 @@ static const struct mpib_link_events hello_events = {
 /* The listening sockets for peer links, and a limit on callers that have not
  * proved their identity yet. */
 
-/* Maximum of callers that have not proved their identity, in total and per
+/* Maximum number of such callers at one socket, in total and from one
  * address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
@@ -321,8 +323,8 @@ static void on_patience_end(void *arg)
 	hello_drop(arg);
 }
 
-/* If too many callers are pending, from this address or in total, drop the
- * oldest of them. */
+/* If too many callers are pending at this socket, from this address or in
+ * total, drop the oldest of them. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;
@@ -377,7 +379,8 @@ static void door_close(struct mpib_door *d)
 	d->fd = -1;
 }
 
-/* Listen on *addr and *port, and set both to the values actually used. */
+/* Listen on *addr and *port, and set both to the address and port that the
+ * socket got. */
 static int door_listen(struct mpib_door *d, struct in6_addr *addr,
 		       uint16_t *port)
 {

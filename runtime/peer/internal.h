@@ -17,15 +17,17 @@
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
-/* Limit of waiting CONN_OPENs of a listener: as many as a client can accept. */
+/* Maximum number of CONN_OPENs that wait at one listener: as many as a client
+ * can accept. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
-/* Maximum number of lanes that one peer may cause this proxy to keep. */
+/* Maximum number of lanes to one peer. At this number, this proxy refuses the
+ * peer's LANE_OPENs. */
 #define MPIB_LANES_MAX 4096u
-/* Maximum number of these lanes for one user. */
+/* Maximum number of lanes of one user to one peer. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
 /* How long an unused lane is kept. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
-/* Time limits to reach a peer and to make a lane. */
+/* Time limit for a new connect to get a link to the peer and a lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
 /* Time limit of a handshake. At the called end, for HELLO and READY together;
  * at the calling end, for the answer to HELLO. */
@@ -46,8 +48,8 @@ LIST_HEAD(mpib_offer_list, mpib_pending_connect);
  * and one on its second address, see call.c. */
 #define MPIB_DOORS 2
 
-/* Each socket has its own limits, so a flood on one of them leaves the other
- * usable for peers. */
+/* A listening socket. Each socket has its own limits, so a flood of callers on
+ * one socket leaves the other usable for peers. */
 struct mpib_door {
 	struct mpib_broker *broker;
 	int fd; /* -1: none */
@@ -70,8 +72,9 @@ struct mpib_pending_peer {
 TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
 
 enum mpib_peer_state {
-	MPIB_PEER_IDLE, /* no link, until one is needed */
-	MPIB_PEER_CALLING, /* this node's call connects or awaits the WELCOME */
+	MPIB_PEER_IDLE, /* no link, and this node is not calling the peer */
+	/* this node's call is connecting, or awaits the WELCOME */
+	MPIB_PEER_CALLING,
 	MPIB_PEER_UP,
 };
 
@@ -80,35 +83,39 @@ enum mpib_peer_state {
  * node to itself is represented by two lanes, one for each end. */
 struct mpib_peer {
 	struct mpib_broker *broker;
-	/* `boot` is 0 until the peer has sent it; `second` is the second
-	 * address to call */
+	/* The peer's node id. `boot` is 0 until the peer has sent it. `second`
+	 * is the second address to call. */
 	struct mpib_node_id node;
-	bool by_second; /* the next call goes to node.second */
-	bool called; /* entry of this proxy itself as the called end */
+	bool by_second; /* the next call goes to the address node.second */
+	/* true: this proxy called itself, and this is its entry as the called
+	 * end */
+	bool called;
 	uint16_t version; /* protocol version used on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
 	/* Uid of the first client that needed the peer; MPIB_NOBODY: the peer
 	 * called first. */
 	uid_t maker;
-	uint64_t called_ns; /* start of this node's call */
+	uint64_t called_ns; /* when this node's call started */
 	/* The READY of this node's call is held back, because a caller that
 	 * claims to be the peer is pending. */
 	bool held;
-	/* node id in the WELCOME, while `held` is set */
+	/* the node id in the peer's WELCOME, while `held` is set */
 	struct mpib_node_id answer;
-	struct mpib_auth auth; /* handshake of this node's call */
+	struct mpib_auth auth; /* hash of the handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	/* armed while some lanes are not listed yet */
+	/* Armed while some lanes are not yet listed on the current link. */
 	struct mpib_timer relink;
 	/* Armed while the link is broken and the lanes wait for a new link. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
-	char told[2][128]; /* last warning about calls to each address */
+	/* the last warning about calls to each of the peer's two addresses */
+	char told[2][128];
 	struct peer_lane_list lanes;
-	unsigned lane_count, conns; /* lanes and connections to this peer */
+	/* numbers of lanes and connections to this peer */
+	unsigned lane_count, conns;
 	struct peer_conn_list waiting; /* connections that wait for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
 	struct mpib_peer_key {
@@ -122,7 +129,7 @@ enum peer_lane_state {
 	PEER_LANE_ASKED, /* LANE_OPEN sent */
 	PEER_LANE_UP,
 	PEER_LANE_DYING, /* being killed by the engine */
-	PEER_LANE_DEAD, /* killed: no write through it is possible */
+	PEER_LANE_DEAD, /* killed: nothing can be written through the lane */
 };
 
 struct peer_lane {
@@ -130,25 +137,27 @@ struct peer_lane {
 	enum peer_lane_state state;
 	bool ours; /* opened by this node */
 	struct mpib_lane_key key; /* `from_shard` is the opener's shard */
-	/* ids of this end and the peer; 0: not known yet */
+	/* this end's and the peer's id of the lane; 0: not known yet */
 	uint32_t id, their_id;
 	uint64_t nonce; /* nonce of the LANE_OPEN, if `ours` is set */
 	/* name in the LANE_OPEN, if `ours` is set */
 	struct mpib_conn_name asker;
-	/* Send nothing about the lane: the peer knows that the lane has ended,
-	 * or no longer has the lane. */
+	/* Send no messages about the lane, because the peer knows that the lane
+	 * has ended, or no longer has the lane. */
 	bool muted;
 	/* State on the current link. `listed`: mpib_relink_lane() has listed
 	 * the lane. `accept_sent`: the lane's LANE_ACCEPT was sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
-	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
-	unsigned uses; /* connections and waiting CONN_OPENs */
+	/* IPv4 of the SUP rail at this end and at the peer; 0: none */
+	uint32_t sup_src, sup_dst;
+	/* number of connections and of waiting CONN_OPENs on this lane */
+	unsigned uses;
 	struct mpib_timer idle; /* runs while `uses` is 0 */
 	struct peer_conn_list conns;
 	/* Connections that wait until the lane is up. */
 	struct peer_conn_list waiting;
-	struct mpib_offer_list offers; /* CONN_OPENs on it */
+	struct mpib_offer_list offers; /* waiting CONN_OPENs on this lane */
 	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
 };
@@ -159,21 +168,24 @@ enum peer_conn_state {
 	PEER_CONN_LANE, /* waits for the lane */
 	PEER_CONN_OPEN, /* CONN_OPEN sent */
 	PEER_CONN_ACCEPT, /* waits for a CONN_OPEN */
-	/* waits for the CONN_OPEN of a connection that was accepted before,
-	 * identified by its key */
+	/* Receiver that resumes its connection: waits for the CONN_OPEN with
+	 * the connection's key. */
 	PEER_CONN_WAIT,
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed, or closing */
-	PEER_CONN_AGAIN, /* failed; after clean-up it starts again */
-	/* failed; after clean-up its client may request it again */
+	/* failed; after the clean-up, the broker starts the connect again */
+	PEER_CONN_AGAIN,
+	/* Failed. After the clean-up, the client may request the connection
+	 * again. */
 	PEER_CONN_LOST,
 };
 
-/* State of the engine's connection from PEER_CONN_OVER on. */
+/* State of the engine's connection while the connection ends (from
+ * PEER_CONN_OVER on). */
 enum peer_conn_end {
 	PEER_END_RUNS,
 	PEER_END_STOPPING,
-	PEER_END_STOPPED, /* writes nothing any more */
+	PEER_END_STOPPED, /* the engine's connection writes nothing any more */
 	PEER_END_DESTROYED, /* destroyed, or being destroyed */
 };
 
@@ -181,13 +193,14 @@ struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
 	uint32_t index, id;
-	uint32_t their_id; /* not 0: the peer may write to this end */
+	/* the peer's id; if not 0, the peer may write to this end */
+	uint32_t their_id;
 	struct mpib_conn_name name; /* `key` 0: a receiver without a peer yet */
-	/* Numbers of the two ends' requests for the connection; `peer_number`
-	 * is 0 while unknown. */
+	/* How many times this end and the peer's end were requested, including
+	 * the last request. `peer_number` is 0 while unknown. */
 	uint64_t number, peer_number;
-	/* Sender: the peer's number when both ends were last READY; 0:
-	 * never. */
+	/* Sender: the value of `peer_number` when both ends were last READY; 0:
+	 * they never were. */
 	uint64_t met;
 	/* number of receives that completed before this end was created */
 	uint64_t base;
@@ -197,17 +210,19 @@ struct peer_conn {
 	/* if the connection has a name: time by which it must be READY */
 	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
-	struct mpib_handle handle; /* sender: the handle that the client gave */
+	/* sender: the handle that the client passed */
+	struct mpib_handle handle;
 	/* traffic class that the sender requested, 0: none */
 	uint8_t traffic_class;
-	struct mpib_listener_entry *listener; /* receiver: set while it waits */
+	/* receiver: the listener where it waits */
+	struct mpib_listener_entry *listener;
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct engine_conn *conn;
-	struct mpib_agent_conn *hint; /* NULL: there is no agent */
-	/* State of ending the connection, see peer_conn_step(). */
+	struct mpib_agent_conn *hint; /* entry at the agent; NULL: none */
+	/* Progress of ending the connection, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent and not answered */
-	bool dropped; /* the client closed it */
+	bool dropped; /* the client closed the connection */
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool quiet; /* the peer cannot write to this end any more */
@@ -241,12 +256,13 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* The name of a listener for connects. The name contains the uid, so a client
- * that knows the nonce of another user's listener gains nothing by listening
- * with that nonce first. */
+/* The name by which connects find a listener. It contains the uid, so a client
+ * cannot take over the connects to another user's listener by listening with
+ * the same nonce. */
 struct mpib_listener_name {
 	uint64_t nonce;
-	/* 64 bits, to avoid padding: it is hashed as bytes */
+	/* 64 bits wide: the structure is hashed as bytes, so it must have no
+	 * padding */
 	uint64_t uid;
 };
 
@@ -273,10 +289,11 @@ struct mpib_broker {
 	const struct mpib_islands *islands;
 	struct mpib_agent_link *agent;
 	bool private_lanes, sweeping;
-	uint64_t request_ns, connect_ns; /* limits; `request_ns` 0: none */
-	uint64_t grace_ns; /* 0: nothing is resumed */
+	uint64_t request_ns, connect_ns; /* time limits; `request_ns` 0: none */
+	/* how long a lost connection may be resumed; 0: not at all */
+	uint64_t grace_ns;
 	/* Until this time, clients of the previous proxy may request their
-	 * connections. */
+	 * connections again. */
 	uint64_t young_until;
 	/* Timer that searches for requests older than request_ns. */
 	struct mpib_timer sweep;
@@ -290,11 +307,12 @@ struct mpib_broker {
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	struct mpib_fifo_sum waits; /* bytes queued for peers on all links */
 	struct peer_asker asker;
-	char refused[200]; /* last logged reason of a refusal */
-	/* Time of that log line, and number of refusals since then. */
+	char refused[200]; /* the last reason of a refusal that was logged */
+	/* Time of that log line, and number of refusals since this proxy
+	 * started. */
 	uint64_t refused_ns, refused_count;
-	/* The last refusal, by either end, of each node that has had no link
-	 * since the refusal. */
+	/* The last refusal of a link with each node, by this proxy or by that
+	 * node's proxy. When a link to the node is up, its entry is freed. */
 	struct mpib_refusal {
 		struct in6_addr addr;
 		char peer[MPIB_LABEL_MAX], why[200];
@@ -323,38 +341,40 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 /* Return whether a peer may have this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
 /* Return whether another entry can be made for the user. The new entry may
- * replace an unneeded one. A peer that has proved its identity may use the
- * entries that are reserved for root. */
+ * replace an unneeded one. For a peer that has proved its identity, `uid` is 0:
+ * it may use the entries that are reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
-/* Find or make the entry of a peer that has proved its identity; if there are
- * many entries, the new one replaces an unneeded one. NULL: no memory, or too
- * many are in use. */
+/* Find the entry of a peer, or make it. If no entry is free, the new one
+ * replaces an unneeded one. NULL: no memory, or too many entries are in use.
+ * `uid` as in mpib_peer_room(). */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
-/* Like mpib_peer_find(), for a peer that is called for the user's client.
- * -EACCES: its address is in none of the networks of peers; -EDQUOT: too many
- * peers of this user have not answered; -ENOSPC or -ENOMEM. */
+/* Like mpib_peer_find(), for a peer that a client of the user needs. -EACCES:
+ * the peer's address is not in peer.networks; -EDQUOT: too many peers that this
+ * user needs have not answered; -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* Start to use a link that is up: list lanes and connections on it. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
-/* Return the path from this node to the peer, by this node's islands. */
+/* Return the path from this node to the peer, according to this node's
+ * islands. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* Handle the loss of a peer's link: it is gone, or the caller will close it
- * next. `peer` is a struct mpib_peer. */
+/* Handle the loss of a peer's link. The link has ended, or the calling function
+ * closes it next. `peer` is a struct mpib_peer. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
-/* Kill the peer's lanes. Their connections may be resumed, and the link may
- * remain. */
+/* Kill the peer's lanes. Their connections may be resumed. The peer's link may
+ * stay up. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
 /* Send a message to the peer. Without a link the message is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Record that this proxy or the one at `addr` refused a link. When a link is
- * up, mpib_refusal_forget() drops the record. `port` 0: unknown. */
+/* Record that this proxy refused a link with the proxy at `addr`, or that proxy
+ * refused one with this proxy. When a link is up, mpib_refusal_forget() drops
+ * the record. `port` 0: unknown. */
 void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 		       uint16_t port, const char *why);
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
@@ -368,18 +388,19 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 void mpib_relink_lane(struct peer_lane *l);
 
 /* hello.c */
-/* Add a sent or received message of the handshake, without its proof, to the
- * hash that proofs cover. */
+/* Add a sent or received message of the handshake to the hash from which proofs
+ * are computed. The message's own proof is left out. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that calls itself the peer has got a WELCOME, but has
+/* Return whether a caller that claims to be the peer has got a WELCOME, but has
  * not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop callers that call themselves the peer, because this node's own call was
- * first. */
+/* Drop pending callers that claim to be the peer, because this node's own call
+ * has precedence. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
-/* Listen on this node's addresses. -errno and `why`: the first address failed.
- * If only the second fails, the broker continues without it. */
+/* Listen on this node's addresses. 0, or -errno with a reason in `why` if this
+ * failed for the first address. If it failed only for the second address, the
+ * broker continues without that. */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 void mpib_hello_close(struct mpib_broker *b);
 
@@ -391,19 +412,21 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
 /* Record the second address from a peer's handle, which anyone may have
  * forged. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
-/* Return whether a caller from this address may speak for the node. If there is
- * a key, the caller must still prove that it knows the key. */
+/* Return whether a caller at the address `from` may claim to be `node`. In a
+ * cluster with a key, the caller must also prove later that it knows the
+ * key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Call this after a call to one address failed, or the link to that address
- * broke: the next call will go to the other address. `second`: the failed
- * address was the second one. */
+/* Choose the other address for the next call, after a call to one address
+ * failed or the link to it broke. `second`: this happened with the peer's
+ * second address. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* Call this when a caller that claimed to be the peer is gone. If this node's
- * own call was held back because of the caller, send the READY of that call. */
+/* Call this after a pending caller that claimed to be the peer has ended. If
+ * the READY of this node's own call was held back because of that caller, send
+ * the READY. */
 void mpib_call_release(struct mpib_peer *p);
 /* Like mpib_peer_want(), after `ns` nanoseconds. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
@@ -412,8 +435,8 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 void mpib_call_failed(struct mpib_peer *p, int error);
 
 /* lane.c */
-/* Attach the connection to a lane, and open one if necessary. 0, or -errno with
- * a reason in `why`. */
+/* Attach the connection to a lane. If no suitable lane exists, open one. 0, or
+ * -errno with a reason in `why`. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
 /* Handle a message about a lane. False: a correct peer would not send this in
  * the current state. */
@@ -421,24 +444,26 @@ bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted or not listed yet. If
- * it is not listed yet, the list will contain the same information. */
+/* Send a message about the lane, unless the lane is muted or not listed yet.
+ * The messages that will list the lane contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
-/* Like peer_lane_tell(), for an answer, which the list does not contain. */
+/* Like peer_lane_tell(), for an answer. Send it even if the lane is not listed
+ * yet, because the messages that list a lane do not repeat answers. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
-/* Kill the lane: tell the peer and fail the lane's connections. If `error` is
- * MPIB_BROKEN_LOST, they may be resumed. The connections become `quiet` when
- * the engine has killed the lane. */
+/* Kill the lane: tell the peer, and fail the lane's connections. If `error` is
+ * MPIB_BROKEN_LOST, the connections may be resumed. The connections become
+ * `quiet` when the engine has killed the lane. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
-/* Like peer_lane_kill(), for a lane that has failed. */
+/* Like peer_lane_kill(), with the error of peer_lost_error(), for a lane that
+ * has failed. */
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
 /* Decrement `uses`. An unused lane is freed if dead, and killed if private. */
 void peer_lane_put(struct peer_lane *l);
-/* Kill all lanes to the peer like peer_lane_kill(). */
+/* Call peer_lane_kill() for all lanes to the peer. */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
 void peer_lanes_free(struct mpib_broker *b);
 
@@ -453,40 +478,44 @@ struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Continue the connection after the link, or the lane, is up. */
+/* Continue the connection: peer_conn_linked() after the peer's link is up,
+ * peer_conn_laned() after the connection's lane is up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
-/* Fail the connection. A connect that fails with -EAGAIN is repeated until its
+/* Fail the connection. A connect that fails with -EAGAIN is retried until its
  * time limit. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Handle the loss of the connection's lane: the client may request the
  * connection again. If the connection was not READY yet, the broker itself
- * starts it again. */
+ * retries the connect. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
 /* Handle the peer's report that its end was closed. */
 void peer_conn_closed_there(struct peer_conn *c, const char *why);
-/* Return the error for a connection that loses its lane. If resuming is
- * enabled, the error allows a resume. */
+/* Return the error for a connection that loses its lane: MPIB_BROKEN_LOST if
+ * resuming is enabled, so that the client may resume the connection, otherwise
+ * -ECONNRESET. */
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 /* Send the connection's CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
-/* Start a connect that is on no list, after ns nanoseconds. */
+/* Start a connect that is on no list, after `ns` nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
-/* Take the next step of ending the connection, from PEER_CONN_OVER on. */
+/* Take the next step of ending the connection. Do nothing if its state is
+ * before PEER_CONN_OVER. */
 void peer_conn_step(struct peer_conn *c);
-/* Call this when the lane ends and the peer has dropped everything on it.
- * Restart the connects that were offered on the lane. */
+/* Restart the connects whose CONN_OPEN was sent on the lane. Call this when the
+ * lane ends and the peer has dropped everything on it. */
 void peer_lane_renew(struct peer_lane *l);
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* accept.c */
 /* Find the user's listener by the nonce in the message. Only owners of the
- * listener's handle know the nonce. 0; -EAGAIN: an earlier proxy may have had
- * the listener; or -errno with a reason in `why`. */
+ * listener's handle know the nonce. 0; -EAGAIN: this node's previous proxy may
+ * have had the listener, and its client may create it again; or -errno with a
+ * reason in `why`. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);
@@ -494,7 +523,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Drop the CONN_OPENs on this lane that were not accepted. */
+/* Drop the waiting CONN_OPENs of this lane. */
 void mpib_accept_lane_gone(struct peer_lane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
 void mpib_accept_begin(struct peer_conn *c,

@@ -2,12 +2,11 @@
 /*
  * Lanes to peers: their table, their set-up and their end. Control thread.
  *
- * If both ends open the same shared lane at the same time, the LANE_OPEN of the
- * lower node id wins: the lower node ignores the other LANE_OPEN, and the
- * higher node gives up its own lane. The end that first kills a lane sends
- * LANE_CLOSE, and after that nothing else about the lane. The other end then
- * kills its own side. Each end releases memory only after it has killed its own
- * side.
+ * Both ends may open the same shared lane at the same time. Then the node with
+ * the lower node id ignores the other LANE_OPEN, and the other node gives up
+ * its own lane. The end that first kills a lane sends LANE_CLOSE, and after
+ * that nothing else about the lane. The other end then kills its own side. Each
+ * end releases memory only after it has killed its own side.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -62,7 +61,7 @@ struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id)
 	return l && l->peer == p ? l : NULL;
 }
 
-/* Find the lane that the peer opened, by the peer's id for the lane. */
+/* Find a lane that the peer opened. `from` is the peer's id for the lane. */
 static struct peer_lane *lane_of_opener(struct mpib_peer *p, uint32_t from)
 {
 	struct peer_lane *l;
@@ -189,7 +188,7 @@ static void lane_on_destroyed(void *arg, int status)
 	free_entry(arg);
 }
 
-/* Free a lane that is DEAD and has no uses. */
+/* Free a lane that is dead and unused. */
 static void lane_let_go(struct peer_lane *l)
 {
 	struct mpib_lane *lane = l->lane;
@@ -234,7 +233,8 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	/* keep the lane until this node's last connection on it is gone */
+	/* the loop may release the last use: keep the lane until the loop is
+	 * done */
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
@@ -450,12 +450,14 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
-	lane_watch_idle(l); /* the lane's connections may be gone */
+	/* the connections that wanted the lane may be gone */
+	lane_watch_idle(l);
 }
 
-/* Both ends opened a lane: give up `mine` and move its connections to `theirs`.
- * Tell the peer explicitly that `mine` is gone: if the peer has already
- * cancelled `theirs`, nothing else tells it. */
+/* Both ends opened the same lane: give up this node's lane `mine`, and move its
+ * connections to the peer's lane `theirs`. peer_lane_kill() tells the peer that
+ * `mine` is gone. The peer needs this message if it has already cancelled
+ * `theirs`. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -471,9 +473,9 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-/* Find the client of the connection for which the lane is requested. The
- * connection must have been accepted before, or its listener must exist. 0, or
- * -errno with a reason in `why`. */
+/* Find this node's client of the connection for which the peer requests a lane.
+ * A client must have accepted the connection before, or the listener of the
+ * connection must exist. 0, or -errno with a reason in `why`. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -509,12 +511,12 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
-	/* A client of this node needs this lane, too. Whether the peer's
-	 * connections may use it is checked at their CONN_OPEN. */
+	/* A client of this node needs this lane, too. accept_lane_of() checks
+	 * later whether a connection of the peer may use it. */
 	if (mine)
 		return 0;
-	/* Otherwise a peer could make this proxy create lanes that no client of
-	 * this node needs. */
+	/* Check that a client of this node needs the lane. Otherwise a peer
+	 * could make this proxy create lanes without need. */
 	rc = setup_proof(p, m, &client, &refused);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s", refused);
@@ -535,9 +537,9 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return lane_quota(p, m->key.uid, false, why, why_len);
 }
 
-/* Log a difference between the two ends' path or spread. Each end derives the
- * path from its own islands, and reads the spread from its own
- * configuration. */
+/* Write to `why` in what the two ends differ: the spread, or the mode and the
+ * path. Each end derives the path from its own islands, and reads the spread
+ * from its own configuration. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
 		      size_t why_len)
@@ -555,8 +557,8 @@ static void say_views(const struct mpib_peer *p,
 		return;
 	}
 	snprintf(why, why_len,
-		 "it sees the path as %s, and the other end as %s (give both "
-		 "nodes the same mode and islands)",
+		 "its mode and path are %s, those of the other end are %s "
+		 "(give both nodes the same mode and islands)",
 		 mpib_lane_view(mode, (uint8_t)mpib_peer_path(p), ours,
 				sizeof(ours)),
 		 mpib_lane_view(theirs->mode, theirs->path, other,
@@ -644,20 +646,20 @@ static void setup_tell_accept(struct peer_lane *l)
 }
 
 /* Send the LANE_ACCEPT again to a peer that has not received it. Until the peer
- * receives it, the lane's rails stay in the first epoch, with the QPs that the
- * peer requests. Do this once per link, because it queries the devices. */
+ * receives it, no rail of the lane leaves its first epoch, so the lane still
+ * has the QPs that are connected to the QPs in the LANE_OPEN. Send it only once
+ * per link, because making a LANE_ACCEPT queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
 	if (l->state != PEER_LANE_UP || l->accept_sent)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		/* until now the peer has ignored messages about the lane */
+		/* the peer has ignored all messages about the lane so far */
 		mpib_relink_lane(l);
 }
 
-/* End a lane that the peer does not have, or has ended without this end's
- * knowledge. */
+/* End a lane that the peer does not have any more. */
 static void setup_ended_there(struct peer_lane *l, const char *why)
 {
 	l->muted = true;
@@ -680,8 +682,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer no longer has this lane: otherwise it would use this lane
-	 * and not open another one. */
+	/* The peer no longer has the lane `mine`: otherwise the peer would use
+	 * it and not open another one. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
@@ -744,7 +746,8 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	const struct peer_lane *l = peer_lane_find(p, m->to);
 
 	if (l && l->state == PEER_LANE_ASKED)
-		return l->ours; /* the peer will also answer the LANE_OPEN */
+		/* the peer will answer this node's LANE_OPEN, too */
+		return l->ours;
 	if (l && l->state == PEER_LANE_UP)
 		return l->their_id == m->from;
 	lane_tell_gone(p, m);
@@ -757,9 +760,9 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
  * if many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
-/* Move the other connections off a lane whose request the peer refused because
- * of one connection or its listener. These connections request their own
- * lanes. */
+/* The peer has refused a lane because of the connection that the LANE_OPEN
+ * named, or because of its listener. Detach the other connections that waited
+ * for the lane, and let them request a lane themselves. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
@@ -809,8 +812,8 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	struct peer_lane *l =
 		m->to ? peer_lane_find(p, m->to) : lane_of_opener(p, m->from);
 
-	/* If the lane is not up yet, the peer will send its LANE_OPEN after
-	 * this message. */
+	/* If the lane is not up yet, ignore the message: the peer will send its
+	 * own LANE_OPEN next. */
 	if (!l || l->state != PEER_LANE_UP)
 		return true;
 	if (l->their_id != m->from)
@@ -829,8 +832,9 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	/* In other states this end will answer the peer, or the peer will send
-	 * everything again with its LANE_ACCEPT. */
+	/* Ignore the message in other states: this end will answer with a
+	 * LANE_CLOSE, or the peer will send the rail's state again after its
+	 * LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);
 }

@@ -13,19 +13,21 @@
 
 #include "peer/codec.h"
 
-/* Count silence in ticks, not in time: if this process itself was stopped, the
- * peer's bytes wait in the socket and reset the count. */
+/* Count silence in ticks of a timer, not by the clock. If this process was
+ * stopped, the peer's bytes wait in the socket, and reset the count when the
+ * process continues. */
 #define TICK_NS MPIB_SEC
 /* An end sends PING to a peer that was silent for 1/QUIET of the time limit. */
 #define QUIET 4
-/* While this many bytes are queued for a peer, the peer gets no PING or
- * PONG. */
+/* While more than this number of bytes is queued for a peer, send no PING or
+ * PONG to that peer. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
-/* Each queue may use 1/SHARE of the free space, as in a switch's shared buffer.
- * With a larger part, a few queues that fill one after another could use all
- * the space. A smaller part would waste space while only a few queues are in
- * use. */
+/* A queue that is longer than MPIB_FIFO_SMALL may hold at most 1/SHARE of the
+ * space that is free under the common limit. Switches divide a shared buffer
+ * between ports in the same way. If the part was larger, a few queues that fill
+ * one after another could use all the space. If it was smaller, space would be
+ * wasted while only a few queues are in use. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -34,7 +36,7 @@ void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
 	sum->waits += mpib_fifo_waits(f);
 }
 
-/* Return how many bytes a queue may hold at the moment. */
+/* Return how many bytes a long queue may hold at present. */
 static size_t fifo_share(const struct mpib_fifo_sum *sum)
 {
 	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
@@ -48,7 +50,7 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n)
 					   then <= fifo_share(f->sum));
 }
 
-/* Subtract n bytes from the sum in which the queue is counted. */
+/* Subtract `n` bytes from the sum in which the queue is counted. */
 static void fifo_less(const struct mpib_fifo *f, size_t n)
 {
 	if (!f->sum)
@@ -80,8 +82,8 @@ static void fifo_shrink(struct mpib_fifo *f)
 	f->cap = cap;
 }
 
-/* Reserve n bytes at the end, for the caller to fill in, and return their
- * address. NULL: no memory. */
+/* Extend the queue by `n` bytes and return their address. The caller must fill
+ * them in. NULL: no memory. */
 static uint8_t *fifo_add(struct mpib_fifo *f, size_t n)
 {
 	size_t waits = mpib_fifo_waits(f);
@@ -109,7 +111,7 @@ void mpib_fifo_fini(struct mpib_fifo *f)
 	*f = (struct mpib_fifo){ .sum = f->sum };
 }
 
-/* Remove the oldest n bytes. */
+/* Remove the oldest `n` bytes. */
 static void fifo_take(struct mpib_fifo *f, size_t n)
 {
 	assert(n <= mpib_fifo_waits(f));
@@ -178,7 +180,7 @@ static void watch_for(struct mpib_link *l, bool out)
 	mpib_loop_mod(l->loop, &l->watch, EPOLLIN | (out ? EPOLLOUT : 0u));
 }
 
-/* Return false if the link is gone. */
+/* Send the queued bytes. Return false if the link is gone. */
 static bool link_flush(struct mpib_link *l)
 {
 	while (mpib_fifo_waits(&l->out) > 0) {
@@ -196,8 +198,8 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of n bytes; after the handshake it is sealed first. If it does
- * not fit, set l->overflow to the reason. */
+/* Queue a frame of `n` bytes. After the handshake, seal it. If it does not fit
+ * into the queue, set l->overflow to the reason. */
 static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
@@ -226,8 +228,9 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	if (link->overflow)
 		return;
 	link_put(link, frame, mpib_peer_encode(m, frame));
-	/* Do not call down() now, because the caller does not expect it: the
-	 * loop will notice the hang-up. */
+	/* Do not call down() here, because the caller does not expect it. After
+	 * the shutdown(), the loop reports a hang-up, and link_on_ready() calls
+	 * down(). */
 	if (link->overflow)
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
@@ -270,7 +273,8 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 		link_say(l, MPIB_PEER_PONG);
 }
 
-/* Return false if the link is gone. */
+/* Handle the complete frames that were received. Return false if the link is
+ * gone. */
 static bool take_frames(struct mpib_link *l)
 {
 	size_t at = 0;
@@ -432,9 +436,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* bind() to an address of the other family would fail, so let the
-	 * kernel choose the address. The peer will report that this address is
-	 * not the claimed one. */
+	/* If `from` and `addr` are of different families, bind() would fail. So
+	 * let the kernel choose the source address. The peer will report that
+	 * this node calls from another address than it claims. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

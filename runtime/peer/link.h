@@ -3,7 +3,7 @@
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. If the other end was silent for a
  * quarter of the time limit, the link sends a PING each second. It also answers
- * PINGs. While the link is up, message() does not get PING and PONG.
+ * PINGs. While the link is up, PING and PONG are not passed to message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -17,23 +17,25 @@
 #include "peer/auth.h"
 #include "peer/protocol.h"
 
-/* The bytes in all counted queues, and their limit. */
+/* A common limit for several queues. `waits`: the bytes in all queues that are
+ * counted here. `most`: the limit of `waits`. */
 struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
 /* A first-in, first-out queue of bytes. All data that a peer can cause to wait
- * in this proxy's memory is in such queues. A zeroed queue is empty. The memory
- * of a queue above MPIB_FIFO_SMALL is at most four times its queued bytes, so
- * counting the bytes is enough. */
+ * in this proxy's memory is in such queues. A zeroed queue is empty. A queue
+ * above MPIB_FIFO_SMALL uses at most four times as much memory as it has queued
+ * bytes, so it is enough to limit the queued bytes. */
 struct mpib_fifo {
 	uint8_t *buf;
-	size_t at, len, cap; /* bytes at..len-1 are queued */
+	/* buf[at] to buf[len - 1] are queued; `cap`: size of buf */
+	size_t at, len, cap;
 	struct mpib_fifo_sum *sum; /* NULL: not counted */
 };
 
-/* Queues up to this size are always allowed. A larger queue is allowed only
- * within the limit of its sum. */
+/* Every queue may hold this number of bytes. A longer queue is subject to the
+ * common limit, see mpib_fifo_room(). */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -41,13 +43,15 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Count the queue in `sum` until its owner frees the queue. */
+/* Count the bytes of the queue in `sum`, for as long as the queue exists. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether `n` more bytes fit. A queue above MPIB_FIFO_SMALL may use only
- * a fraction of the space that the queues of its sum leave free. So long queues
- * stop growing while other queues still have room. */
+/* Return whether `n` more bytes fit into the queue. A queue that is longer than
+ * MPIB_FIFO_SMALL may hold at most an eighth of the bytes that are free under
+ * the common limit. So long queues stop growing while other queues still have
+ * room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
-/* Free the queue's memory; the queue is then empty, but still counted. */
+/* Free the queue's memory. Afterwards the queue is empty, and can be used
+ * again. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
 /* Maximum number of bytes that wait to be sent on one link, including seals.
@@ -60,13 +64,14 @@ void mpib_fifo_fini(struct mpib_fifo *f);
 struct mpib_link;
 
 struct mpib_link_events {
-	/* The TCP connection is established. Only for a link from
-	 * mpib_link_connect(). */
+	/* Called when the TCP connection is established, but only for a link
+	 * from mpib_link_connect(). */
 	void (*up)(void *ctx, struct mpib_link *link);
-	/* A message arrived. May close the link. */
+	/* Called when a message has arrived. The handler may close the link. */
 	void (*message)(void *ctx, struct mpib_link *link,
 			const struct mpib_peer_msg *m);
-	/* The link has ended; it is freed when this returns. */
+	/* Called when the link has ended. The link is freed after the handler
+	 * returns. */
 	void (*down)(void *ctx, struct mpib_link *link, const char *why);
 };
 
@@ -92,7 +97,8 @@ struct mpib_link {
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
 	struct mpib_fifo out; /* whole frames to be sent */
-	const char *overflow; /* why nothing more is queued; NULL: not full */
+	/* why nothing more can be queued; NULL: not full */
+	const char *overflow;
 };
 
 /* Connect from the local address `from` (NULL: any) to a peer. 0 or -errno. */
@@ -107,8 +113,9 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     struct mpib_link **link);
 /* Set time limits, in seconds. `silent` limits how long the link may be silent,
  * `unacked` how long sent bytes may remain unacknowledged by the peer's kernel.
- * After either limit the link is dead. Both defaults are MPIB_SILENCE_S. Below
- * MPIB_SILENCE_LEAST_S a quiet peer would be dead before the first PING. */
+ * After either limit the link is dead. Both defaults are MPIB_SILENCE_S. With a
+ * limit below MPIB_SILENCE_LEAST_S, the link of a quiet peer would be dead
+ * before the first PING. */
 #define MPIB_SILENCE_S 60
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,

@@ -22,8 +22,8 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
 	const struct mpib_node_id *a = &p->broker->self, *b = &p->node;
 
-	/* Bytes in network order compare like numbers. IPv4 addresses share a
-	 * prefix. */
+	/* The addresses are in network byte order, so memcmp() compares them
+	 * like numbers. All IPv4 addresses have the same prefix. */
 	int order = memcmp(&a->addr, &b->addr, sizeof(a->addr));
 
 	return order ? order < 0 : a->port < b->port;
@@ -33,11 +33,12 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
  * List this end's lanes and connections on a new link to a peer. Messages on
  * the broken link may be lost, so the peer's state is unknown. protocol.h
  * defines the messages that list a lane and those that list a connection. A
- * lane is listed as a whole. Before a lane is listed, only answers about it are
- * sent, so that later messages match the peer's knowledge.
+ * lane and its connections are listed in the same turn of the loop. Before a
+ * lane is listed, this end sends only answers about the lane, because other
+ * messages could depend on messages that were lost.
  */
 
-/* Lanes listed in one turn of the loop. */
+/* Maximum number of lanes that are listed in one turn of the loop. */
 #define SLICE 64u
 /* If more than WAITS_MOST bytes wait for the peer, list the next lanes WAITS_NS
  * later. */
@@ -136,12 +137,14 @@ static void on_away_end(void *arg)
 	struct mpib_peer *p = arg;
 	char why[200];
 
-	snprintf(why, sizeof(why), "its link broke (%s) and was not made again",
+	snprintf(why, sizeof(why),
+		 "its link broke (%s) and could not be re-established",
 		 p->last_error);
 	mpib_peer_forget(p, why);
 }
 
-/* Kill the peer's lanes after this time, unless it has a link again. */
+/* Kill the peer's lanes after this time, unless there is a link to the peer
+ * again by then. */
 static void await_link(struct mpib_peer *p, unsigned seconds)
 {
 	mpib_timer_arm(p->broker->loop, &p->away, seconds * MPIB_SEC,
@@ -166,7 +169,8 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 	}
 	mpib_event(MPIB_LOG_WARN, "peer_away",
 		   &(struct mpib_event_about){ .peer = p->label },
-		   "peer %s: link broke: %s; its lanes wait %u s for another",
+		   "peer %s: link broke: %s; its lanes wait %u s for a new "
+		   "link",
 		   p->label, why, left);
 	await_link(p, left);
 }
@@ -308,7 +312,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_event(MPIB_LOG_INFO, "peer_up",
 		   &(struct mpib_event_about){ .peer = p->label },
 		   p->away.armed
-			   ? "peer %s: link is up again%s, its lanes go on"
+			   ? "peer %s: link is up again%s, its lanes continue"
 			   : "peer %s: link is up%s",
 		   p->label, by);
 	mpib_timer_disarm(p->broker->loop, &p->away);
@@ -325,8 +329,9 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
  * created for a peer that has proved its identity, or that a client of this
  * node needs to reach. A caller that has proved nothing gets no entry. */
 
-/* Limits that bound this proxy's memory: the maximum number of all peers, and
- * of the peers that one user needs and that have not answered. */
+/* These limits bound this proxy's memory. PEERS_MAX: number of all peers.
+ * PEERS_OF_ONE_MAX: number of peers that one user needs and that have not
+ * answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -359,7 +364,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 }
 
 /* Return whether this proxy can drop the entry, because nothing but a link uses
- * it. The next connection creates it again. */
+ * it. The next connection creates the entry again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&

@@ -83,7 +83,7 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
  * of a rail (LANE_RAIL).
  */
 
-/* Encode a QP number or a first PSN. */
+/* Encode or decode 24 bits: a QP number or an initial PSN. */
 static void code_24(struct mpib_codec *c, uint32_t *v)
 {
 	mpib_code32(c, v);
@@ -190,7 +190,7 @@ static void code_rail(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	mpib_code_bad(c, m->rail >= MPIB_RAILS || m->cause >= MPIB_CAUSES);
 }
 
-/* A node's report, a part of a peer link's message. */
+/* The report of a node, which a REPORT contains. */
 
 static void code_short(struct mpib_codec *c, char *text, size_t size)
 {
@@ -308,7 +308,9 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
  * that a function encodes. A message is a sequence of parts. */
 struct part {
-	uint16_t at, bytes; /* `bytes` 0: encoded by `code`, or no part */
+	/* Offset and size of the field. `bytes` 0: `code` handles the part. If
+	 * `code` is NULL, too, there is no part. */
+	uint16_t at, bytes;
 	bool number; /* the field is a number of `bytes` bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
 };
@@ -377,7 +379,8 @@ static const struct {
 	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 
-/* Return the array of PARTS parts of a type of message; NULL: unknown type. */
+/* Return the parts of a message type, an array of PARTS entries. NULL: unknown
+ * type. */
 static const struct part *parts_of(unsigned type)
 {
 	if (type >= sizeof(messages) / sizeof(messages[0]) ||
@@ -409,7 +412,8 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	struct mpib_codec c = { .to = buf + 4,
 				.left = MPIB_PEER_FRAME_MAX - 4 };
 	uint8_t type = (uint8_t)m->type;
-	/* The cast is safe: encoding does not change the message. */
+	/* Dropping the const is safe, because encoding does not change the
+	 * message. */
 	union {
 		const struct mpib_peer_msg *given;
 		struct mpib_peer_msg *m;

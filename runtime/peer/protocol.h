@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages on peer links. On the wire: u32 length of what follows, u8 type,
- * then the fields below in this order, little-endian. The addressee assigned
- * the id `to`, by which it finds its object. The sender assigned the id `from`.
+ * The messages on peer links. Each message is a frame: a u32 with the number of
+ * bytes that follow, a u8 with the type, then the fields below in this order.
+ * Numbers are little-endian. `to` is the addressee's id of the object that the
+ * message is about, and `from` is the sender's id of that object.
  *
  * HELLO        Fields: magic, lowest and highest version, node, challenge.
  *                The first message of the connecting end.
@@ -43,8 +44,8 @@
  *   CONN_CANCEL  Fields: name, from (the value in the CONN_OPEN).
  *                Answer: CONN_ACCEPT or CONN_REJECT.
  *   CONN_CLOSE   Fields: name, to, ended, error, why. This end has stopped
- *                writing. From a receiver: slots below `ended` have ended, even
- *                if no ack said so.
+ *                writing. From a receiver: all slots below `ended` have ended,
+ *                even if no end-to-end ack has reported that.
  *                Answer: CONN_CLOSED.
  *                If `to` is 0, this answers a CONN_WAIT: the sender has no end
  *                of the connection and no lane for it, and will have none.
@@ -53,21 +54,22 @@
  *                and repeats the message until the CONN_OPEN comes.
  *                Answer, if no client of the other proxy can request the
  *                connection any more: CONN_CLOSE with `to` 0.
- *   ASK          Asks for the state of the node. Answer: REPORT.
+ *   ASK          Asks for the state of the addressee's node. Answer: REPORT.
  *   REPORT       Fields: report, the state of the sender's node. One REPORT may
- *                answer several ASK.
+ *                answer several ASKs.
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
  * state in the messages above (peer.c): for a lane LANE_OPEN, or LANE_KEPT and
  * the LANE_RAIL of each rail; for a connection each CONN_OPEN, CONN_CANCEL and
  * CONN_CLOSE that was not answered. Every message may come twice. A repeated
  * question gets the same answer again. A repeated answer or LANE_RAIL is
- * ignored. Lanes and connections of an earlier run of the peer's proxy end.
+ * ignored. If the peer's proxy was restarted, the lanes and connections to its
+ * earlier run end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. A name is valid only on the link to the node
  * with which the connection was made. The field "connection" contains the
- * connection's number, and the key and the address of its tables.
+ * connection's number, and the rkeys and the address of its tables.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
  * WELCOME, and the READY's proof covers HELLO, WELCOME and READY. A proof is
@@ -122,7 +124,7 @@ struct mpib_node_id {
 	struct in6_addr addr; /* see base/address.h */
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
-	/* IPv4 address of its SOUT rail, network order; 0: none */
+	/* IPv4 address of the node's SOUT rail, network order; 0: none */
 	uint32_t sout;
 	/* A second address that accepts peer links, on the same port; "::":
 	 * none. */
@@ -169,21 +171,23 @@ struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
 	uint32_t stuck; /* requests older than 5 s */
-	/* numbers of devices and of all rails, at most MPIB_RAILS_MAX */
+	/* Numbers of devices, and of rails per device. The node has at most
+	 * MPIB_RAILS_MAX rails. */
 	uint8_t devices, rails;
 	char device[MPIB_DEVICES_MAX][32]; /* names of the devices */
-	struct mpib_report_rail { /* indexed by rail number */
+	struct mpib_report_rail { /* index: device * `rails` + rail */
 		uint8_t flags;
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* The peer with the lowest data rate. The rate is measured while rails
-	 * send to a peer, and only for peers with enough bytes. "": none. */
+	/* Label of the peer with the lowest data rate. The rate to a peer is
+	 * measured while rails send to it. Peers that got few bytes do not
+	 * count. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	/* Reason of the drain, from the first drained rail that has a
-	 * reason. */
+	/* Why a rail is drained: the reason given for the first drained rail
+	 * that has one. */
 	char drain_why[MPIB_REPORT_WHY];
 	/* Numbers of entries in `job` (some of the running jobs) and in `wait`
 	 * (the requests that have been stuck longest). */
@@ -228,8 +232,9 @@ struct mpib_peer_msg {
 	char why[200];
 };
 
-/* Encode m as a frame, length included, in buf (MPIB_PEER_FRAME_MAX bytes).
- * Return the size of the frame. Any thread, like the next two. */
+/* Encode `m` as a frame with its length into `buf`, which has
+ * MPIB_PEER_FRAME_MAX bytes. Return the size of the frame. Any thread may call
+ * this function and the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 /* Decode one frame without its length, from an untrusted peer. Afterwards every
  * count, enum and number is in range, and `why` is printable. -EPROTO: it is

@@ -374,7 +374,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 		f->shard->rail[rail].n.bad_imms++;
 		engine_conn_break(
 			f, -EPROTO,
-			"imm 0x%08x on rail %u fits no posted receive", imm,
+			"imm 0x%08x on rail %u matches no posted receive", imm,
 			rail);
 		return;
 	}

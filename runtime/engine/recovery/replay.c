@@ -34,7 +34,7 @@ static bool range_cts(struct engine_conn *f, const struct send_op *p,
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
 	    s->at <= cts->len && s->len <= cts->len - s->at)
 		return true;
-	engine_conn_break(f, -EPROTO, "peer %s took back a CTS it had sent",
+	engine_conn_break(f, -EPROTO, "peer %s withdrew a CTS that it had sent",
 			  f->lane->peer);
 	return false;
 }

@@ -237,7 +237,8 @@ CASE(a_region_of_another_client_is_refused)
 	assert_int_equal(mpib_reg(other, plain, 8192, &theirs[1]), 0);
 	assert_int_equal(mpib_isend(conn, mem, 10, 0, theirs[0], &r), -EINVAL);
 	assert_null(r);
-	assert_string_equal(mpib_strerror(), "the region is of another client");
+	assert_string_equal(mpib_strerror(),
+			    "the region belongs to another client");
 	assert_int_equal(mpib_isend(conn, plain, 10, 0, theirs[1], &r),
 			 -EINVAL);
 	assert_null(r);

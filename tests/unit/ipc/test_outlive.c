@@ -118,7 +118,7 @@ CASE(a_client_fails_if_its_proxy_hung_up_for_good)
 	while (mpib_alive(c) == 0)
 		sched_yield();
 	assert_int_equal(mpib_alive(c), -EPIPE);
-	assert_non_null(strstr(mpib_strerror(), "for good"));
+	assert_non_null(strstr(mpib_strerror(), "has ended the session"));
 	may_send(-EPIPE);
 	assert_non_null(strstr(mpib_strerror(), f->dir));
 }

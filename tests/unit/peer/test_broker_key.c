@@ -71,12 +71,12 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 
 rig_test(a_caller_without_the_key_is_refused)
 {
-	expect_refused(*state, &none, &cluster, "share a key and it has none");
+	expect_refused(*state, &none, &cluster, "the calling proxy has none");
 }
 
 rig_test(a_caller_with_a_key_refuses_a_node_without_one)
 {
-	expect_refused(*state, &cluster, &none, "wants a cluster's key");
+	expect_refused(*state, &cluster, &none, "the called proxy has none");
 }
 
 rig_test(a_caller_with_another_key_is_refused)

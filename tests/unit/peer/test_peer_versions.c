@@ -62,7 +62,7 @@ rig_test(a_refusal_of_a_version_names_both_ranges)
 	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
 					  MPIB_PEER_VERSION + 1 };
 	struct mpib_peer_msg answer;
-	char text[100];
+	char text[120];
 
 	rig_up(*state, 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -70,8 +70,8 @@ rig_test(a_refusal_of_a_version_names_both_ranges)
 		assert_int_equal(answer.type, MPIB_PEER_REFUSED);
 		assert_int_equal(answer.error, -EPROTONOSUPPORT);
 		snprintf(text, sizeof(text),
-			 "it speaks peer protocol %u to %u, this proxy %u to "
-			 "%u",
+			 "the calling proxy speaks peer protocol %u to %u, the "
+			 "called proxy %u to %u",
 			 other[i], other[i], MPIB_PEER_VERSION_MIN,
 			 MPIB_PEER_VERSION);
 		assert_non_null(strstr(answer.why, text));
