@@ -571,9 +571,10 @@ void mpib_closed_sweep(struct mpib_client *c);
 /* Keep a copy of `fd`. Return the number that identifies the copy, or 0 if no
  * copy is kept. The caller still owns `fd`. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* Return a copy of the kept descriptor, or -errno. The caller must close the
- * copy. */
-int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
+/* For each i < `n`, set fd[i] to a copy of the kept descriptor kept[i], or to
+ * -errno. The caller must close the copies. */
+void mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept, int *fd,
+		    unsigned n);
 /* Close the kept descriptor, and return after it is closed. No effect if `kept`
  * is 0. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);

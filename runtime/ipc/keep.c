@@ -6,7 +6,7 @@
  * do not inherit them. The thread receives the descriptors over a socket, and
  * sends copies of them over the same socket. The thread is started when the
  * first descriptor is kept. The client sends requests to the thread only under
- * its lock, so at most one request is outstanding.
+ * its lock, and receives all answers before it releases the lock.
  */
 #include <errno.h>
 #include <poll.h>
@@ -190,16 +190,28 @@ uint32_t mpib_keep(struct mpib_client *c, int fd)
 	return 0;
 }
 
-int mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
+/* Receive the next answer to a KEEP_LEND. Return the copy, or -errno. */
+static int keep_lent(const struct mpib_client *c)
 {
 	struct mpib_message m;
-	int rc = kept ? keep_ask(c, KEEP_LEND, kept, -1, &m) : -EBADF;
+	int rc = keep_recv(c->helper.keeper, &m);
 
-	if (rc < 0)
-		return rc;
+	if (rc != 1)
+		return rc < 0 ? rc : -EPIPE;
 	if (m.h.status < 0)
 		return m.h.status;
 	return m.fds == 1 ? m.fd[0] : -EBADF;
+}
+
+void mpib_keep_lend(const struct mpib_client *c, const uint32_t *kept, int *fd,
+		    unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		fd[i] = kept[i] ? keep_send(c->helper.keeper, KEEP_LEND,
+					    kept[i], 0, -1)
+				: -EBADF;
+	for (unsigned i = 0; i < n; i++)
+		fd[i] = fd[i] < 0 ? fd[i] : keep_lent(c);
 }
 
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept)

@@ -421,9 +421,14 @@ int mpib_dereg(struct mpib_region *region)
  * trip for each region.
  */
 
-/* Send the request that registers the memory. -EAGAIN: the socket is full. */
+/* Maximum number of descriptors that are borrowed from keep.c at once. Each
+ * time costs two switches between threads. */
+#define BORROWED 16
+
+/* Send the request that registers the memory of descriptor `fd`. -EAGAIN: the
+ * socket is full. */
 static int memory_send(struct mpib_client *c, struct mpib_attached *at,
-		       struct mpib_memory *memory)
+		       struct mpib_memory *memory, int fd)
 {
 	struct mpib_ctl_reg_fd ask = {
 		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
@@ -431,7 +436,7 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 		.size = memory->size,
 		.flags = memory->flags,
 	};
-	int fd = mpib_keep_lend(c, memory->kept), rc;
+	int rc;
 
 	if (fd < 0)
 		return mpib_fail(fd,
@@ -439,7 +444,6 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 				 "again: %s (raise the limit, ulimit -n)",
 				 mpib_errtext(fd));
 	rc = mpib_rpc_send(c, at, &ask.h, &fd, 1);
-	close(fd);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0)
@@ -451,11 +455,8 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* If `asked` is 0, return the memory to register next at the proxy of `at`.
- * Otherwise return the memory whose registration request has the id `asked`.
- * NULL: none. */
+/* Return the memory whose registration request has the id `asked`, or NULL. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
-				       const struct mpib_attached *at,
 				       uint32_t asked)
 {
 	struct mpib_region *r;
@@ -463,30 +464,76 @@ static struct mpib_memory *memory_find(const struct mpib_client *c,
 
 	LIST_FOREACH(p, &c->pools, link)
 	{
-		if (asked ? p->memory.asked == asked
-			  : p->memory.at != at->number)
+		if (p->memory.asked == asked)
 			return &p->memory;
 	}
 	LIST_FOREACH(r, &c->regions, link)
 	{
-		if (r->own_mr && (asked ? r->memory.asked == asked
-					: r->memory.at != at->number))
+		if (r->own_mr && r->memory.asked == asked)
 			return &r->memory;
 	}
 	return NULL;
 }
 
-/* Send as many requests as the socket accepts. */
+/* Collect up to `max` memories that still have to be registered at the proxy of
+ * `at`. Return their number. */
+static unsigned memory_left(const struct mpib_client *c,
+			    const struct mpib_attached *at,
+			    struct mpib_memory **left, unsigned max)
+{
+	struct mpib_region *r;
+	struct mpib_pool *p;
+	unsigned n = 0;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (p->memory.at != at->number && n < max)
+			left[n++] = &p->memory;
+	}
+	LIST_FOREACH(r, &c->regions, link)
+	{
+		if (n == max)
+			break;
+		if (r->own_mr && r->memory.at != at->number)
+			left[n++] = &r->memory;
+	}
+	return n;
+}
+
+/* Send the requests of several memories. */
+static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
+			    struct mpib_memory **some, unsigned n)
+{
+	uint32_t kept[BORROWED];
+	int fd[BORROWED], rc = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		kept[i] = some[i]->kept;
+	mpib_keep_lend(c, kept, fd, n);
+	for (unsigned i = 0; i < n; i++) {
+		/* Too few descriptors are free for all: send the rest later. */
+		if (i > 0 && fd[i] == -EMFILE)
+			continue;
+		if (rc == 0)
+			rc = memory_send(c, at, some[i], fd[i]);
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+	return rc;
+}
+
+/* Send requests until MPIB_REGISTERING are outstanding or the socket is full. */
 static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 {
-	struct mpib_memory *memory;
+	struct mpib_memory *some[BORROWED];
 	int rc = 0;
 
-	while (rc == 0 && at->registering < MPIB_REGISTERING) {
-		memory = memory_find(c, at, 0);
-		if (!memory)
+	while (rc == 0 && at->registering + BORROWED <= MPIB_REGISTERING) {
+		unsigned n = memory_left(c, at, some, BORROWED);
+
+		if (!n)
 			return 0;
-		rc = memory_send(c, at, memory);
+		rc = memory_send_some(c, at, some, n);
 	}
 	if (rc == -EAGAIN && at->registering == 0)
 		return mpib_fail(-ETIMEDOUT, "the proxy at %s reads nothing",
@@ -535,7 +582,7 @@ static int memory_answered(struct mpib_client *c, struct mpib_attached *at,
 	rc = mpib_rpc_check(m, sizeof(*got));
 	if (rc < 0)
 		return rc;
-	memory = memory_find(c, at, m->h.id);
+	memory = memory_find(c, m->h.id);
 	if (memory) {
 		memory->asked = 0;
 		memory->mr = got->mr;

@@ -597,6 +597,7 @@ static struct mpib_region *register_page(unsigned i)
 }
 
 #define PAGES 64
+#define FEW 16
 
 /* A forked child must have no descriptors of the kept memory, either. */
 CASE(kept_memory_uses_no_descriptor_of_the_process)
@@ -628,6 +629,29 @@ CASE(kept_memory_uses_no_descriptor_of_the_process)
 	assert_int_equal(asked(MPIB_CTL_REG_FD), was + PAGES + 1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
 	for (unsigned i = 0; i <= PAGES; i++)
+		assert_int_equal(mpib_dereg(region[i]), 0);
+}
+
+/* The process has enough free descriptors for the attach, but not for a copy of
+ * each kept descriptor. */
+CASE(memory_is_registered_again_with_few_free_descriptors)
+{
+	struct mpib_region *region[PAGES];
+	struct rlimit all, few;
+	unsigned was;
+
+	for (unsigned i = 0; i < PAGES; i++)
+		region[i] = register_page(i);
+	was = asked(MPIB_CTL_REG_FD);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = (struct rlimit){ descriptors() + FEW, all.rlim_max };
+	dies();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	fake_proxy_return(f);
+	goes_on(tx);
+	assert_int_equal(asked(MPIB_CTL_REG_FD), was + PAGES);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	for (unsigned i = 0; i < PAGES; i++)
 		assert_int_equal(mpib_dereg(region[i]), 0);
 }
 
