@@ -118,11 +118,19 @@ static int attach_to(struct net_proxy *s, unsigned dev)
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
 					 .job = s->job,
 					 .device = dev };
+	struct mpib_device_info info;
 	struct mpib_client *client;
 	int rc = mpib_alive(s->client[0]);
 
 	if (rc == 0)
 		rc = mpib_attach(&opts, &client);
+	/* The proxy has ended, and the next one does not listen yet. The query
+	 * waits until the first client has continued at the next proxy. */
+	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EPIPE) {
+		rc = mpib_query_device(s->client[0], dev, &info);
+		if (rc == 0)
+			rc = mpib_attach(&opts, &client);
+	}
 	if (rc < 0)
 		return rc;
 	pthread_mutex_lock(&lock);

@@ -505,6 +505,8 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Like mpib_rpc(), for a request that is a struct mpib_ctl_id. */
 int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 		struct mpib_message *m, size_t want);
+/* Return -ETIMEDOUT, with the text "the proxy did not answer". */
+int mpib_rpc_too_late(const struct mpib_client *c);
 /* Check that m is an answer of at least `want` bytes. Returns its status, or
  * -EPROTO. On failure the text is set and the descriptors are closed. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
@@ -627,6 +629,9 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 /* Under the lock. Stop using the current index. Returns the debt with which the
  * caller undoes the index at the proxy. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
+/* Under the lock. Return whether an accept must wait, because the proxy has not
+ * answered the request for its listener yet. */
+bool mpib_accept_is_early(struct mpib_conn *conn);
 /* Under the lock. Request the connection from the client's current proxy, for
  * the first time or again. `base` is the number of receives that have
  * completed. *index becomes the connection's index at that proxy. */

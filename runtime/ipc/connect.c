@@ -171,8 +171,6 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		r->plain[3] = 1;
 		conn->placed[i] = r;
 	}
-	if (!is_sender && !c->at->welcome.dmabuf)
-		return conn;
 	/* Most of these requests are never used. So do not write to this memory
 	 * here: an untouched page costs nothing. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
@@ -336,16 +334,33 @@ static int ask_connect(struct mpib_conn *conn, uint32_t index,
 			     &c->at->index[index].debt, m, sizeof(m->h));
 }
 
+bool mpib_accept_is_early(struct mpib_conn *conn)
+{
+	const struct mpib_listener *listener = conn->listener;
+	struct mpib_client *c = conn->client;
+
+	if (conn->is_sender || conn->end.key || !listener)
+		return false;
+	if (listener->debt.asked && mpib_client_ok(c))
+		mpib_rpc_settle(c);
+	return listener->debt.asked;
+}
+
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 {
 	struct mpib_message m;
 	int rc;
 
-	/* First free closed connections: their indexes may be FREE again. */
-	mpib_closed_sweep(conn->client);
+	if (mpib_accept_is_early(conn)) {
+		conn->client->asked = MPIB_ASKED_NOT;
+		return mpib_rpc_too_late(conn->client);
+	}
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
 		return rc;
+	/* A closed connection may have had this index. Free it before the index
+	 * gets another state than FREE. */
+	mpib_closed_sweep(conn->client);
 	if (conn->is_sender)
 		rc = ask_connect(conn, *index, &m);
 	else if (conn->end.key)

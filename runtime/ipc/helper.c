@@ -38,7 +38,9 @@ static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 
 static void instance_drop(struct mpib_client *c, struct mpib_instance *one)
 {
-	if (one->at == c->at && mpib_client_ok(c))
+	/* Also while the client is not attached as a whole: if this proxy has
+	 * ended, the next attach forgets the request. */
+	if (one->at == c->at)
 		mpib_rpc_undo_later(c, &one->at->index[one->index].debt);
 	mpib_attached_put(one->at);
 }
@@ -74,6 +76,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 			  "its listener was closed before the proxy ended");
 		return 0;
 	}
+	if (mpib_accept_is_early(conn))
+		return 0; /* conn_look() tries again */
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
 		return 0; /* other connections will free an index soon */
@@ -645,8 +649,10 @@ static int helper_turn(struct mpib_client *c)
 	struct mpib_conn *conn;
 	bool soon = false;
 
-	if (!mpib_client_again(c))
+	if (!mpib_client_again(c)) {
+		mpib_successor_drop(c);
 		return -1;
+	}
 	if (mpib_client_ok(c))
 		mpib_rpc_settle(c);
 	if (mpib_client_ok(c) && mpib_client_dead(c, 0))
@@ -692,7 +698,7 @@ static void *helper_run(void *arg)
 			p[2].fd = c->at->pidfd;
 		if (resumes && lives)
 			p[3].fd = c->at->sock;
-		if (c->successor && lives)
+		if (resumes && lives && c->successor)
 			p[4].fd = c->successor->sock;
 		if (poll(p, 5, ms) < 0 && errno != EINTR)
 			break;
@@ -730,13 +736,15 @@ void mpib_helper_wake(struct mpib_client *c)
 
 void mpib_helper_gives_up(struct mpib_client *c, int rc)
 {
-	if (atomic_exchange(&c->helper.resumes, false))
-		fprintf(stderr,
-			"mpib: no descriptor of registered memory can be kept: "
-			"%s, so this process cannot continue after the proxy "
-			"at %s ends (raise the limit, ulimit -n; Linux before "
-			"5.9 cannot keep any)\n",
-			mpib_errtext(rc), c->path);
+	if (!atomic_exchange(&c->helper.resumes, false))
+		return;
+	mpib_helper_wake(c); /* to drop a successor */
+	fprintf(stderr,
+		"mpib: no descriptor of registered memory can be kept: %s, so "
+		"this process cannot continue after the proxy at %s ends "
+		"(raise the limit, ulimit -n; Linux before 5.9 cannot keep "
+		"any)\n",
+		mpib_errtext(rc), c->path);
 }
 
 void mpib_helper_start(struct mpib_client *c)

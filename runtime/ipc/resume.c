@@ -162,6 +162,16 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
+/* Under the lock. Let no other thread free the regions of the requests, until
+ * the requests are posted again. */
+static void regions_ref(struct mpib_request *const *r, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!r[i]->held)
+			mpib_regions_ref(r[i]);
+	}
+}
+
 /* Under the lock. Move the connection to its next instance. `left` holds the n
  * requests that will be posted again. */
 static void change_index(struct mpib_conn *conn,
@@ -230,6 +240,9 @@ int mpib_conn_resume(struct mpib_conn *conn)
 	if (!mpib_client_try(c))
 		return 0;
 	if (!is_ready(conn) || mpib_conn_lacks_window(conn)) {
+		/* The helper gets a window for the next instance. */
+		if (++conn->idle % MPIB_LOOK_EVERY == 0)
+			mpib_helper_wake(c);
 		mpib_client_unlock(c);
 		return 0;
 	}
@@ -242,8 +255,11 @@ int mpib_conn_resume(struct mpib_conn *conn)
 	flushes = mpib_flush_left(conn, flush);
 	there = buffers_are_there(c, left, n) &&
 		buffers_are_there(c, flush, flushes);
-	if (there)
+	if (there) {
+		regions_ref(left, n);
+		regions_ref(flush, flushes);
 		change_index(conn, left, n);
+	}
 	mpib_client_unlock(c);
 	if (!there)
 		return mpib_conn_fail(conn, -ECANCELED,

@@ -18,8 +18,17 @@
 bool mpib_client_dead(const struct mpib_client *c, int ms)
 {
 	struct pollfd p = { .fd = c->at->pidfd, .events = POLLIN };
+	uint64_t until = mpib_now_ms() + (uint64_t)ms;
 
-	return p.fd >= 0 && poll(&p, 1, ms) > 0;
+	while (p.fd >= 0) {
+		int rc = poll(&p, 1, ms);
+		uint64_t now = mpib_now_ms();
+
+		if (rc >= 0 || errno != EINTR || now >= until)
+			return rc > 0;
+		ms = (int)(until - now);
+	}
+	return false;
 }
 
 static int rpc_gone(const struct mpib_client *c)
@@ -133,7 +142,7 @@ uint64_t mpib_now_ms(void)
 	return mpib_now_ns() / 1000000;
 }
 
-static int rpc_too_late(const struct mpib_client *c)
+int mpib_rpc_too_late(const struct mpib_client *c)
 {
 	return mpib_fail(-ETIMEDOUT,
 			 "the proxy at %s did not answer within %u s (is it "
@@ -155,7 +164,7 @@ int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 		if (rc > 0)
 			return n > 1 && p[1].revents ? -ECANCELED : 0;
 		if (rc == 0)
-			return rpc_too_late(c);
+			return mpib_rpc_too_late(c);
 		if (errno != EINTR)
 			return mpib_fail(-errno, "poll: %m");
 	}
@@ -376,7 +385,7 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 		mpib_rpc_settle(c);
 	rc = mpib_client_ok(c) ? 0 : rpc_gone(c);
 	if (rc == 0 && c->deaf)
-		rc = rpc_too_late(c);
+		rc = mpib_rpc_too_late(c);
 	if (rc < 0)
 		return rc;
 	h->id = next_id(c);
@@ -459,7 +468,7 @@ int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
 
 	if (d->asked) {
 		mpib_rpc_undo_later(c, d);
-		return rpc_too_late(c);
+		return mpib_rpc_too_late(c);
 	}
 	rc = mpib_rpc_of(c, d->undo, d->id, &m, sizeof(m.h));
 	if (rc == 0)

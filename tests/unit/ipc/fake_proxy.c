@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LISTENER 5 /* id of all listeners */
+
 void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
 		    int32_t error)
 {
@@ -163,15 +165,17 @@ static int why(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &text, sizeof(text), NULL, 0);
 }
 
-static int refusal(const struct fake_proxy *f, uint32_t type)
+static int refusal(const struct fake_proxy *f, const struct mpib_message *ask)
 {
-	switch (type) {
+	const struct mpib_ctl_accept *accept = (const void *)ask->bytes;
+
+	switch (ask->h.type) {
 	case MPIB_CTL_REG_FD:
 		return atomic_load(&f->refuse_reg);
 	case MPIB_CTL_LISTEN:
 		return atomic_load(&f->refuse_listen);
-	case MPIB_CTL_ACCEPT: /* its listener was refused */
-		return atomic_load(&f->refuse_listen) ? -ENOENT : 0;
+	case MPIB_CTL_ACCEPT:
+		return accept->listen_id == LISTENER ? 0 : -ENOENT;
 	case MPIB_CTL_RESUME:
 		return atomic_load(&f->refuse_resume);
 	default:
@@ -182,7 +186,7 @@ static int refusal(const struct fake_proxy *f, uint32_t type)
 static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
-	struct mpib_ctl_listening l = { .listen_id = 5 };
+	struct mpib_ctl_listening l = { .listen_id = LISTENER };
 	struct mpib_ctl_region r = { .mr = 999 };
 	struct mpib_ctl_id ok = { 0 };
 
@@ -194,8 +198,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		f->begun = *ask;
 		return 0;
 	}
-	if (refusal(f, ask->h.type))
-		return error(f, ask, refusal(f, ask->h.type), "no such luck");
+	if (refusal(f, ask))
+		return error(f, ask, refusal(f, ask), "no such luck");
 	switch (ask->h.type) {
 	case MPIB_CTL_HELLO:
 		return hello(f, ask);

@@ -34,6 +34,18 @@ static void until_late(struct mpib_conn *conn)
 	}
 }
 
+static void until_listen_is_late(struct mpib_listener *listener)
+{
+	bool late = false;
+
+	while (!late) {
+		mpib_client_hold(c);
+		late = listener->debt.asked != 0;
+		mpib_client_unlock(c);
+		sched_yield();
+	}
+}
+
 #define CASE(name) TEST_OF(name, start, loop_stop)
 
 /* If the helper attached again, the proxy would close the connection. */
@@ -73,22 +85,58 @@ CASE(a_listener_closed_before_its_answer_is_closed_at_the_proxy)
 	unsigned closes = asked(MPIB_CTL_CLOSE_LISTEN);
 	struct mpib_listener *listener;
 	struct mpib_handle handle;
-	bool late = false;
 
 	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
 	dies();
 	atomic_store(&f->slow, MPIB_CTL_LISTEN);
 	fake_proxy_return(f);
-	while (!late) {
-		mpib_client_hold(c);
-		late = listener->debt.asked != 0;
-		mpib_client_unlock(c);
-		sched_yield();
-	}
+	until_listen_is_late(listener);
 	mpib_close_listen(listener);
 	fake_end_slow(f);
 	until(MPIB_CTL_CLOSE_LISTEN, closes + 1);
 	goes_on(tx);
+}
+
+/* No other request of the helper follows that would read the late answer. */
+CASE(an_accept_waits_for_the_late_answer_of_its_listener)
+{
+	struct mpib_listener *listener;
+	struct mpib_handle handle;
+	struct mpib_conn *waits;
+
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
+	atomic_store(&f->accept_key, 0);
+	assert_int_equal(mpib_accept(listener, &waits), 0);
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_LISTEN);
+	fake_proxy_return(f);
+	until_listen_is_late(listener);
+	fake_end_slow(f);
+	while (mpib_conn_goes_on(waits) == 0)
+		sched_yield();
+	assert_int_equal(mpib_conn_goes_on(waits), 1);
+}
+
+/* The helper still waits for the answer about `rx`. */
+CASE(a_connect_that_is_closed_in_a_resume_is_closed_at_the_proxy)
+{
+	unsigned closes = asked(MPIB_CTL_CLOSE);
+	struct mpib_handle handle;
+	struct mpib_listener *listener;
+	struct mpib_conn *waits;
+
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
+	atomic_store(&f->hold_pending, true);
+	assert_int_equal(mpib_connect(c, &handle, -1, &waits), 0);
+	atomic_store(&f->hold_pending, false);
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_RESUME);
+	fake_proxy_return(f);
+	until_late(rx);
+	mpib_close(waits);
+	until(MPIB_CTL_CLOSE, closes + 1);
+	fake_end_slow(f);
+	goes_on(rx);
 }
 
 CASE(a_late_refusal_is_reported)

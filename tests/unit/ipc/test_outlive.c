@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -497,6 +498,19 @@ static void upgrades(struct fake_proxy *old, uint32_t number)
 	assert_int_equal(old->next.number, number);
 }
 
+static struct mpib_region *register_page(unsigned i)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct mpib_region *region;
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(mpib_reg_fd(c, to + 4096ul * i, 4096, 0, fd,
+				     MPIB_REG_MEMFD, &region),
+			 0);
+	close(fd);
+	return region;
+}
+
 CASE(memory_is_registered_at_a_successor_before_the_switch)
 {
 	struct mpib_request *r = recv_at(0, 1000);
@@ -571,6 +585,63 @@ CASE(the_serving_proxy_learns_what_its_successor_refused)
 	mpib_mem_free(c, mem);
 }
 
+/* After this, messages of the successor or its hang-up would wake the helper
+ * again and again. */
+CASE(a_client_that_cannot_keep_memory_leaves_the_successor)
+{
+	struct fake_proxy *next = fake_proxy_beside(f);
+	struct mpib_region *region;
+	bool left = false;
+
+	upgrades(f, 1);
+	assert_int_equal(f->next.h.status, 0);
+	atomic_store(&refuse_lends, 1);
+	region = register_page(0);
+	while (!left) {
+		mpib_client_hold(c);
+		left = !c->successor;
+		mpib_client_unlock(c);
+		sched_yield();
+	}
+	assert_int_equal(mpib_dereg(region), 0);
+	fake_proxy_stop(next);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Interrupt the thread at `arg`, and then kill the proxy's process. */
+static void *interrupt(void *arg)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		pthread_kill(*(pthread_t *)arg, SIGUSR1);
+		poll(NULL, 0, 5);
+	}
+	fake_proxy_end(f);
+	return NULL;
+}
+
+/* The proxy has hung up, and its process ends a little later. */
+CASE(a_signal_does_not_end_the_wait_for_the_process_of_the_proxy)
+{
+	struct sigaction act = { .sa_handler = on_signal };
+	pthread_t self = pthread_self(), other;
+	bool dead;
+
+	assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
+	fake_proxy_die(f);
+	pthread_create(&other, NULL, interrupt, &self);
+	mpib_client_hold(c);
+	dead = mpib_client_dead(c, 60000);
+	mpib_client_unlock(c);
+	assert_true(dead);
+	pthread_join(other, NULL);
+	fake_proxy_return(f);
+	goes_on(rx);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -581,19 +652,6 @@ static unsigned descriptors(void)
 		n++;
 	closedir(d);
 	return n;
-}
-
-static struct mpib_region *register_page(unsigned i)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct mpib_region *region;
-
-	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(mpib_reg_fd(c, to + 4096ul * i, 4096, 0, fd,
-				     MPIB_REG_MEMFD, &region),
-			 0);
-	close(fd);
-	return region;
 }
 
 #define PAGES 64
