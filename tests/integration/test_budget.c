@@ -200,6 +200,31 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	budget(1, SOUT)->size = 65536;
 }
 
+/* Another user attaches while sends that do not complete use all entries that
+ * were not reserved until then. */
+TEST(receives_leave_the_entries_that_are_reserved_for_qps)
+{
+	struct mpib_budget b = { .size = 4096 };
+
+	assert_int_equal(mpib_budget_promise(&b, 1, 512), 0);
+	assert_true(mpib_budget_receive(&b, 512));
+	assert_int_equal(mpib_budget_promise_qp(&b, 1), 0);
+	assert_int_equal(mpib_budget_promise_qp(&b, 1), 0);
+	mpib_budget_send(&b, mpib_budget_room(&b));
+	assert_int_equal(mpib_budget_promise(&b, 2, 512), 0);
+	assert_false(mpib_budget_receive(&b, 1));
+	for (unsigned i = 0; i < 2 * MPIB_BUDGET_PER_QP; i++) {
+		assert_false(mpib_budget_is_full(&b));
+		mpib_budget_send(&b, 1);
+	}
+	/* A new QP's entries become free only when sends complete. */
+	assert_int_equal(mpib_budget_promise_qp(&b, 2), 0);
+	assert_true(mpib_budget_is_full(&b));
+	mpib_budget_release_qp(&b);
+	mpib_budget_sent(&b, 512 + 2 * MPIB_BUDGET_PER_QP);
+	assert_true(mpib_budget_receive(&b, 512));
+}
+
 /* A probe and the last WR of a QP do not belong to a connection. */
 pair_test(a_probe_is_counted_for_no_connection)
 {

@@ -37,8 +37,7 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
 		return -EIO;
 	q->psn &= 0xffffff;
-	rc = mpib_budget_promise(&rail->budget, lane->tenant->uid,
-				 MPIB_BUDGET_PER_QP);
+	rc = mpib_budget_promise_qp(&rail->budget, lane->tenant->uid);
 	if (rc < 0)
 		return mpib_last_error_crowded(lane->shard, r, "another QP");
 	q->promised = true;
@@ -77,8 +76,7 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 		q->qp = NULL;
 		if (!q->promised)
 			continue;
-		mpib_budget_release(&lane->shard->rail[rail].budget,
-				    MPIB_BUDGET_PER_QP);
+		mpib_budget_release_qp(&lane->shard->rail[rail].budget);
 		mpib_sum_less(&lane->tenant->qps[rail]);
 		q->promised = false;
 	}
@@ -321,10 +319,11 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 
 bool mpib_qp_probe(struct mpib_lane_qp *q)
 {
+	struct mpib_shard *s = q->lane->shard;
 	bool waits = (int32_t)(q->asked - q->retired) > 0;
 	struct mpib_wr *w;
 
-	if (!q->lane->shard->wrs.left ||
+	if (!s->wrs.left || mpib_budget_is_full(&s->rail[q->rail].budget) ||
 	    (waits ? mpib_qp_room(q) : mpib_qp_sq_room(q)) == 0)
 		return false;
 	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_PROBE, 0, 0));
@@ -342,15 +341,18 @@ static bool post_last(struct mpib_lane_qp *q)
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
+	struct mpib_budget *budget = &q->lane->shard->rail[q->rail].budget;
 
 	if (q->last)
 		return true; /* the QP already has its last WR */
 	mpib_qp_ring(q); /* first post the queued WRs */
+	if (mpib_budget_is_full(budget))
+		return false;
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;
 		q->last = true;
-		mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
+		mpib_budget_send(budget, 1);
 	}
 	return q->last;
 }

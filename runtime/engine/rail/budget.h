@@ -31,6 +31,8 @@ struct mpib_budget {
 	 * shard reads it. Relaxed: the mailbox message about the tenant or QP
 	 * that has these places orders the change. */
 	_Atomic uint32_t promised;
+	/* The part of `promised` that is for QPs. Written and read like it. */
+	_Atomic uint32_t for_qps;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
 };
@@ -66,6 +68,24 @@ static inline void mpib_budget_release(struct mpib_budget *b, uint32_t n)
 	atomic_store_explicit(&b->promised, promised - n, memory_order_relaxed);
 }
 
+/* As mpib_budget_promise(), for the last WR and the probe of a QP. */
+static inline int mpib_budget_promise_qp(struct mpib_budget *b, uid_t uid)
+{
+	int rc = mpib_budget_promise(b, uid, MPIB_BUDGET_PER_QP);
+
+	if (rc == 0)
+		atomic_fetch_add_explicit(&b->for_qps, MPIB_BUDGET_PER_QP,
+					  memory_order_relaxed);
+	return rc;
+}
+
+static inline void mpib_budget_release_qp(struct mpib_budget *b)
+{
+	atomic_fetch_sub_explicit(&b->for_qps, MPIB_BUDGET_PER_QP,
+				  memory_order_relaxed);
+	mpib_budget_release(b, MPIB_BUDGET_PER_QP);
+}
+
 static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
 {
 	uint32_t kept = b->sends + atomic_load_explicit(&b->promised,
@@ -81,6 +101,14 @@ static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 		       atomic_load_explicit(&b->promised,
 					    memory_order_relaxed) <=
 	       b->size;
+}
+
+/* Return whether all places are in use. This is possible even for a last WR or
+ * a probe: places that are promised while sends use all other places become
+ * free only when sends complete. */
+static inline bool mpib_budget_is_full(const struct mpib_budget *b)
+{
+	return b->sends + b->receives >= b->size;
 }
 
 /* Return whether one more send would use half of the places for sends. If so,
@@ -102,11 +130,13 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* Use n places, one for each receive. Return false if there is no room until a
- * send completes. */
+/* Use n places, one for each receive, but leave the places for QPs. Return
+ * false if there is no room until a send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
-	if (n > b->size - b->sends - b->receives)
+	if (b->sends + b->receives + n +
+		    atomic_load_explicit(&b->for_qps, memory_order_relaxed) >
+	    b->size)
 		return false;
 	b->receives += n;
 	return true;
