@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attach a process to mpib-proxy as a client, and detach it: find the control
- * socket, start a proxy if none runs, send HELLO, and map the segments of the
- * WELCOME. This file also contains the queries about the proxy and its devices.
+ * Attach a process to mpib-proxy as a client, and detach it. To attach, the
+ * library finds the control socket, starts a proxy if none runs, sends HELLO,
+ * and maps the segments that the proxy sends in its WELCOME. This file also
+ * contains the queries about the proxy and its devices.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +23,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long the first attach tries again while the proxy is starting, or still
- * waits until the clients of an earlier proxy have attached. */
+/* How long the first attach is retried, in ms. The proxy may still be starting,
+ * or may still be waiting for the clients of an earlier proxy to attach. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -73,7 +74,7 @@ static int attach_dial(int sock, const struct sockaddr_un *sun,
 			      .tv_usec = (suseconds_t)(left % 1000 * 1000) };
 
 	if (left == 0)
-		return -ETIMEDOUT; /* 0 would mean no time limit */
+		return -ETIMEDOUT; /* a timeout of 0 means no limit */
 	if (setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
 	    connect(sock, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
 		return 0;
@@ -91,7 +92,7 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	if (at->sock < 0)
 		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
 	/* If SO_SNDTIMEO is set, a signal ends connect() with EINTR, even if
-	 * its handler has SA_RESTART (signal(7)). */
+	 * the signal's handler has SA_RESTART (signal(7)). */
 	do {
 		rc = attach_dial(at->sock, &sun, deadline);
 	} while (rc == -EINTR);
@@ -110,7 +111,8 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Write the name that the launcher gave this job to `label`; "" if unknown. */
+/* Set `label` to the job's name in Slurm or Kubernetes, or to "" if neither
+ * started this process. */
 static void attach_label(char *label, size_t len)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -147,9 +149,9 @@ static int attach_send_hello(const struct mpib_client *c, int sock)
 {
 	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
 
-	/* -EPIPE and -ECONNRESET mean that the proxy hung up. The proxy may
-	 * have sent the reason before, so let recv_welcome() read the
-	 * reason. */
+	/* -EPIPE and -ECONNRESET mean that the proxy hung up. Do not fail here,
+	 * because the proxy may have sent the reason before it hung up.
+	 * recv_welcome() reads the reason. */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
@@ -171,7 +173,7 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 		rc = mpib_message_recv(sock, m);
 	/* The proxy hung up without reading the HELLO. The first recvmsg()
 	 * reports the hang-up. The second recvmsg() returns the data that the
-	 * proxy had sent before. */
+	 * proxy had sent before it hung up. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
@@ -245,8 +247,9 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Check that only root and the user who listens may write to the run directory.
- * Any other user with write access could listen there while no proxy runs. */
+/* `listens` is the uid of the process that listens at the socket. Check that
+ * only this user and root may write to the run directory. Any other user with
+ * write access could listen at the socket's path while no proxy runs. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];
@@ -366,12 +369,12 @@ int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
 
 /*
  * If no proxy answers, start the program that MPIB_START names. If several
- * processes find no proxy in a run directory, the process that has locked the
- * lock file in that directory starts a proxy, and the others wait.
+ * processes find no proxy in a run directory, one of them locks the lock file
+ * in that directory and starts a proxy. The others wait.
  */
 
-/* Start the program with --daemon. The program gets /dev/null for its standard
- * streams, the default signal actions and an empty signal mask. */
+/* Start the program with --daemon. Its standard streams are /dev/null, its
+ * signal actions are the defaults, and its signal mask is empty. */
 static int start_spawn(const char *program, char *dir, pid_t *pid)
 {
 	char name[] = "mpib-proxy", daemon[] = "--daemon", at[] = "--run-dir";
@@ -398,10 +401,10 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until `deadline`. If the rank's
- * program reaps this child itself, waitpid() fails, and the wait ends. After
- * the deadline the daemon is not killed, because other ranks may wait for
- * it. */
+/* Wait until the daemon is ready, at most until `deadline` (ms). The child
+ * `pid` exits when its daemon is ready. If the rank's program reaps the child
+ * itself, waitpid() fails, and the wait ends. After the deadline, do not kill
+ * the daemon, because other ranks may be waiting for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -445,7 +448,7 @@ static int start_locked(const struct mpib_client *c, char *dir,
 	return start_wait(c, dir, pid, deadline);
 }
 
-/* Start a proxy and wait until it serves, at most until `deadline` (ms).
+/* Start a proxy and wait until it is ready, at most until `deadline` (ms).
  * -EBUSY: another process is starting a proxy. -ENOEXEC: no proxy could be
  * started, and the error text is set. */
 static int start_proxy(const struct mpib_client *c, uint64_t deadline)
@@ -472,8 +475,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* Return whether the result `rc` of an attach means that no proxy runs, and
- * this process may start one. */
+/* `rc` is the result of an attach. Return true if it means that no proxy runs,
+ * and if MPIB_START allows this process to start one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
@@ -511,8 +514,8 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-/* The caller may have been built with an older, shorter structure. Then use the
- * defaults for the missing members. */
+/* The caller may have been built with an older, shorter struct
+ * mpib_attach_opts. In this case, use the defaults for the missing members. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
@@ -520,8 +523,8 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
-	/* If all cores of the node are busy, the proxy may need more than 2 s
-	 * to answer. */
+	/* The default is 10 s, because the proxy may need more than 2 s to
+	 * answer if all cores of the node are busy. */
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 10000;
 	return o;
@@ -609,10 +612,11 @@ void mpib_detach(struct mpib_client *client)
 		return;
 	if (c->forks == mpib_forks)
 		mpib_helper_stop(c);
-	/* After shutdown() the proxy sees the hang-up and cleans up, even if a
-	 * forked child has a copy of the socket. A forked child closes only its
-	 * copies of the descriptors: it did not inherit the segments, and
-	 * fork() may have copied lists in an inconsistent state. */
+	/* The process that attached shuts the socket down, so the proxy sees
+	 * the hang-up and cleans up, even if a forked child has a copy of the
+	 * socket. A forked child closes only its copies of the descriptors: the
+	 * child did not inherit the segments, and fork() may have copied the
+	 * client's lists in an inconsistent state. */
 	mpib_keep_stop(c);
 	if (c->helper.wake >= 0)
 		close(c->helper.wake);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flushes of device memory. The proxy completes a connection's flushes in the
- * order in which they were pushed, and counts the completed ones in the reply
- * segment. If the ring is full, the flush is queued, and a later post or test
- * of a flush pushes it. All functions run on the connection's thread.
+ * order in which they were pushed. The reply segment contains the number of
+ * completed flushes. If the ring is full, a new flush is queued. The next post
+ * or test of a flush pushes the queued flushes. All functions run on the
+ * connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -100,9 +101,10 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* If no request is returned, the caller assumes that no flush is
-	 * needed. So also queue the flush if the connection is resuming, or if
-	 * the reason for its failure is not known yet. */
+	/* If this function returns no request, the caller assumes that no flush
+	 * is needed. So queue the flush even if the connection is resuming, or
+	 * if the reason for the connection's failure is not known yet (rc is
+	 * 0). */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -185,8 +187,8 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Search q->room, not the list at q->first, because a failed flush may
-	 * be free but still on that list. */
+	/* Search q->room instead of the list at q->first: that list may still
+	 * contain a failed flush that was released. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

@@ -2,8 +2,8 @@
 /*
  * Listeners and connections of the client library: opening, readiness, failure
  * and closing. The proxy answers CONNECT and ACCEPT before it has set up the
- * connection. After that, the library reads the connection's state from the
- * reply segment.
+ * connection. After this answer, the library reads the connection's state from
+ * the reply segment.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ void mpib_close_listen(struct mpib_listener *listener)
 		return;
 	c = listener->client;
 	if (c->forks != mpib_forks)
-		/* in a forked child the listener belongs to the parent */
+		/* a forked child must not close its parent's listener */
 		return;
 	mpib_client_hold(c);
 	LIST_FOREACH(conn, &c->conns, link)
@@ -75,14 +75,14 @@ void mpib_close_listen(struct mpib_listener *listener)
 /*
  * Prepare the ring of an index for another connection. The new connection will
  * push its first descriptor where the shard stopped reading. Erase the
- * descriptors that the last connection pushed after that point. Otherwise the
- * shard would serve them for the new connection.
+ * descriptors that the previous connection pushed after that point. Otherwise
+ * the shard would serve these descriptors for the new connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
 	struct mpib_index *x = &at->index[index];
 	struct mpib_ring_slot *ring = at->submit->ring[index];
-	/* Relaxed: the shard reads no ring whose connection is FREE. */
+	/* Relaxed: the shard does not use the ring of a FREE index. */
 	uint64_t head = atomic_load_explicit(&at->reply->conn[index].head,
 					     memory_order_relaxed);
 
@@ -102,8 +102,8 @@ static bool index_is_free(const struct mpib_client *c, uint32_t index)
 	       mpib_index_state(c->at, index) == MPIB_CONN_FREE;
 }
 
-/* Count connections that are open or closing, not their indexes, because a
- * connection that resumes has two indexes. */
+/* Count the connections that are open or closing. Do not count indexes, because
+ * a connection that resumes has two. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
@@ -118,8 +118,8 @@ static unsigned count_conns(const struct mpib_client *c)
 	return n;
 }
 
-/* Under the lock. Take an index that is FREE. Release the window that the last
- * connection at this index left. */
+/* Under the lock. Take an index that is FREE. Release the window that the
+ * previous connection left at this index. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -189,8 +189,8 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
-/* Put all places on the lists of unused requests. The place to use next is the
- * first in its list. */
+/* Put all requests that have places (feed.h) on the lists of unused requests.
+ * The request to use next is the first in its list. */
 static void set_places(struct mpib_conn *conn)
 {
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
@@ -209,7 +209,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
-	/* the proxy made the connection, even if its answer has not come yet */
+	/* the proxy made the connection, even if no answer has arrived yet */
 	conn->place->debt.asked = 0;
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
@@ -236,7 +236,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	};
 }
 
-/* Send CONNECT or ACCEPT, which the proxy answers at once. From then on
+/* Send CONNECT or ACCEPT, which the proxy answers at once. After the answer,
  * mpib_ready() polls the connection's state in the reply segment. */
 static int connect_begin(struct mpib_conn *conn)
 {
@@ -358,8 +358,8 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
 		return rc;
-	/* A closed connection may have had this index. Free it before the index
-	 * gets another state than FREE. */
+	/* A closed connection may still be listed with this index. Free that
+	 * connection while the state of the index is FREE. */
 	mpib_closed_sweep(conn->client);
 	if (conn->is_sender)
 		rc = ask_connect(conn, *index, &m);
@@ -417,9 +417,10 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 }
 
 /*
- * The proxy knows why a connection failed. Post, test and ready ask for the
- * reason with a WHY request, but do not wait for the answer. They report "not
- * yet" until the answer has come or its time limit has passed.
+ * The proxy knows why a connection failed. The functions for posts, tests and
+ * readiness ask for the reason with a WHY request, but do not wait for the
+ * answer. Until the answer has arrived or the time limit has passed, they
+ * report "not yet".
  */
 
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
@@ -427,10 +428,11 @@ void mpib_why_tell(struct mpib_conn *conn, const char *text)
 	struct mpib_reason *r = &conn->reason;
 
 	if (atomic_load_explicit(&r->told, memory_order_relaxed))
-		/* the connection's thread may be reading an earlier reason */
+		/* keep the first reason: the connection's thread may be reading
+		 * it */
 		return;
 	snprintf(r->text, sizeof(r->text), "%s", text);
-	/* Release pairs with the acquire in why_known(). */
+	/* Release pairs with the acquire in reason_told(). */
 	atomic_store_explicit(&r->told, true, memory_order_release);
 }
 
@@ -450,9 +452,10 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* The shard has failed a request and sent the reason to the
-		 * proxy's control thread. That thread may answer WHY before it
-		 * has read the shard's message. So ask once more. */
+		/* The shard sends the reason to the proxy's control thread.
+		 * That thread may answer the WHY request before it has read the
+		 * shard's message. So if the first answer has no reason, ask
+		 * once more. */
 		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
 			r->asked = 0;
@@ -492,9 +495,9 @@ static bool reason_told(const struct mpib_reason *r)
 	return atomic_load_explicit(&r->told, memory_order_acquire);
 }
 
-/* Get the reason why the connection has failed with rc. True: conn->why
- * contains the reason. False: the answer has not come yet, call again. Never
- * waits. */
+/* Get the reason why the connection has failed with the error `rc`. True:
+ * conn->why contains the reason. False: the answer has not arrived yet, call
+ * again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
@@ -503,8 +506,9 @@ static bool why_known(struct mpib_conn *conn, int rc)
 
 	if (r->until == 0)
 		r->until = mpib_now_ms() + c->answer_ms;
-	/* If another thread holds the lock for long, it waits for an answer of
-	 * the proxy. That thread then receives the answer to this WHY, too. */
+	/* If another thread holds the lock for long, that thread is waiting for
+	 * an answer from the proxy. That thread also receives the answer to
+	 * this WHY request. */
 	if (!reason_told(r) && mpib_client_try(c)) {
 		hope = why_ask(conn);
 		mpib_client_unlock(c);
@@ -603,10 +607,9 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Return whether the next proxy must close the connection if this proxy ends
- * before the other end knows of the close. This is not necessary for a
- * connection that was never ready: it has no other end, and the proxy's record
- * of it ends with the proxy. */
+/* This proxy may end before the other end knows of the close. Return whether
+ * the next proxy must then close the connection. False for a connection that
+ * was never ready: it has no other end, and only this proxy knows it. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(conn->at, conn->index);
@@ -628,9 +631,8 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
 	/* Close a lost connection only after it has resumed. Otherwise the
-	 * proxy would have no instance of the connection. It would report the
-	 * close to the peer at once, and data that has arrived would be
-	 * lost. */
+	 * proxy would have no instance of the connection. Such a proxy reports
+	 * the close to the peer at once, and data that has arrived is lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The feed queue of a connection: the requests that are not completely pushed
- * to the shard. Sends get their places here, by the rule of feed.h. All
- * functions run on the connection's thread, inside post and test.
+ * to the shard. This file also assigns places to sends, by the rule of feed.h.
+ * All functions run on the connection's thread, inside post and test.
  */
 #include <errno.h>
 
@@ -17,9 +17,9 @@ static bool is_reserved(const struct mpib_request *r)
 }
 
 /* Return whether a word at r's unused place already contains the next
- * generation, because the word was written before generations wrapped. Check
- * the progress word, too: few requests write it, so it may be older than the
- * completion word. */
+ * generation. Such a word was written before generations wrapped. Check the
+ * progress word, too: it is written for few requests, so it may be older than
+ * the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
@@ -125,7 +125,8 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 
 	if (r->watched)
 		mpib_report_look(conn, r, true);
-	if (result < 0) { /* the sizes sent and posted, for the error text */
+	/* For the error text, keep the sizes of the send and the receive. */
+	if (result < 0) {
 		r->buf[0].size = cpl->size[0];
 		r->pos = cpl->size[1];
 	} else if (r->n > 1) {
@@ -193,7 +194,7 @@ static bool feed_begun(const struct mpib_request *r)
 	return r->pos > 0;
 }
 
-/* Remove the tag from a list of n tags. False: the tag is not on the list. */
+/* Remove `tag` from the list of *n tags. False: the list does not have it. */
 static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 {
 	for (unsigned i = 0; i < *n; i++) {

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests and places. A request is an object in the rank's memory. The proxy
- * identifies a request by its "place": the index of a completion in the reply
- * segment. A connection has MPIB_REQUESTS places. A receive has a place from
- * its post to its end. A send has a place from its first descriptor to its
- * completion. Sends without a place wait in the rank's feed queue (feed.c). So
- * a rank may post many more sends than the proxy can store.
+ * identifies a request by its "place": the index of the request's completion in
+ * the reply segment. A connection has MPIB_REQUESTS places. A receive has a
+ * place from its post until mpib_test() reports it as complete. A send has a
+ * place from its first descriptor to its completion. Sends without a place wait
+ * in the rank's feed queue (feed.c). So a rank may post many more sends than
+ * the connection has places.
  *
- * The shard answers receives in order, but the rank may post sends in any order
- * of tags. So some places are reserved for "wanted" sends: sends that the
+ * The shard answers receives in the order in which they were posted: it finds
+ * one send for each buffer of a receive. But the rank may post sends in any
+ * order of tags. So some places are reserved for "wanted" sends: sends that the
  * oldest unanswered receive needs. Any send may use the other places. The
  * staging window is divided by the same rule (window.h). If the shard has no
- * matching send for that receive, the shard publishes the missing tags and the
- * ring index up to which it has read (struct mpib_want, segment.h).
+ * matching send for the oldest unanswered receive, the shard publishes the
+ * missing tags and the ring index up to which it has read (struct mpib_want,
+ * segment.h).
  *
- * Why nothing hangs: assume that the oldest unanswered receive lacks a send.
- * The rank posts or has queued this send, but other sends use all places that
- * are not reserved. If one of these other sends was posted to a QP, it
- * completes, and find_place() of feed.c reuses its place, even if the rank has
- * not tested it. If none of them was posted, all of them are queued in the
- * shard. So the shard polls for CTS, finds the receive and publishes its tags.
- * Then the missing send gets a reserved place. There are MPIB_GROUP_MAX
- * reserved places. They suffice, because a receive has at most MPIB_GROUP_MAX
- * buffers, and the places are free again when the receive is answered. A full
- * feed queue still accepts a wanted send, so mpib_isend() does not hang either.
+ * Why no request waits forever: assume that the oldest unanswered receive lacks
+ * a send. The rank posts this send, or has queued it, but other sends use all
+ * places that are not reserved. If the shard has posted one of these other
+ * sends to a QP, this send completes. Then find_place() of feed.c reuses the
+ * place of this send, even if the rank has not tested the send. If the shard
+ * has posted none of these other sends, all of them are queued in the shard. So
+ * the shard polls for CTS, finds the receive and publishes its tags. Then the
+ * missing send gets a reserved place. The number of reserved places is
+ * MPIB_GROUP_MAX. This is enough, because a receive has at most MPIB_GROUP_MAX
+ * buffers, and the places are free again when the receive is answered. A wanted
+ * send is accepted even if the feed queue is full, so mpib_isend() does not
+ * refuse it forever.
  *
- * MPIB_SENDS_MAX is a sum: 256 sends that have completed but were not tested
- * (32 receives of 8 buffers need as many), 256 sends in the feed queue, and 32
- * sends at places.
+ * MPIB_SENDS_MAX is the sum of three numbers: 256 sends that have completed but
+ * are not tested yet (enough for 32 receives of 8 buffers), 256 sends in the
+ * feed queue, and 32 sends that have places.
  */
 #ifndef MPIB_IPC_FEED_H
 #define MPIB_IPC_FEED_H
@@ -41,8 +46,8 @@
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
-/* Once in this number of generations, the place that was unused longest is used
- * next. */
+/* After each MPIB_TURN generations, the place that has been unused for the
+ * longest time is used next. */
 #define MPIB_TURN (1u << 21)
 
 struct mpib_conn;
@@ -58,20 +63,20 @@ struct mpib_buffer {
  * uses only the first cache line. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
-	/* next request in a list of `conn` or of the feed queue */
+	/* next request in the same list of `conn`, or in the feed queue */
 	struct mpib_request *next;
 	/* the completion at the request's place; NULL: no place */
 	const struct mpib_completion *completion;
 	/* for a request of one buffer: the fields `op`, `req` (the place),
-	 * `idx` and `n` of its descriptor */
+	 * `idx` and `n` of the request's descriptor */
 	uint8_t plain[4];
 	/* The generation is odd, and 2 more than the generation of the
-	 * connection's previous request. The request's place contains no older
-	 * word with the same generation, because mpib_place_take() skips such
+	 * connection's previous request. No older word at the request's place
+	 * has the same generation, because mpib_place_take() skips such
 	 * places. */
 	uint32_t gen;
 	uint8_t n; /* number of buffers */
-	/* True: test takes the slow path, because the request is queued,
+	/* True: mpib_test() takes the slow path, because the request is queued,
 	 * staged, grouped or watched, or has a reserved place. The fields
 	 * below, except `buf`, are used only if `slow` is set. */
 	bool slow;
@@ -81,15 +86,17 @@ struct mpib_request {
 	bool feeding : 1; /* not completely pushed yet */
 	bool staged : 1; /* at least one buffer is ordinary memory */
 	bool wanted : 1; /* a send that the oldest unanswered receive needs */
-	/* has completed with `result`; another request may use the place */
+	/* The request has completed with `result`. Another request may already
+	 * use the place that this request had. */
 	bool over : 1;
-	bool cancelled : 1; /* its region was deregistered before the copy */
-	bool watched : 1; /* per-rail reports are wanted */
+	/* the region was deregistered before arrived bytes were copied to it */
+	bool cancelled : 1;
+	bool watched : 1; /* the shard reports what each rail does for it */
 	uint16_t number; /* number of this request, < MPIB_SENDS_MAX */
-	uint16_t parts; /* number of its parts in the window */
+	uint16_t parts; /* number of this request's parts in the window */
 	struct mpib_buffer buf[MPIB_GROUP_MAX];
 	uint64_t submitted; /* if `watched` is set: time of the post, in ns */
-	uint32_t pos; /* bytes pushed */
+	uint32_t pos; /* number of bytes pushed so far */
 	int32_t result;
 };
 
@@ -106,7 +113,7 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
  * first. */
 struct mpib_feed {
 	struct mpib_request *first, *last;
-	uint32_t n;
+	uint32_t n; /* number of requests in the queue */
 	/* A sender's requests beyond the first MPIB_REQUESTS: an array of
 	 * MPIB_SENDS_MAX - MPIB_REQUESTS entries. Entries from index `used` on
 	 * were never used, so their pages are not allocated. */
@@ -116,38 +123,42 @@ struct mpib_feed {
 
 /* All functions below run on the connection's thread. */
 /* Return an unused request, without a place, for a send with this tag. NULL: no
- * request is free, or the feed queue is full. */
+ * request is free; or the feed queue is full, and no receive wants this
+ * send. */
 struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
 /* Append r to the feed queue. */
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
-/* Push queued requests while there is room. */
+/* Push queued requests until a place, a ring slot or room in the window is
+ * missing. */
 void mpib_feed(struct mpib_conn *conn);
 /* Copy the result and the completion's sizes to r, so that another request can
  * use the place of r. */
 void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 		      int32_t result);
-/* Set the generation of the unused request r to the generation in the
- * completion word that an earlier request left at r's place. */
+/* Set r->gen of the unused request r to the generation of the completion word
+ * at r's place. An earlier request left this word. */
 void mpib_place_rest(struct mpib_request *r);
-/* Put r, which is no longer in use, on the list of unused requests that fits
- * its place. */
+/* Put the unused request r on one of the lists conn->free, conn->reserve and
+ * conn->bare. The place of r determines the list. */
 void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 /* Return whether r has completed and its bytes have left the window. *res
  * becomes the result of r. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
 /*
- * Count the posted requests, because generations wrap. Call this function at
- * least once per lap of the ring, as mpib_conn_room() does. Once per MPIB_TURN
- * generations, also move the place that was unused longest to the front of its
- * list, so that every place is used before generations wrap. The count and
- * these moves make it possible to compute from the completion words how many
- * requests are complete.
+ * Update conn->posts, the number of posted requests, which does not wrap as
+ * generations do. Call this function at least once per lap of the ring
+ * (MPIB_RING_SLOTS descriptors), as mpib_conn_room() does. After each MPIB_TURN
+ * generations, also move the last request of conn->free and the last request of
+ * conn->reserve to the front of its list, so that every place is used before
+ * generations wrap. mpib_conn_over() needs the count and these moves: it
+ * computes from the completion words how many receives have completed.
  */
 void mpib_conn_lap(struct mpib_conn *conn);
-/* From the list, remove the first request whose place can take the next
- * generation, and return this request. NULL: the list has no such request. The
- * list begins with the request used last, which is still in the CPU's cache. */
+/* Find the first request on the list at whose place no word contains the next
+ * generation. Remove this request from the list and return it. NULL: the list
+ * has no such request. The list begins with the request that was used last,
+ * because the CPU's cache still has this request. */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list);
 
@@ -162,9 +173,10 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 struct mpib_flush_queue {
 	/* array of MPIB_FLUSHES_MAX entries; NULL in a sending end */
 	struct mpib_request *room;
-	/* free entries of `room` that were used before */
+	/* list of the free entries of `room` below index `used` */
 	struct mpib_request *free;
-	struct mpib_request *first, *last; /* not pushed yet, oldest first */
+	/* flushes that are not pushed yet, oldest first */
+	struct mpib_request *first, *last;
 	/* entries of `room` from this index on were never used */
 	uint32_t used;
 	uint32_t asked; /* number of flushes so far */
@@ -172,11 +184,11 @@ struct mpib_flush_queue {
 
 /* Push waiting flushes, then return whether r is complete. */
 bool mpib_flush_over(struct mpib_request *r);
-/* For resume.c, after the connection's instance has stopped: mark completed
- * flushes, and collect the others in `left`, oldest first. Returns the number
- * of flushes in `left`. */
+/* For resume.c, after the connection's instance has stopped: mark the completed
+ * flushes, and store the other flushes in `left`, oldest first. Returns the
+ * number of flushes in `left`. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
-/* Queue the n flushes of `left` again, and number them from 1. */
+/* Queue the n flushes of `left` again. The first of them gets number 1. */
 void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
 		       unsigned n);
 /* Release r. */

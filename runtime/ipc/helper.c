@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper thread: see struct mpib_helper in client.h. All functions except
- * helper_run() run under the client's lock. */
+/* The helper thread: see struct mpib_helper in client.h. All static functions
+ * except helper_run() run under the client's lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ static unsigned next_state(const struct mpib_conn *conn)
 
 static void next_set(struct mpib_conn *conn, enum mpib_next state)
 {
-	/* Release pairs with the acquire in mpib_conn_goes_on(). */
+	/* Release pairs with the acquire in is_ready() of resume.c. */
 	atomic_store_explicit(&conn->next_state, state, memory_order_release);
 }
 
@@ -58,7 +58,7 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 
 /* Request the connection from the proxy. 0: the proxy accepted or refused the
  * connection, or no index is free yet. -EPIPE: the proxy is gone. -ETIMEDOUT:
- * the answer may still come. */
+ * the proxy did not answer in time. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
@@ -81,8 +81,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
 		return 0; /* other connections will free an index soon */
-	/* Do not send an undo request, because it would close the connection at
-	 * the peer. */
+	/* If the answer is late, keep the connection: an undo request would
+	 * close the connection at the peer. */
 	late = rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE;
 	if (late)
 		mpib_debt_keep(&c->at->index[index].debt);
@@ -145,7 +145,7 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 }
 
-/* Handle a connection that failed at this index of the current proxy. */
+/* Handle the failure of the connection at `index` of the current proxy. */
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {
@@ -170,10 +170,10 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 }
 
 /* If the current instance has a window, get a window for the next instance,
- * too. mpib_test() needs that window to continue requests, but cannot get it:
- * only posts get windows. Return true if the next instance has no window yet: a
- * quota or the memory may be used up until other connections release their
- * windows. */
+ * too. mpib_test() needs that window to continue requests, but cannot request
+ * it: only the functions that post can. True: the next instance has no window
+ * yet. A quota or the memory may be used up until other connections release
+ * their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -209,7 +209,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* While a proxy runs, check the next instance. True: call again soon. */
+/* Check the state of the next instance at the current proxy, and handle it.
+ * True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (mpib_index_state(c->at, conn->next.index)) {
@@ -219,9 +220,10 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
-		/* The other end has closed the connection. If the next instance
-		 * was ready before that, its count of completed receives is
-		 * valid, so the connection can continue there. */
+		/* If the next instance was ready before it failed, the other
+		 * end has closed the connection. The instance's count of
+		 * completed receives is valid, so the connection can continue
+		 * in this instance. */
 		if (mpib_conn_was_ready(conn, conn->next.at, conn->next.index))
 			return !next_ready(c, conn);
 		conn_failed(c, conn, conn->next.index);
@@ -231,8 +233,9 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 	}
 }
 
-/* While a proxy runs, check whether the connection needs another instance.
- * True: call again soon. */
+/* Call this only while a proxy runs. If the connection was lost or belongs to
+ * an earlier proxy, request it from the current proxy. If it was already
+ * requested, check the next instance. True: call again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(c->at, conn->index);
@@ -242,8 +245,8 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* The connection was lost first. Then the peer closed it or broke the
-	 * protocol. */
+	/* If the connection failed after it was lost, the peer has closed it or
+	 * broken the protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
 		conn_failed(c, conn, conn->index);
@@ -316,7 +319,8 @@ static int conns_again(struct mpib_client *c, bool accepts)
 }
 
 /* Request the listener from a new proxy. If the proxy refuses the listener,
- * only the listener's accepts fail. Returns 0, -EPIPE or -ETIMEDOUT. */
+ * only the calls of mpib_accept() on this listener fail. Returns 0, -EPIPE or
+ * -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
 	struct mpib_ctl_listen ask = {
@@ -353,10 +357,10 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Request all objects of the client that were not requested from the new proxy
- * yet. Request listeners only after senders and accepted receivers. Otherwise a
- * repeated connect would use up the accept of another connect
- * (docs/recovery.md, LISTEN_FIRST). */
+/* Request the client's objects from the new proxy, except those that were
+ * already requested from it. Request listeners only after senders and accepted
+ * receivers. Otherwise a repeated connect would use up the accept that belongs
+ * to another connect (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
@@ -376,7 +380,8 @@ static int all_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Copy the ended proxy's reports about connections. */
+/* Copy what is needed from the ended proxy's reports about connections. Drop
+ * the instances that were requested from that proxy. */
 static void conns_learn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -464,8 +469,8 @@ static int successor_attach(struct mpib_client *c)
 	return 0;
 }
 
-/* Prepare an announced upgrade: attach to the successor, and register memory
- * there. */
+/* Prepare for an announced upgrade: attach to the successor, and register
+ * memory there. */
 static void successor_look(struct mpib_client *c)
 {
 	int rc = 0;
@@ -532,9 +537,9 @@ static void resumed_tell(struct mpib_client *c)
 	thread_tell(c);
 }
 
-/* Attach to another proxy, if this is not done yet, and request all objects
- * from it. 0: done. -errno: the text is set, and the caller must call this
- * again, even if the proxy was only slow to answer. */
+/* If the client is not attached to another proxy yet, attach to one. Then
+ * request all objects from that proxy. 0: done. -errno: not done yet, call
+ * again. The text is set. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -560,8 +565,8 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* Give up: the client will not continue at another proxy. Returns -1, which
- * helper_turn() returns, too. */
+/* Give up: the client will not continue at another proxy. Returns -1;
+ * helper_turn() returns this value, too. */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
@@ -581,8 +586,8 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	return -1;
 }
 
-/* Try to continue at another proxy. Returns the ms until the next attempt; 0:
- * the client continues; -1: no further attempt. */
+/* Try to continue at another proxy. Returns the time until the next attempt in
+ * ms. 0: the client continues. -1: no further attempt. */
 static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -619,8 +624,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not WHOLE, this library has shut the socket down, so
-	 * the proxy did not hang up. */
+	/* If the attach is not MPIB_ATTACH_WHOLE, this library itself shut the
+	 * socket down. So the proxy did not hang up. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(
@@ -642,8 +647,8 @@ static int proxy_gone(struct mpib_client *c)
 		c->path, helper->grace_ms / 1000);
 }
 
-/* Do the work that is due. Returns the ms until the next turn; -1: wait for an
- * event. */
+/* Do the work that is due. Returns the time until the next turn in ms. -1: wait
+ * for an event. */
 static int helper_turn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -712,8 +717,8 @@ static void *helper_run(void *arg)
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
-	/* This thread ends. So no connection may wait for another proxy any
-	 * more. */
+	/* After this thread has ended, the client cannot attach to another
+	 * proxy. So no connection may wait for one. */
 	rc = -errno;
 	mpib_client_hold(c);
 	helper_fail(c,

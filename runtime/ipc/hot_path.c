@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot path: isend, irecv and test, on the connection's thread in the rank.
- * For registered memory these functions take no lock, allocate nothing, and
- * make no system call unless the shard sleeps. All unusual cases take the slow
- * path.
+ * The hot path: mpib_isend(), mpib_irecv() and mpib_test(), on the connection's
+ * thread in the rank. For memory that needs no copy, these functions take no
+ * lock, allocate nothing, and make no system call unless the shard sleeps. All
+ * unusual cases take the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -35,10 +35,10 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * Post a request in the usual case: it has one buffer in memory that client `c`
- * has registered, no other request is queued on the connection, and the ring
- * has room. In all other cases return NULL; then request_post() handles the
- * request.
+ * Post a request in the usual case: the request has one buffer that needs no
+ * copy, client `c` has registered the buffer's memory, no other request is
+ * queued on the connection, and the ring has room. In all other cases return
+ * NULL. Then request_post() handles the request.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
@@ -111,7 +111,9 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* For tools, publish the time since which the connection has refused sends. */
+/* Record whether mpib_isend() has just refused a send, because no request was
+ * free. Publish the time of the first refusal since the last accepted send, so
+ * that tools can show this time. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -163,8 +165,8 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* The region must belong to this client, because another client's MR ids mean
- * other memory. */
+/* Check one buffer of a request. The region must belong to client `c`, because
+ * the MR ids of different clients are unrelated. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -256,8 +258,8 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	return 0;
 }
 
-/* The arguments are the same as those of mpib_isend(), so that mpib_isend()
- * calls this function by a tail jump. */
+/* This function has the same parameters as mpib_isend(), so that the compiler
+ * turns the call in mpib_isend() into a jump. */
 __attribute__((noinline)) static int
 send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	  struct mpib_region *region, struct mpib_request **req)
@@ -300,8 +302,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return request_post(conn, n, data, size, tag, region, req);
 }
 
-/* Finish a request that completed with error rc: set the text and free the
- * request. 0: the reason is not known yet, and the request stays in use. */
+/* Finish a request that completed with the error `rc`: set the text, free the
+ * request and return the error. 0: the reason for the error is not known yet,
+ * so the request stays in use. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -322,9 +325,9 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* Finish a request that completed with result `res`: return its sizes and free
- * the request. If the request failed and the reason is not known yet, *done
- * stays 0. */
+/* Finish a request that completed with the result `res`: set *done to 1, store
+ * the sizes of the buffers in `sizes`, and free the request. If the request
+ * failed and the reason is not known yet, *done stays 0. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
@@ -386,8 +389,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* The arguments are the same as those of mpib_test_int(), so that
- * mpib_test_int() calls this function by a tail jump. */
+/* This function has the same parameters as mpib_test_int(), so that the
+ * compiler turns the call in mpib_test_int() into a jump. */
 __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 					       int *done, int *sizes)
 {

@@ -2,11 +2,12 @@
 /*
  * Keep the file descriptors of memory that may be registered again at another
  * proxy. A separate thread holds these descriptors in its own descriptor table.
- * So the descriptors do not count towards the rank's limit, and forked children
- * do not inherit them. The thread receives the descriptors over a socket, and
- * sends copies of them over the same socket. The thread is started when the
- * first descriptor is kept. The client sends requests to the thread only under
- * its lock, and receives all answers before it releases the lock.
+ * So the descriptors do not count towards the rank's limit (ulimit -n), and
+ * forked children do not inherit them. The thread receives the descriptors over
+ * a socket, and sends copies of them over the same socket. The thread is
+ * started when the first descriptor is kept. The client sends requests to the
+ * thread only under the client's lock, and receives all answers before it
+ * releases the lock.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,9 +24,9 @@
 	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
 
 /* ThreadSanitizer assumes that all threads share one descriptor table. If two
- * tables contain the same descriptor number, it reports a race. So under
- * ThreadSanitizer the thread uses the process's table. Then a client that
- * detaches with registered memory leaves the kept descriptors open. */
+ * tables contain the same descriptor number, ThreadSanitizer reports a race. So
+ * under ThreadSanitizer the thread uses the process's table. Then the kept
+ * descriptors stay open if a client detaches while memory is registered. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -71,9 +72,9 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* Answer a request. A kept descriptor is identified by its number in this
- * thread's table + 1; 0 means no descriptor. Returns 0, or -errno if no answer
- * was sent. */
+/* Answer a request. The id of a kept descriptor is its number in this thread's
+ * table plus 1; 0 means no descriptor. Returns 0, or -errno if no answer was
+ * sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -190,7 +191,8 @@ uint32_t mpib_keep(struct mpib_client *c, int fd)
 	return 0;
 }
 
-/* Receive the next answer to a KEEP_LEND. Return the copy, or -errno. */
+/* Receive the next answer to a KEEP_LEND request. Return the copy of the
+ * descriptor, or -errno. */
 static int keep_lent(const struct mpib_client *c)
 {
 	struct mpib_message m;

@@ -43,9 +43,9 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
  *   -errno   recvmsg() failed
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
-/* Like mpib_message_recv(), but never closes a descriptor: with every result,
- * *m holds the received descriptors. For callers that must not block in
- * close(). */
+/* Like mpib_message_recv(), for callers that must not block in close(): never
+ * closes a descriptor. With every result, *m holds the received
+ * descriptors. */
 int mpib_message_take(int sock, struct mpib_message *m);
 
 /* Close the m->fds descriptors in m and set m->fds to 0. */

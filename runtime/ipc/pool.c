@@ -2,8 +2,8 @@
 /*
  * Memory that the proxy allocates and registers, and that the client maps: the
  * staging windows of connections, and the memory from mpib_mem_alloc(). Each
- * window is a separate region. So a peer that has the key of one window cannot
- * access the window of another connection.
+ * window has its own MR. So a peer that has the key of one window cannot access
+ * the window of another connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,10 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-#define FIRST_BYTES (512u << 10) /* size of a connection's first window */
-/* Minimum time between two sweeps for idle windows. A sweep releases the
- * windows that have been idle since the previous sweep. */
+/* Maximum size of a connection's first window, in bytes. */
+#define FIRST_BYTES (512u << 10)
+/* Minimum time, in ms, between two sweeps. A sweep releases the windows that
+ * have been empty since the previous sweep. */
 #define SWEEP_MS 30000
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
@@ -69,9 +70,9 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 }
 
 /*
- * Release the window, which is empty and unused, without waiting for the
- * proxy's answer. The proxy may still write to the window of a closing
- * connection, but it fences these writes before it deregisters the window.
+ * Release a window that this process no longer uses, without waiting for the
+ * proxy's answer. If the connection is closing, the peer may still write to the
+ * window. The proxy fences these writes before it deregisters the window.
  */
 static void window_drop(struct mpib_client *c, struct mpib_pool **window)
 {
@@ -106,8 +107,8 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		window_drop(c, &x->window);
 	x->window = got;
 	/* Allocate the pages here, so that the first messages cause no page
-	 * faults. Linux before 5.14 refuses this call; there the first messages
-	 * do cause page faults. */
+	 * faults. Linux before 5.14 does not support this call, so the first
+	 * messages cause page faults. */
 	madvise(got->seg.addr, size, MADV_POPULATE_WRITE);
 	return 0;
 }
@@ -149,7 +150,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Keep windows that became idle after the last sweep. */
+	/* Keep the windows that became empty after the last sweep. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{

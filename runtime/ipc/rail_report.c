@@ -76,10 +76,10 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 		mpib_report_drop(r);
 }
 
-/* Return whether the rails will get no further part of the message. A rail with
- * nothing in flight may still get another part. Only the sender knows the size
- * of the message. A receiver sees only after the request is complete that no
- * part follows. */
+/* Return true if no rail will get a further part of the message. Until then, a
+ * rail without bytes in flight is not done, because it may get another part.
+ * Only the sender knows the size of the message. A receiver does not know that
+ * no part follows until the request is complete. */
 static bool rails_have_all(const struct mpib_request *req,
 			   const struct mpib_rail_report *report)
 {

@@ -2,8 +2,8 @@
 /*
  * Memory regions: registration and deregistration. Ordinary memory is staged:
  * its bytes are copied through a window. Memory from mpib_mem_alloc() and
- * memory of a file descriptor needs no copy. A region may be deregistered while
- * requests still use it.
+ * memory registered with mpib_reg_fd() needs no copy. A region may be
+ * deregistered while requests still use it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,8 +83,8 @@ bool mpib_region_dead(const struct mpib_region *r)
 
 void mpib_region_copy_end(struct mpib_region *r)
 {
-	/* Release pairs with the acquire in mpib_dereg(): the copy is done
-	 * before the count falls. */
+	/* Release pairs with the acquire in mpib_dereg(): the copy ends before
+	 * the count is decremented. */
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
@@ -157,7 +157,8 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* Return the pool of mpib_mem_alloc() that contains all of r. NULL: none. */
+/* Return the pool of mpib_mem_alloc() that contains the whole region. NULL:
+ * none. */
 static const struct mpib_pool *region_pool(const struct mpib_region *r)
 {
 	const struct mpib_pool *p;
@@ -177,7 +178,8 @@ static void region_set_mr(struct mpib_region *r, uint32_t mr)
 	atomic_store_explicit(&r->mr, mr, memory_order_relaxed);
 }
 
-/* Decide whether r is staged. Memory from mpib_mem_alloc() is not staged. */
+/* Decide whether the region is staged. Memory from mpib_mem_alloc() is not
+ * staged. */
 static void region_place(struct mpib_region *r)
 {
 	const struct mpib_pool *p = region_pool(r);
@@ -255,7 +257,8 @@ static void mr_gone(struct mpib_debt *d)
 	((struct mpib_region *)d)->own_mr = false;
 }
 
-/* Allocate the pages of a memfd by reading them, for Linux before 5.14. */
+/* Allocate the pages of a memfd by reading them. Linux before 5.14 has no
+ * MADV_POPULATE_WRITE. */
 static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -268,9 +271,10 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 		(void)*(const volatile char *)(at + i);
 }
 
-/* Allocate all pages of a part of a memfd in this process, so that they count
- * as this process's memory. A failure needs no message here: the proxy refuses
- * memory with missing pages, and reports the reason. */
+/* Allocate all pages of a part of a memfd. This process allocates them, not the
+ * proxy, so that they count as memory of this process. A failure needs no
+ * message here: the proxy refuses memory with missing pages, and reports the
+ * reason. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -305,7 +309,7 @@ static int region_register(struct mpib_region *r, int fd)
 	mpib_message_close_fds(&m);
 	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
-	/* Keep a copy, because the caller may close fd. */
+	/* Keep a copy of the descriptor, because the caller may close `fd`. */
 	r->memory.kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
@@ -349,8 +353,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
-		/* While the lock was free, another thread may have registered
-		 * the memory. */
+		/* Another thread may have registered the memory while this
+		 * thread did not hold the lock. */
 		there = region_again(r);
 	}
 	if (there) {
@@ -365,8 +369,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == -EPIPE && mpib_client_again(client))
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
-	/* Prevent further seals. If the caller sealed the memory against
-	 * writing, the memory could not be registered again. */
+	/* Prevent further seals: after a seal against writing, the memory could
+	 * not be registered again. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -422,7 +426,7 @@ int mpib_dereg(struct mpib_region *region)
  */
 
 /* Maximum number of descriptors that are borrowed from keep.c at once. Each
- * time costs two switches between threads. */
+ * call of mpib_keep_lend() costs two switches between threads. */
 #define BORROWED 16
 
 /* Send the request that registers the memory of descriptor `fd`. -EAGAIN: the
@@ -475,8 +479,8 @@ static struct mpib_memory *memory_find(const struct mpib_client *c,
 	return NULL;
 }
 
-/* Collect up to `max` memories that still have to be registered at the proxy of
- * `at`. Return their number. */
+/* Store in `left` at most `max` memories that still have to be registered at
+ * the proxy of `at`. Return their number. */
 static unsigned memory_left(const struct mpib_client *c,
 			    const struct mpib_attached *at,
 			    struct mpib_memory **left, unsigned max)
@@ -500,7 +504,7 @@ static unsigned memory_left(const struct mpib_client *c,
 	return n;
 }
 
-/* Send the requests of several memories. */
+/* Send the registration requests of the `n` memories in `some`. */
 static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
 			    struct mpib_memory **some, unsigned n)
 {
@@ -511,7 +515,8 @@ static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
 		kept[i] = some[i]->kept;
 	mpib_keep_lend(c, kept, fd, n);
 	for (unsigned i = 0; i < n; i++) {
-		/* Too few descriptors are free for all: send the rest later. */
+		/* Not enough descriptors are free for all memories. Register
+		 * the others later. */
 		if (i > 0 && fd[i] == -EMFILE)
 			continue;
 		if (rc == 0)
@@ -522,7 +527,8 @@ static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
 	return rc;
 }
 
-/* Send requests until MPIB_REGISTERING are outstanding or the socket is full. */
+/* Send requests until the limit of unanswered requests (MPIB_REGISTERING) is
+ * reached or the socket is full. */
 static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_memory *some[BORROWED];

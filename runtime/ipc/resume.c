@@ -27,14 +27,15 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 
 /* Derive the number of completed receives from `word`, the completion word of a
  * place. 0: the word is not from a recent request of this instance. `posts` is
- * the number of posted receives; up to one lap of the ring may be missing in
- * it. */
+ * the number of posted receives. It may be too small, by at most one lap of the
+ * ring. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept only words of receives near receive number `posts`: from one
-	 * lap plus MPIB_REQUESTS before it to one lap after it. */
+	/* Accept a word only if its receive is near receive number `posts`: at
+	 * most one lap of the ring plus MPIB_REQUESTS before it, and at most
+	 * one lap after it. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;
@@ -48,8 +49,9 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: the value may be old. At most one lap of requests was posted
-	 * after it, and word_counts() accepts their words, too. */
+	/* Relaxed: the value may not include the newest requests, at most
+	 * MPIB_RING_SLOTS of them. word_counts() accepts the completion words
+	 * of these requests, too. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
@@ -65,9 +67,9 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	return conn->base + most;
 }
 
-/* If the peer's rank has completed the receive that r answers, end r and return
- * true. `answer` is the record of r (mpib_answer()). `base` is the number of
- * receives that both ends had completed before the next instance. */
+/* If the peer's rank has completed the receive that the send r answers, end r
+ * and return true. `answer` is the record of r (mpib_answer()). `base` is the
+ * number of receives that both ends had completed before the next instance. */
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
@@ -84,8 +86,8 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 	return true;
 }
 
-/* End the completed requests that have places. Collect the incomplete ones in
- * `left`, oldest first, and return their number. */
+/* Among the requests that have places (feed.h), end the completed requests.
+ * Store the others in `left`, oldest first, and return their number. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -118,8 +120,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* Collect in `left` the requests of the feed queue that have no place, in the
- * order of the queue. Returns their number. */
+/* The feed queue contains requests with and without places (feed.h). Store
+ * those without a place in `left`, oldest first, and return their number. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -132,9 +134,9 @@ static unsigned queued_left(const struct mpib_conn *conn,
 	return n;
 }
 
-/* Under the lock. Return whether the buffer's region still exists. The region
- * may be freed already, because requests of the fast path do not hold
- * references on their regions. */
+/* Under the lock. Return whether the buffer's region still exists and contains
+ * the buffer. The region may be freed already, because requests of the fast
+ * path do not hold references on their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
 {

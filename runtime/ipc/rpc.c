@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Send control requests to the proxy and wait for the answers, with a time
- * limit. Undo requests that took too long. Take and release the client's lock.
- * Detect that the proxy is gone, or that this process is a forked child.
+ * limit. If a request took too long, undo its effect. Take and release the
+ * client's lock. Detect that the proxy is gone, or that this process is a
+ * forked child.
  */
 #include <errno.h>
 #include <poll.h>
@@ -217,11 +218,11 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts. A debt (struct mpib_debt) records that the client must undo an object
- * at the proxy. The client has dropped the object, but the proxy still has it,
- * or will make it later because of a request that timed out. The client undoes
- * the object with a further control request. It sends this request as soon as
- * the socket has room, and no caller waits for the answer.
+ * Debts. A debt (struct mpib_debt) records that the proxy must drop an object
+ * that the client does not use any more. The proxy still has the object, or
+ * will make it later because of a request that timed out. To pay the debt, the
+ * client sends an undo request as soon as the socket has room. No caller waits
+ * for the answer.
  */
 
 static void debt_over(struct mpib_debt *d)
@@ -238,7 +239,8 @@ static void debt_pay(struct mpib_debt *d)
 	debt_over(d);
 }
 
-/* Read the id of the new object from the answer m. False: m is too short. */
+/* Read the id of the new object from the answer `m`. False: the answer is too
+ * short. */
 static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
@@ -306,7 +308,7 @@ static void rpc_heard(struct mpib_client *c)
 	c->heard++;
 }
 
-/* Handle an answer m that no caller waits for. */
+/* Handle an answer that no caller waits for. */
 static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
 	if (m->h.type == MPIB_CTL_LOST)
@@ -349,8 +351,8 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		rc = mpib_wait_socket(c, c->at->sock, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			/* Probe with a WHY: the proxy answers it at once, even
-			 * during a long request. */
+			/* The probe is a WHY request, because the proxy answers
+			 * it at once, even while another request takes long. */
 			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, 0, &probe);
 		} else if (rc < 0) {
 			return rc;

@@ -10,12 +10,14 @@
 
 #include "ipc/client.h"
 
-/* ms until the next request for a window, after the proxy refused one */
+/* If the proxy refuses a window, the client requests the next window after this
+ * time, in ms. */
 #define AGAIN_MS 10
-/* ms until the next request for a whole window, after the proxy refused one and
- * if the connection has a small window */
+/* The same time if the connection has a small window, and the proxy refuses a
+ * window of full size. */
 #define LARGER_MS 1000
-/* a whole window is requested after this number of posts found no room */
+/* After this number of posts that found no room in a small window, the client
+ * requests a window of full size. */
 #define WAITS 16
 
 int mpib_bell_write(struct mpib_conn *conn)
@@ -28,9 +30,10 @@ int mpib_bell_write(struct mpib_conn *conn)
 }
 
 /* Push a descriptor for `len` bytes at offset `pos` of buffer i. These bytes
- * are at offset `off` of the region `mr`. The caller has checked that the ring
- * has room. Write the descriptor in place, because building a struct and
- * copying it would take more time than the rest of a push. */
+ * are at offset `off` of the MR with the id `mr`. The caller has checked that
+ * the ring has room. The code writes the fields directly into the ring, because
+ * building a descriptor elsewhere and copying it would take more time than the
+ * rest of a push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -78,10 +81,10 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * Fail the connection, because a request's memory was deregistered before the
- * whole request was pushed. The peer expects the message, so the request cannot
- * be withdrawn. (A staged receive does not fail the connection: the message
- * still arrives in the window, see copy_out().)
+ * Fail the connection, because the memory of a request was deregistered before
+ * the whole request was pushed. The peer expects the message, so the request
+ * cannot be withdrawn. (If the request is a staged receive, the connection does
+ * not fail: the message still arrives in the window, see copy_out().)
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -95,7 +98,7 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* Push the next part of r, or all of r if it is not staged. 1: pushed; 0: the
+/* Push the next part of r, or all of r if r is not staged. 1: pushed; 0: the
  * ring or the window has no room yet; -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
@@ -182,11 +185,11 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * Decide what a post returns after a request for a window failed with `rc`. If
- * the connection had a window of at least `size` bytes and released it while
- * idle, return 0: then the caller posts again later. A post must not fail
- * because other connections use the memory, or because the proxy is slow.
- * Otherwise return `rc`.
+ * Return the result of a post whose request for a window failed with `rc`. If
+ * the connection once had a window of at least `size` bytes, and this window
+ * was released while idle, the result is 0: the caller posts again later. Such
+ * a post must not fail only because other connections use the memory, or
+ * because the proxy is slow. In all other cases the result is `rc`.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -203,7 +206,8 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 	return 0;
 }
 
-/* Return the window size that suits r best. */
+/* Return the size of the window to request for r: full size if r is a group or
+ * if many posts found no room, otherwise the size of a first window. */
 static uint32_t better(const struct mpib_conn *conn,
 		       const struct mpib_request *r)
 {
@@ -212,8 +216,8 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Try to replace a small window, which may hold parts, with a whole one. Do
- * nothing if `need` bytes do not fit into a whole window. */
+/* Try to replace a small window, which may hold parts, with a window of full
+ * size. Do nothing if `need` bytes do not fit into a window of full size. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -224,9 +228,9 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Get a window of `best` or `need` bytes, whichever is more. If the proxy
- * refuses a window of `best` bytes, get a smaller one that holds `need` bytes.
- * Returns the result of have_window(). */
+/* Get a window of `best` bytes, or of `need` bytes if `need` is larger. If the
+ * proxy refuses a window of `best` bytes, get a window of `need` bytes. Returns
+ * the result of have_window(). */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
 	uint32_t first = mpib_window_first(conn->at);
@@ -241,7 +245,8 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
  * Get a window for r, which is not queued yet. Only posts get windows. All
  * staged buffers of a group must be in the window at the same time, so a group
  * may need a larger window. The group gets the larger window when the current
- * one is empty and no request is queued. 1: done; 0: not yet; -errno.
+ * window is empty and no request is queued. 1: the connection has a window for
+ * r; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {

@@ -11,8 +11,8 @@
 #include "ipc/client.h"
 
 /* With a C library older than 2.34, a program may be linked without libpthread.
- * So these symbols are weak. Their version is one that both old and new C
- * libraries have. */
+ * So these symbols are weak. The directives below request a symbol version that
+ * both old and new C libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock

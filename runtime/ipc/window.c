@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Assign to the run a range of a new window. The existing parts of the run stay
- * in the old window. Returns the number of these parts. */
+/* Set the run's range in a new window. Existing parts of the run stay in the
+ * old window. Returns the number of these parts. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -36,8 +36,8 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: with an old value a sweep may release the window too early,
-	 * which does no harm. */
+	/* Relaxed: if this thread reads an old value of `sweeps`, a sweep may
+	 * release the window too early, which does no harm. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
@@ -47,8 +47,8 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Reserve `len` contiguous bytes of the run, but at most the size of the run.
- * NULL: there is no room. */
+/* Reserve `len` contiguous bytes of the run, or the whole run if `len` is
+ * larger. NULL: the run has no room. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
 	struct mpib_staging_chunk *p;

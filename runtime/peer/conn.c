@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a connection, from the client's request until the connection ends.
- * Control thread. */
+/* One end of a connection, until the connection ends. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdarg.h>

@@ -391,10 +391,10 @@ void mpib_relink_lane(struct peer_lane *l);
 /* Add a sent or received message of the handshake to the hash from which proofs
  * are computed. The message's own proof is left out. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that claims to be the peer has got a WELCOME, but has
+/* Return whether a caller that says it is the peer has got a WELCOME, but has
  * not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop pending callers that claim to be the peer, because this node's own call
+/* Drop pending callers that say they are the peer, because this node's own call
  * has precedence. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
@@ -412,7 +412,7 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
 /* Record the second address from a peer's handle, which anyone may have
  * forged. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
-/* Return whether a caller at the address `from` may claim to be `node`. In a
+/* Return whether a caller at the address `from` may say that it is `node`. In a
  * cluster with a key, the caller must also prove later that it knows the
  * key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,

@@ -175,8 +175,8 @@ TEST(a_tenant_cannot_reach_the_admin_socket)
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
 
-/* The admin socket works for root. So the attacks above fail because they are
- * refused, not because the socket does not work. */
+/* The admin socket works for root. This shows that the attacks above were
+ * refused, not that the socket does not work. */
 TEST(root_can_change_settings_by_the_admin_socket)
 {
 	attack_needs_root();

@@ -145,8 +145,8 @@ static void spoil_hints(int fd, uint64_t *rng)
 		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
 }
 
-/* Replace the hint file by another file, which the next process that opens the
- * hints gets. */
+/* Replace the hint file with another file. A process that opens the hints later
+ * gets the new file. */
 static void replace_hints(uint64_t *rng)
 {
 	unlink(MPIB_AGENT_HINTS);

@@ -16,7 +16,7 @@
 #include "victim.h"
 
 #define READERS 1000
-/* number of connections, which makes the answer to "conns" long */
+/* number of connections; it is high, so that the answer to "conns" is long */
 #define LONG 400
 #define HELD 120
 #define CROWD 1000 /* attaches; most are refused */

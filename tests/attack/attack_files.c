@@ -139,8 +139,8 @@ TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 	pid_t pid;
 
 	attack_needs_root();
-	/* The proxy's user is in the group that may attach, as in the
-	 * package. */
+	/* As with the installed package, the proxy's user is in the group that
+	 * may attach. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
@@ -181,7 +181,8 @@ TEST(locks_of_other_users_do_not_stop_an_agent_from_starting)
 	assert_true(came);
 }
 
-/* Replace the agent's new socket with a link before the agent sets its mode. */
+/* Replace the agent's new socket with a link before the agent sets the mode of
+ * the socket. */
 static int squat(void *arg)
 {
 	char sock[120];
@@ -256,7 +257,7 @@ static int call_agent(void *arg)
 	return 0;
 }
 
-TEST(calls_of_other_users_do_not_block_proxies_from_the_agent)
+TEST(connects_by_other_users_do_not_keep_proxies_from_the_agent)
 {
 	unsigned answered = 0, calls = 0;
 	pid_t agent, pid[2];

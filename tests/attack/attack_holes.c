@@ -24,7 +24,8 @@
 #include "victim.h"
 
 #define PAGE 4096
-/* number of mappings of a page; with so many, punching a hole takes 0.3 ms */
+/* number of mappings of a page; with this number, punching a hole takes 0.3
+ * ms */
 #define MAPS 2000
 #define HOLES_MS 3000
 
@@ -212,12 +213,12 @@ static void comes_to_nothing(int (*fn)(void *arg))
 	assert_int_equal(status, 0);
 }
 
-TEST(rings_have_no_holes)
+TEST(users_cannot_punch_holes_into_rings)
 {
 	comes_to_nothing(punch_rings);
 }
 
-TEST(pools_have_no_holes)
+TEST(users_cannot_punch_holes_into_pools)
 {
 	comes_to_nothing(punch_pool);
 }

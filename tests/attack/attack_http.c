@@ -84,8 +84,8 @@ static int stay_slow(void *arg)
 	return 0;
 }
 
-/* Read until the proxy closes the connection. Return whether that came before
- * the timeout and the answer begins with this text. */
+/* Read until the proxy closes the connection. Return whether the proxy closed
+ * the connection before the timeout and the answer begins with this text. */
 static bool answer_begins(int fd, const char *with)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -63,7 +63,7 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* Make wrong descriptor number `n` and its description. Return -1 if this
+/* Make the `n`-th descriptor and a wrong description of it. Return -1 if this
  * machine has no descriptor of that kind. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
@@ -111,7 +111,7 @@ static int tell_lies(void *arg)
 			continue;
 		rc = tenant_reg_fd(sock, fd, offset, size);
 		close(fd);
-		/* Each registration counts in the quota of messages per
+		/* Each registration counts towards the quota of messages per
 		 * second. */
 		if (rc == -EDQUOT) {
 			usleep(10000);

@@ -60,9 +60,9 @@ static long shared_kib(pid_t pid)
 
 /* Register two memfds without pages. Do not use the library, which would
  * allocate the pages. The proxy may not write to the second memfd, so
- * mincore(2) does not show it the missing pages. Return 0 if the proxy refuses
- * both memfds, because of the holes or, if the quota is lower, because of the
- * size. */
+ * mincore(2) does not tell the proxy which pages are missing. Return 0 if the
+ * proxy refuses both memfds, because of the holes or, if the quota is lower,
+ * because of the size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -153,8 +153,8 @@ static int hold_pools(void *arg)
 	return 0;
 }
 
-/* Return how many KiB the proxy grew by while the attacker holds all the pools
- * that it got. */
+/* Return the growth of the proxy in KiB while the attacker holds all pools that
+ * the proxy granted. */
 static long grown_kib(struct victim *v, long before)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

@@ -66,7 +66,8 @@ static int say_hello(int fd, const struct node *as, uint16_t port)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* Send HELLOs from the address of one node, each with another port. */
+/* Send HELLOs from the address of one node. Each HELLO names a different
+ * port. */
 static int greet_from_every_port(void *arg)
 {
 	char answer[1024];
@@ -104,7 +105,7 @@ static int greet_as_the_peer(void *arg)
 	return 0;
 }
 
-/* Connect to peers that do not exist, each with another port. Attach a new
+/* Connect to peers that do not exist, each at a different port. Attach a new
  * client now and then, and keep all clients. */
 static int call_everywhere(void *arg)
 {
@@ -278,7 +279,7 @@ TEST(a_user_who_connects_everywhere_cannot_fill_the_table_of_peers)
 	stop_all();
 }
 
-TEST(a_hello_from_a_peers_address_cuts_no_call)
+TEST(a_hello_from_a_peers_address_breaks_no_connection_attempt)
 {
 	const char *const args[] = { "--peer-key-file", key, NULL };
 	struct victim *v;
@@ -334,7 +335,7 @@ TEST(only_operators_can_allow_traffic_classes)
 	stop_all();
 }
 
-TEST(a_users_handle_causes_no_connects_elsewhere)
+TEST(a_users_handle_causes_no_connects_to_other_networks)
 {
 	char nets[64];
 	const char *const args[] = { "--peer-networks", nets, NULL };

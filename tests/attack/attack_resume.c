@@ -104,8 +104,8 @@ static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 	return good;
 }
 
-/* Close a receiving end and resume it at once, before the peer can acknowledge
- * the close. */
+/* Close a receiving end and resume it immediately, before the peer can
+ * acknowledge the close. */
 static int ask_again_for_the_closed(void *arg)
 {
 	struct raw_client from, to;
@@ -150,7 +150,7 @@ static int ask_again_for_the_closed(void *arg)
 	return 0;
 }
 
-TEST(resuming_a_closed_connection_cuts_no_link)
+TEST(resuming_a_closed_connection_breaks_no_peer_link)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, ask_again_for_the_closed, NULL),
@@ -158,8 +158,8 @@ TEST(resuming_a_closed_connection_cuts_no_link)
 	victim_goes_on(victim, 64);
 }
 
-/* Choose the address of a proxy, an address that may have a proxy, or one that
- * never has a proxy. */
+/* Choose the address of a proxy, an address that may have a proxy, or an
+ * address that never has a proxy. */
 static void some_address(uint8_t addr[16], uint16_t *port)
 {
 	memset(addr, 0, 16);
@@ -170,7 +170,7 @@ static void some_address(uint8_t addr[16], uint16_t *port)
 	*port = (uint16_t)random64();
 }
 
-/* Send the wrong but plausible RESUME number `i`. */
+/* Send RESUME number `i`, whose contents are plausible but wrong. */
 static void ask_wrongly(int sock, unsigned i)
 {
 	struct mpib_ctl_resume resume = {
@@ -268,7 +268,7 @@ TEST(strangers_cannot_resume_connections)
 	the_victim_resumes_beside(3000);
 }
 
-TEST(dying_clients_do_not_delay_others_resumes)
+TEST(dying_clients_do_not_delay_resumes_of_other_clients)
 {
 	the_victim_resumes_beside(50);
 }

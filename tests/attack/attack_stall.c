@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Users send descriptors that can block the proxy's system calls for any time.
- * One kind is memory whose lock is held by an endless write. Another kind is a
- * file whose close waits for a process of the user. The proxy must not be
- * blocked.
+ * Users send descriptors that can block the proxy's system calls for an
+ * unlimited time. One kind is memory whose lock is held by an endless write.
+ * Another kind is a file whose close waits for a process of the user. The proxy
+ * must not be blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -189,12 +189,12 @@ static int come_and_go(void *arg)
 			return 4;
 		close(sock);
 	}
-	tenant_hello(node[0].dir); /* the other two clients attached above */
+	tenant_hello(node[0].dir); /* attach as the user's third client */
 	return tenant_stay(ready[1]);
 }
 
-/* Register much memory and close it, so that the proxy is its last owner after
- * this process has ended. */
+/* Register a lot of memory and close its descriptor, so that only the proxy
+ * owns the memory after this process has ended. */
 static int register_much(void *arg)
 {
 	int sock = tenant_hello_again(node[0].dir);

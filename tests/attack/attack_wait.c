@@ -211,12 +211,12 @@ TEST(full_rings_of_receives_take_little_cpu_time)
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
-TEST(requests_that_end_at_once_take_little_cpu_time)
+TEST(requests_that_complete_immediately_take_little_cpu_time)
 {
 	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
 }
 
-TEST(names_of_missing_rings_take_little_cpu_time)
+TEST(summary_bits_of_missing_rings_take_little_cpu_time)
 {
 	turns_stay_below(TURN_US / 10, name_what_is_not, (struct begun){ 0 });
 }

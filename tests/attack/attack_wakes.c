@@ -23,7 +23,8 @@
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* tells the test that the attacker has begun to ask */
+/* tells the test that the attacker has begun to send requests */
+static int ready[2];
 
 static int setup(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that any user can create and that block other processes. One is a
- * file whose file system (FUSE) is a process of the user. A process that reads
- * or closes the file waits until the file system answers. The other is a socket
- * that lingers.
+ * Objects that any user can create and that block other processes. The first
+ * kind is a file whose file system (FUSE) is a process of the user. A process
+ * that reads or closes the file waits until the file system answers. The second
+ * kind is a socket that lingers.
  */
 #ifndef MPIB_TESTS_STALL_H
 #define MPIB_TESTS_STALL_H

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# table.sh TABLE: check that each successful attack has a row, even if its
-# victim made no report or the attack ended the program. A ratio compares
-# victims of the same round.
+# table.sh TABLE: check the table that the script TABLE prints. Each successful
+# attack must have a row, even if its victim made no report or the attack ended
+# the program. Each ratio must compare victims of the same round.
 table=$1
 . "$(dirname "$0")/../support/workdir.sh"
 
-# log NAME LINE...: write a log such as cmocka and a victim write.
+# log NAME LINE...: write a log with these lines, as a cmocka program and a
+# victim would print them.
 log() {
 	local name=$1
 	shift
@@ -17,8 +18,8 @@ victim() {
 }
 run='[ RUN      ]' ok='[       OK ]' failed='[  FAILED  ]'
 
-# Each test has a victim. One test has a second, short-lived victim
-# (victim_newcomer()), which reports no p99.
+# Each test has a victim. Test a_b also has a second, short-lived victim, as
+# from victim_newcomer(), which reports no p99.
 for round in 0 1 2; do
 	log each.$round.here "$run a_b" "the victim: 7 messages, 1 attaches, 0" \
 		"$(victim $((200 + 200 * round)) $((1000 + round)))" "$ok a_b" \
@@ -29,7 +30,7 @@ done
 log all.0.here "$run d" "$failed d" "$run e" "$ok e" "$(victim 300 30)" \
 	"$failed 1 test(s), listed below:" "$failed d"
 log all.0.elsewhere "$run d" "$ok d" "$run e" "$ok e" "$(victim 100 30)"
-# No victim reports in the second test, and the program ends in the third.
+# In the second test, no victim reports. In the third test, the program ends.
 log ends.0.here "$run f" "$(victim 100 10)" "$ok f" "$run g" "$failed g" "$run h"
 log ends.0.elsewhere "$run f" "$(victim 100 10)" "$ok f"
 log alone.0.here "$run i" "$(victim 100 10)" "$failed i"

@@ -31,9 +31,9 @@ uint64_t shards_us(pid_t pid);
 /* Run fn(arg) in a child with the uid, in the tenants' group, and without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
-/* Kill the attackers that a failed test has left, but not VICTIM. Call this
- * function before the proxies are stopped: a living attacker can block a
- * proxy's close() of the attacker's file. */
+/* Kill the attackers that a failed test has left running, but not the victim.
+ * Call this function before the proxies are stopped: a living attacker can
+ * block a proxy's close() of the attacker's file. */
 void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);

@@ -20,8 +20,8 @@ struct victim {
 	/* its proxies were killed, so an attach may find no proxy */
 	_Atomic bool killed;
 	_Atomic uint64_t messages, wrong;
-	/* number of attaches, each with a connection, that succeeded, and that
-	 * failed */
+	/* numbers of attaches that succeeded and that failed; each attach
+	 * includes a connect */
 	_Atomic uint64_t attached, refused;
 	/* first error of the connection that carries messages */
 	_Atomic int error;
@@ -29,8 +29,8 @@ struct victim {
 	char why[320]; /* the first failure */
 	struct mpib_hist took; /* time of each message, from isend to arrival */
 	/* If the environment has VICTIM_ELSEWHERE, the victim moves its
-	 * messages between these two nodes, which are not attacked. So only the
-	 * machine is shared with the attack. */
+	 * messages between these two nodes, which are not attacked. Then the
+	 * victim shares only the machine with the attack. */
 	struct node elsewhere[2];
 };
 

@@ -1,6 +1,6 @@
-# Sourced by the checks in this folder. They read the tree in CHECK_TOP or,
-# without it, their own tree. They print one line per finding and fail if there
-# is one.
+# Sourced by the checks in this folder. A check reads the tree in CHECK_TOP. If
+# CHECK_TOP is not set, the check reads the tree that contains this folder. A
+# check prints one line per finding and fails if there is a finding.
 # shellcheck shell=bash
 set -uo pipefail
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -39,8 +39,8 @@ files() {
 	done
 }
 
-# Print the scripts for bash and sh. Their first line names bash or sh, or their
-# name ends with ".sh".
+# Print the scripts for bash and sh: all files whose first line names bash or
+# sh, or whose name ends with ".sh".
 scripts() {
 	files '*' | xargs -d '\n' awk 'FNR == 1 {
 		if (/^#!.*[\/ ](ba|da)?sh( |$)/)

@@ -22,8 +22,8 @@ function load(file,   n, text) {
 }
 
 # Return the number of lines that both runs have. Lines of fewer than 4
-# characters, such as a brace, do not count. Set told to the number of such
-# lines in run a.
+# characters, such as a brace, do not count. Set `told` to the number of lines
+# in run a that count.
 function common(a, a1, a2, b, b1, b2,   i, left, same) {
 	for (i = b1; i <= b2; i++)
 		left[source[b, i]]++

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # containers.sh BUILD SOURCE: run the objects of kubernetes.yaml with podman.
-# Two proxies run in containers with the image that the Containerfile makes.
-# They have only the privileges of the DaemonSet. Ranks run in containers of
-# another distribution. They have their own pid, mount, user and network
-# namespaces and no privileges. Every byte must be correct, and the proxy must
-# refuse every operation that a pod is not permitted.
+# Two proxies run in containers with the image that the Containerfile makes. The
+# proxies have only the privileges of the DaemonSet. Ranks run in containers of
+# another distribution. These containers have their own pid, mount, user and
+# network namespaces and no privileges. Every byte must be correct, and the
+# proxy must refuse every operation that a pod is not permitted.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")

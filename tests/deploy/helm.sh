@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # helm.sh BUILD SOURCE: check that the chart makes the objects of the examples.
-# With its default values it makes the DaemonSet of kubernetes.yaml. On request
-# it makes the PodMonitor and the alerts. If helm is not installed, the
-# libraries that helm uses render the chart: Go's templates with sprig's
-# functions, both from Debian.
+# With default values, the chart makes the DaemonSet of kubernetes.yaml. If the
+# values ask for them, it also makes the PodMonitor and the alerts. If helm is
+# not installed, the libraries that helm uses render the chart: Go's templates
+# with sprig's functions, both from Debian.
 set -uo pipefail
 source=$2
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)

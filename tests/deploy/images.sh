@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced by tests that run containers. They use podman with its own store below
-# $dir. debootstrap makes the base images from the archive that apt uses.
-# Without podman, end the test with status 77 and a line with the reason.
+# Sourced by tests that run containers. These tests use podman with a private
+# store below $dir. debootstrap makes the base images from the archive that apt
+# uses. Without podman, end the test with status 77 and a line with the reason.
 
 for tool in podman runc debootstrap python3; do
 	command -v "$tool" >/dev/null && continue
@@ -27,8 +27,8 @@ pod_end() {
 		xargs -r umount -l
 }
 
-# image SUITE NAME PACKAGES: make a base image. Its files are kept in the build
-# folder for the next run.
+# image SUITE NAME PACKAGES: make a base image. The image's files are kept in
+# the build folder for the next run.
 image() {
 	local kept=$build/images/$1.tar at
 	at=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |

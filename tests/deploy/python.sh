@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# python.sh BUILD SOURCE: check that the Python module returns the same as
+# python.sh BUILD SOURCE: check that the Python module returns the same data as
 # mpibctl and follows events as they happen, and that the example plots a
 # running job.
 set -uo pipefail

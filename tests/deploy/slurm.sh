@@ -32,9 +32,9 @@ at_end() {
 	umount -l /usr/bin /run 2>/dev/null
 }
 
-# Fill $dir/bin with the files that the packages would install in /usr/bin. It
-# is mounted over /usr/bin below. systemd is not process 1 here, so a fake
-# systemctl starts what the unit would start. A program that needs no GPU
+# Fill $dir/bin with the files that the packages would install in /usr/bin. This
+# directory is mounted over /usr/bin below. systemd is not process 1 here, so a
+# fake systemctl starts what the unit would start. A program that needs no GPU
 # replaces nccl-tests.
 mkdir "$dir/bin" "$dir/state" "$dir/spool"
 cp "$build/proxy/mpib-proxy" "$build/proxy/mpibctl" "$build/bench/mpib-perf" \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client_kill [N]: clients that attach, register, connect, move and close are
- * killed at N random times. Two other clients must not notice that. Afterwards
- * the proxies hold the same resources as before: counted usage, QPs,
- * descriptors, maps.
+ * client_kill [N]: N times, a client is killed at a random moment while it
+ * attaches, registers memory, connects, moves messages or closes. Two other
+ * clients must not notice the kills. Afterwards the proxies hold the same
+ * resources as before: counted usage, QPs, descriptors, maps.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -166,8 +166,8 @@ static void open_witnesses(struct mover *m)
 		mover_must(mover_move(&m[i], 3));
 }
 
-/* Make a node's lanes to itself before its resources are counted: lanes remain
- * when their connections are closed. */
+/* Lanes remain when their connections are closed. So make the lanes from a node
+ * to itself before its resources are counted. */
 static void make_own_lanes(const struct node *n)
 {
 	struct mover m;

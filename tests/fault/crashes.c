@@ -2,7 +2,7 @@
 /*
  * crashes: a process whose requests crashed the proxy twice within a minute is
  * refused. Other processes are served. If a signal from outside kills the
- * proxy, that does not count as a crash by any client. Clients of the last
+ * proxy, that does not count as a crash by any client. Clients of the previous
  * proxy are served before new clients.
  */
 #include <errno.h>
@@ -133,7 +133,7 @@ TEST(a_process_that_crashes_the_proxy_twice_is_refused)
 	unsetenv("LD_PRELOAD");
 }
 
-TEST(clients_of_the_last_proxy_are_served_before_new_clients)
+TEST(clients_of_the_previous_proxy_are_served_before_new_clients)
 {
 	struct mpib_client *c;
 	char why[240];

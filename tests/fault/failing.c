@@ -3,8 +3,8 @@
  * To be preloaded. Call number MPIB_FAIL_AT of the functions below fails, as if
  * memory or descriptors were used up. When the program ends, the number of
  * calls is written to the file MPIB_FAIL_COUNT. Calls by glibc and libseccomp
- * are not made to fail. Otherwise getgrnam() and libseccomp 2.5 would crash,
- * and the loader would end the process.
+ * are not made to fail: getgrnam() and libseccomp 2.5 would crash, and the
+ * loader would end the process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Call glibc's functions, because dlsym() itself allocates. */
+/* Call these functions of glibc instead of looking up malloc() and the others
+ * with dlsym(), because dlsym() itself allocates memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);

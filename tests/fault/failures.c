@@ -3,8 +3,9 @@
  * failures [POINTS]: let the n-th allocation or system call of a proxy fail
  * while clients attach, connect, transfer and close. Test POINTS values of n,
  * spread over all calls; 0 means every n. Either the proxy prints one line and
- * does not start, or it serves clients. It does not crash or hang. It reports
- * each failure with a reason and serves the next client.
+ * does not start, or it serves clients. In both cases, the proxy must not crash
+ * or hang. A proxy that serves clients must report each failure with a reason
+ * and serve the next client.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,13 +2,13 @@
 /*
  * hostile [N]: one client breaks every rule, and another client of the same
  * proxy keeps all rules. First the hostile client sends N bad descriptors and
- * index jumps. Each of these ends its connection with one error and has no
- * other effect. Then it sends 50 N descriptors. While the proxy reads them, two
- * threads overwrite descriptors, sequence words and the summary. A descriptor
- * that the proxy accepts was valid when the proxy copied it. Any other
- * descriptor ends its connection. The neighbour's bytes are correct, and memory
- * that no descriptor names does not change. Under AddressSanitizer (preset
- * asan) no access is out of bounds.
+ * index jumps. Each bad descriptor or jump ends its connection with one error
+ * and has no other effect. Then the hostile client sends 50 N descriptors.
+ * While the proxy reads these descriptors, two threads overwrite descriptors,
+ * sequence words and the summary. A descriptor that the proxy accepts was valid
+ * when the proxy copied it. Any other descriptor ends its connection. The
+ * neighbour's bytes are correct, and memory that no descriptor names does not
+ * change. Under AddressSanitizer (preset asan) no access is out of bounds.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,8 +22,9 @@
 #include "spoil.h"
 #include "test.h"
 
-#define PAIRS 32u /* number of pairs; end 2 i receives from end 2 i + 1 */
-#define GOOD PAIRS /* number of a further pair, without bad descriptors */
+/* number of pairs of connection ends; end 2 * i receives from end 2 * i + 1 */
+#define PAIRS 32u
+#define GOOD PAIRS /* index of one more pair, which gets no bad descriptors */
 #define WRITERS 2u
 #define RACED 4u /* number of pairs whose rings the threads change */
 #define CANARY 0xc7
@@ -202,8 +203,8 @@ static void *write_wildly(void *arg)
 	return NULL;
 }
 
-/* Push plausible descriptors into every ring with room. Returns how many were
- * pushed. */
+/* Push plausible descriptors into every ring with room. Return the number of
+ * pushed descriptors. */
 static unsigned push_all(void)
 {
 	unsigned n = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphan [N]: clients are killed while their peer is stopped. They have device
- * memory, for which the test uses sealed memfds. The peer reads and writes this
- * memory. The proxy releases the memory long before it removes the client, and
- * other clients are not affected.
+ * orphan [N]: clients are killed while their peer is stopped. The clients have
+ * device memory, which the peer reads and writes. The test uses sealed memfds
+ * as device memory. The proxy must release the memory long before it removes
+ * the dead client. Other clients must not be affected.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 /*
  * outlive [N]: N times, one of two proxies or both are killed under traffic and
  * started again. Some kills come while the clients resume or connect. No call
- * of the clients fails, and each message arrives once and complete. Then the
- * same is done with proxies that their clients start. For a soak, run outlive
- * 5000.
+ * of the clients fails, and each message arrives once and complete. Further
+ * tests do the same with proxies that the clients themselves start. For a soak,
+ * run outlive 5000.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +21,8 @@
 
 static struct node node[2];
 static unsigned kills = 4;
-static unsigned opening = MOVERS; /* number of the mover that connects */
+/* index of the mover that is connecting; MOVERS: none */
+static unsigned opening = MOVERS;
 
 static void move(struct mover *m, uint64_t messages)
 {
@@ -37,7 +38,7 @@ static void open_mover(struct mover *m, unsigned i)
 			      200000, i & 2, i));
 }
 
-/* Step a random number of times. Afterwards some messages are in flight. */
+/* Make a random number of steps, so that some messages are in flight. */
 static void step(struct mover *m, unsigned most)
 {
 	for (unsigned times = (unsigned)rand() % most; times > 0; times--) {
@@ -67,7 +68,7 @@ static void kill_some(struct mover *m)
 	}
 }
 
-/* Replace a connection by a new one. */
+/* Replace a connection with a new one. */
 static void replace_one(struct mover *m)
 {
 	opening = (unsigned)rand() % MOVERS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * refit: restart a proxy with other settings. If the new settings are
- * compatible, nothing changes for its clients. If not, the errors at both ends
- * name the setting and the reason.
+ * compatible, nothing changes for its clients. If a new setting is not
+ * compatible, the errors at both ends name the setting and the reason.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -144,8 +144,8 @@ TEST(jobs_survive_each_fault_and_each_fault_ends)
 		until_told(since, "fault");
 		if (row[i].kind)
 			until_told(since, row[i].kind);
-		/* A slow machine may notice the fault late. So the fault is
-		 * long, and ends here. */
+		/* A slow machine may notice the fault late. So the fault has a
+		 * long time limit, and the test ends the fault here. */
 		if (!strcmp(row[i].seconds, "600"))
 			assert_null(fault("end", "SUP", NULL, NULL));
 		until_told(since, "fault_end");
@@ -158,7 +158,7 @@ TEST(jobs_survive_each_fault_and_each_fault_ends)
 
 /* A fault of the lanes to a peer acts like a fault of the rail here, since all
  * lanes lead to that peer. */
-TEST(a_fault_of_a_peer_can_be_ended_by_the_peers_name)
+TEST(a_fault_of_the_lanes_to_a_peer_can_be_ended_by_the_peers_name)
 {
 	json_t *data = node_ask(&node[0], "peers");
 	json_int_t since = newest();
@@ -176,7 +176,7 @@ TEST(a_fault_of_a_peer_can_be_ended_by_the_peers_name)
 	assert_null(fault("play", "delay=1", on, "600"));
 	assert_null(fault("end", "SUP", NULL, NULL));
 	/* The command omits the port of the peer's name. The report of the
-	 * fault adds it. */
+	 * fault includes the port. */
 	snprintf(name, sizeof(name), "%s", strchr(on, '@') + 1);
 	*strrchr(on, ':') = '\0';
 	error = fault("play", "black-hole", on, "600");

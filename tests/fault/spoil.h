@@ -20,7 +20,8 @@ enum spoil {
 	BAD_TOTAL,
 	BAD_POS,
 	BAD_LEN,
-	/* an empty part, except the first of a send, which may be empty */
+	/* an empty part; it is not the first part of a send, which may be
+	 * empty */
 	BAD_EMPTY,
 	BAD_MR,
 	BAD_MR_FAR,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole proxy in the process of a fuzz target, on its own software rails. So
- * a sanitizer sees what a stranger's bytes do in any of the proxy's threads.
- * Without a fuzzer, a target replays its corpus (replay.c).
+ * a sanitizer detects errors that the input causes in any of the proxy's
+ * threads. Without a fuzzer, a target replays its corpus (replay.c).
  */
 #ifndef MPIB_FUZZ_H
 #define MPIB_FUZZ_H
@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* Start the proxy, or abort. It ends with the process. */
+/* Start the proxy, or abort. The proxy ends with the process. */
 void fuzz_proxy_start(void);
 /* Connect to a socket of the proxy's run directory. Return the connected
  * socket. */

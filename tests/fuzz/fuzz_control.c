@@ -2,10 +2,11 @@
 /*
  * Messages for the control socket, with descriptors, and with or without a
  * correct HELLO before them. The proxy must answer each message or disconnect
- * the client. Afterwards it must serve a correct client.
+ * the client. Afterwards the proxy must serve a correct client.
  *
- * Input: a flag byte. Then for each message a type byte, a byte for the number
- * and kind of descriptors, the length of the body in one byte, and the body.
+ * The input begins with a flag byte. The rest of the input is a list of
+ * messages. Each message has a type byte, a byte for the number and kind of
+ * descriptors, a byte for the length of the body, and the body.
  */
 #include <errno.h>
 #include <fcntl.h>

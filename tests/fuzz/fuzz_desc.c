@@ -5,8 +5,8 @@
  * the shard must fail the connection or disconnect the client. Another client,
  * which follows the rules, must still move its bytes.
  *
- * Input: for each step a byte that selects the action, then the bytes for the
- * action.
+ * The input is a list of steps. Each step has a byte that selects the action,
+ * and the bytes for the action.
  */
 #include <mpib/client.h>
 #include <mpib/segment.h>

@@ -6,8 +6,9 @@
  * proxy disconnects the agent. Whatever the entries contain, a split never
  * gives a rail more bytes than the message has, and never loses a byte.
  *
- * Input: the file's size and first bytes. Then for each step a byte that
- * selects the action, and the bytes for the action.
+ * The input begins with the file's size and first bytes. The rest of the input
+ * is a list of steps. Each step has a byte that selects the action, and the
+ * bytes for the action.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,8 +103,8 @@ static int make_file(struct fuzz_input *in)
 	char path[128];
 	int fd;
 
-	/* Announce entries beyond the first 256. They are zero, because
-	 * pwrite() below does not reach them. */
+	/* Announce more than 256 entries. The entries beyond the first 256 are
+	 * zero, because pwrite() below does not write them. */
 	if (twist & 8) {
 		shm.header.more = take16(in) % (MPIB_HINT_MORE_MAX + 2);
 		size = mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES + shm.header.more);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages that servers send to "mpib-perf check". There are two servers.
- * Each is a socket to which all messages of the server were already written.
+ * Each server is only a socket that already holds all messages of the server.
  * The hub must accept the messages or fail with an error line. No line that the
  * hub prints may have a control character.
  *
- * Input: messages. Each has the number of the server, the type, two bytes of
- * length in native byte order, and the data. If a server's first message is not
- * a HELLO, a correct HELLO is sent before the message.
+ * Input: messages. Each message has the number of the server, the type, two
+ * bytes of length in native byte order, and the data. If a server's first
+ * message is not a HELLO, a correct HELLO is sent before the message.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +28,8 @@ static uint8_t out[SERVERS][OUT_MAX];
 static size_t out_len[SERVERS];
 static int far_end[SERVERS];
 
-/* Check error lines. This function replaces that of perf/bad.c. */
+/* Check error lines. This function replaces the function with the same name in
+ * perf/bad.c. */
 int perf_bad(const char *fmt, ...)
 {
 	char line[4096];
@@ -95,7 +96,7 @@ static void read_messages(const uint8_t *data, size_t size)
 }
 
 /* Return the hub's end of a socket from which it can read all messages of the
- * server. What the hub writes stays unread at the other end,
+ * server. Data that the hub writes stays unread at the other end,
  * far_end[server]. */
 static int server_open(unsigned server)
 {

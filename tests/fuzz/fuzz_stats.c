@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines for the stats socket. The proxy must answer each line with one line of
- * JSON or close the connection. Afterwards it must still answer a correct
- * command.
+ * JSON or close the connection. Afterwards the proxy must still answer a
+ * correct command.
  */
 #include <jansson.h>
 #include <mpib/control.h>

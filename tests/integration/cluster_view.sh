@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cluster_view.sh BUILD: a node with three peers requests their state. One peer
-# has another setting, and one is stopped. The answer must name both of these
-# peers and also contain the others.
+# has a different setting, and another peer is stopped. The answer must name
+# both of these peers and also contain the others.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -43,7 +43,7 @@ answer() { # all three peers answer
 }
 await answer || fail "not all answer"
 
-# Only the node that differs is named, with the setting.
+# mpibctl must name only the node whose setting differs, and the setting.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
 # On a busy machine, a peer's answers may be late for a moment.
@@ -66,11 +66,11 @@ seen_by_1() { # its only link is with node 0
 	has '^nodes: 1 well, 1 faulty' < <(ctl_of 1 cluster)
 }
 await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
-# Node 0 shows the same values as the node itself.
+# Node 0 shows the same version of node 2 as node 2 itself.
 [ "$(of 2 version)" = "$(ctl_of 2 info -o version)" ] || fail "version"
 has '"slowest"' < <(ctl cluster -j) || fail "-j"
 
-# Test a rail that is down and one that is drained.
+# Test a rail that is down and a rail that is drained.
 ctl_of 2 rails drain SUP >/dev/null || fail "drain"
 drained() {
 	[ "$(of 2 notes)" = '["SUP drained"]' ]

@@ -181,7 +181,7 @@ ctl ping >"$dir/still" 2>&1
 [ $? -eq 3 ] && has "pid ${pids[0]} is stopped" <"$dir/still" || fail "$(<"$dir/still")"
 kill -CONT "${pids[0]}"
 
-# A path may contain any bytes, but JSON may not.
+# A path may contain any bytes. The JSON output must still be valid.
 odd=$dir/$'odd\xff'
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
 	--sout "soft:$net.9" --sup none >"$dir/odd.out" 2>"$dir/odd.log" &

@@ -66,8 +66,8 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# If the follower gets no answer for three seconds, it prints the reason and
-# ends.
+# If the follower gets no answer for three seconds, the follower prints the
+# reason and ends.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

@@ -50,7 +50,7 @@ kill -INT "$steady"
 wait "$steady" || fail "interrupted: $(<"$dir/steady")"
 grep -q '^# wrong : 0$' "$dir/steady" || fail "interrupted: no report"
 
-# Test each pair, and a host that does not answer.
+# Test each pair of hosts, and a host that does not answer.
 timeout 120 "$perf" check "$first" "$second" --steady 0.2s --timeout 100 \
 	--json "$dir/json" >"$dir/check" 2>&1 || fail "check: $(<"$dir/check")"
 grep -q '^# check : PASS, 1 of 1 pairs' "$dir/check" || fail "check prints no summary"

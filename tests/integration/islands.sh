@@ -62,7 +62,8 @@ for node in a0 a1; do
 		fail "within an island: $node moved $(rails $node)"
 done
 
-# Put ranks in node order, so that each sends only to the other island.
+# Number the ranks node by node, so that each rank sends only to the other
+# island.
 before=$(rails a1)
 perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
 read -r _ _ _ _ sup0 cts0 <<<"$before"

@@ -2,9 +2,9 @@
 # live_page.sh BUILD: test the live page in headless Chromium while messages
 # move. The page must show both rails, with the numbers of the proxy. The first
 # line names problems, and rows keep their places. Text is readable in both
-# themes at three widths. Keys do what the pointer does. A node with 8 rails and
-# 64 clients fits. The page shows when the proxy has ended. The script leaves
-# page-*.png in BUILD.
+# themes at three widths. Keys do what the pointer does. The page of a node with
+# 8 rails and 64 clients fits into the window. The page shows when the proxy has
+# ended. The script leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -47,8 +47,9 @@ for _ in $(seq 40); do
 done
 wait "${curls[@]}"
 
-# However many visitors there are, the proxy sends each peer only one request
-# per second. The answers of two requests have different times.
+# No matter how many visitors there are, the proxy sends each peer only one
+# request per second. The test counts the requests by the different times in the
+# answers.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS

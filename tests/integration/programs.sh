@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # programs.sh BUILD SOURCE: check that every program answers --help and
-# --version: the installed ones, those of benches and GPU tests, and every
-# script that people run. Invalid arguments give one line, "program: what
+# --version: the installed programs, the programs of benches and GPU tests, and
+# every script that people run. Invalid arguments give one line, "program: what
 # failed: why (remedy)", and the exit status of the manual. No proxy is needed.
 set -uo pipefail
 build=$1 source=$2
@@ -133,8 +133,8 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# A line that goes to the journal starts with its level. A line that goes to a
-# file does not.
+# A log line that goes to the journal starts with its level, but a log line that
+# goes to a file does not.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
 	fail "a level for a file: $(<"$dir/err")"

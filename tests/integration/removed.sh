@@ -21,8 +21,8 @@ not_attached() {
 		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
 }
 # removed WHAT PATH...: remove the paths. The proxy checks every 10 s whether
-# the paths exist. If the proxy makes them again too early for this test, remove
-# them again.
+# the paths exist. If the proxy makes a path again before the test has checked,
+# the test removes the path again.
 removed() {
 	local what=$1 tries
 	shift

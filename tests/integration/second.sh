@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # second.sh BUILD: two nodes in network namespaces have a wire for each rail.
 # The peer link uses SOUT's address. When SOUT's wire is cut, the link moves to
-# SUP's address. When SUP's wire is cut, it moves back. A job runs all the time.
-# The kernel shows which address the link uses.
+# SUP's address. When SUP's wire is cut, the link moves back to SOUT's address.
+# A job runs all the time. The kernel shows which address the link uses.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then

@@ -51,8 +51,8 @@ expect "an agent without a reason" '$1 > 0 && $2 > 0'
 told "the agent" '^SUP *well' ctl agent
 told "why" 'adaptive.*no rule' ctl why
 
-# While SUP is congested, it gets a quarter of the bytes. Afterwards it gets its
-# measured share again.
+# While SUP is congested, it gets a quarter of the bytes. Afterwards SUP gets
+# its measured share again.
 rules "congested sup tx_bytes 1"
 expect "congested" '$1 == 3 * $2'
 told "the agent" '^SUP *eased .*SUP: tx_bytes' ctl agent

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
-# agent drains a rail, node 0's agent does not use it for connections to node 1.
-# Node 0's agent uses the rail again when the rule is removed. So when the rail
-# goes down, it has no bytes in flight.
+# agent drains a rail, node 0's agent sends no bytes over that rail to node 1.
+# So no bytes are in flight on the rail when it goes down. When the rule is
+# removed, node 0's agent uses the rail again.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -75,7 +75,7 @@ grows() {
 }
 await grows || fail "SOUT sends no new bytes"
 
-# Replace the rule by a rule for other peers, which does not affect node 0.
+# Replace the rule with a rule for other peers, which does not affect node 0.
 rule "network 10.1.2.0/24"
 await is '[]' told agent.maintenance || fail "for others: $(told agent)"
 adaptive() {

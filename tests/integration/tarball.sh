@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tarball.sh BUILD SOURCE: the target "release" makes a source archive. Outside
-# git, the unpacked archive can be configured. It builds the library and a
-# program that uses the library, and it makes the same archive again.
+# tarball.sh BUILD SOURCE: the target "release" makes a source archive. The
+# unpacked archive must work outside git: it can be configured, builds the
+# library and a program that uses the library, and makes the same archive again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/workdir.sh"

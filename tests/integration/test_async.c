@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/async.c: asynchronous events of devices reach their shard in order.
- * The control thread never waits for these events.
+ * Tests of engine/async.c. The control thread reads the asynchronous events of
+ * devices and passes them to the shards in order. It never blocks on a device
+ * that has no event.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -182,8 +183,8 @@ fixture_test(a_changed_address_does_not_bring_a_port_up)
 	assert_int_equal(rail->downs, 1);
 }
 
-/* Take so long for one lane that the pass over the lanes must pause after
- * it. */
+/* Take so long to send for one lane that the pass over the lanes must pause
+ * after this lane. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {

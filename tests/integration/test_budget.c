@@ -46,8 +46,8 @@ static unsigned tenants(unsigned node)
 	return n;
 }
 
-/* A user's receive queue kept its reservation after the user had left. This was
- * a bug. */
+/* This was a bug: a user's receive queue kept its reservation after the user
+ * had left. */
 pair_test(users_that_have_left_hold_no_reservation)
 {
 	uint32_t promised;
@@ -109,9 +109,9 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 		mpib_tenant_put(t[--n]);
 }
 
-/* Most CTS are unsignalled. If the interval between signalled CTS was longer
- * than the SQ, the entries for a whole SQ stayed reserved forever. This was a
- * bug. */
+/* Most CTS are unsignalled. This was a bug: if the interval between signalled
+ * CTS was longer than the SQ, the entries for a whole SQ stayed reserved
+ * forever. */
 pair_test(any_sq_depth_works_with_any_cts_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
@@ -140,8 +140,8 @@ static uint32_t sends(unsigned node)
 	return budget(node, SOUT)->sends;
 }
 
-/* A lane with only one rail was never probed, so its entries stayed reserved.
- * This was a bug. */
+/* This was a bug: a lane with only one rail was never probed, so its entries
+ * stayed reserved. */
 pair_test(an_idle_lane_reserves_no_cqes)
 {
 	open_pair();

@@ -49,7 +49,8 @@ static void fail_part_with(enum ibv_wc_status status)
 	assert_false(lane->open & 1u << SUP);
 }
 
-/* Return the error of the sending connection, which all its requests get. */
+/* Return the error of the sending connection. All requests of the connection
+ * must have this error. */
 static int broken_by(void)
 {
 	return atomic_load(&tx.reply->conn[tx.index].broken);
@@ -88,7 +89,7 @@ TEST(a_wrong_request_fails_its_connection)
 }
 
 /* For example, soft-RoCE reports LOC_QP_OP_ERR while its port has no route. */
-TEST(any_other_error_fails_only_the_rail)
+TEST(other_completion_errors_fail_only_the_rail)
 {
 	static const enum ibv_wc_status rails[] = {
 		IBV_WC_LOC_QP_OP_ERR, IBV_WC_WR_FLUSH_ERR,
@@ -131,7 +132,8 @@ TEST(a_connection_with_a_wrong_request_is_not_resumed)
 	}
 }
 
-/* A resume is right, since a peer also refuses access while its proxy ends. */
+/* The connection must be resumed, because the peer's device also refuses access
+ * while the peer's proxy ends. */
 TEST(a_refused_access_resumes_the_lane)
 {
 	resume = true;
@@ -153,7 +155,8 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* The wr_id of such a completion may match a newer connection and send op. */
+/* The wr_id of a destroyed QP's completion may match a newer connection and
+ * send op. */
 TEST(a_completion_of_a_destroyed_qp_fails_no_connection)
 {
 	struct ibv_context *ctx;

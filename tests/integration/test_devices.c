@@ -90,7 +90,7 @@ TEST(a_lane_can_join_different_devices_of_two_nodes)
 	close_all();
 }
 
-TEST(a_shards_number_gives_its_device)
+TEST(the_number_of_a_shard_determines_its_device)
 {
 	open_devices(2, 2);
 	assert_int_equal(mpib_engine_shards(home.node[0].engine), 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Test engine/lane/qps.c between two nodes on software rails. All WRs that a
- * turn has for a QP are posted in order with one doorbell, whichever
- * connections they belong to. Other tests are about a QP that refuses WRs. */
+ * turn has for a QP are posted in order with one doorbell, even if they belong
+ * to different connections. Other tests are about a QP that refuses WRs. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"

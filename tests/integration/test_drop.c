@@ -141,9 +141,9 @@ static void start_and_end(FILE *f, unsigned expected)
 	close(err);
 }
 
-/* Without the capability in its bounding set, this process cannot pass it to
- * the proxy. */
-TEST(a_start_without_the_right_prints_a_warning)
+/* If this process lacks the capability in its bounding set, it cannot pass the
+ * capability to the proxy. */
+TEST(a_start_without_the_capability_prints_a_warning)
 {
 	FILE *f = tmpfile();
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Test the engine between two nodes on software rails, turn by turn. The tests
- * check which bytes arrive, where, and over which rail. No other memory may be
- * written.
+ * check which bytes arrive, where, and over which rail. Memory outside the
+ * receive buffers must not change.
  */
 #include <errno.h>
 

@@ -430,8 +430,8 @@ FILL_TEST(a_lack_of_pages_is_reported)
 	assert_int_equal(hear_status(a), 0);
 }
 
-/* The proxy allocates no pages for the owner, no matter how large the pages
- * are. */
+/* If a memfd has holes, the proxy refuses it and does not allocate the missing
+ * pages for the owner, no matter how large the pages are. */
 FILL_TEST(a_memfd_with_holes_is_refused)
 {
 	struct mpib_message m;

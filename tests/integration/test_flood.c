@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One tenant floods a node with 4 KiB messages. Another tenant sends one
- * message to this node over its own lane. How many messages of the flood may be
- * sent before it? The test makes the turns and counts messages, so the result
- * does not depend on time.
+ * message to this node over its own lane. The test checks how many messages of
+ * the flood are sent before the other tenant's message. The test makes the
+ * turns and counts messages, so the result does not depend on time.
  */
 
 #include "base/clock.h"
@@ -61,7 +61,8 @@ static bool over(const struct pair_end *e, uint8_t req, uint32_t gen)
 	       mpib_completion_poll(pair_completion(e, req), gen, &result);
 }
 
-/* Keep all requests of each connection of the flood outstanding. */
+/* On each connection of the flood, keep the maximum number of requests
+ * outstanding. */
 static void top_up(void)
 {
 	for (unsigned i = 0; i < CONNS; i++) {
@@ -208,7 +209,7 @@ fixture_test(a_small_message_overtakes_a_full_window)
 	}
 }
 
-fixture_test(a_receive_is_announced_in_its_turn)
+fixture_test(a_receive_is_announced_in_the_turn_that_reads_it)
 {
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
@@ -238,8 +239,8 @@ static uint64_t cpu_ns(void)
 
 struct took {
 	struct mpib_hist ns; /* CPU time as if each shard had a core */
-	/* Numbers of turns, of the flood's messages and of the other
-	 * tenant's. */
+	/* Numbers of turns, of the flood's messages and of the other tenant's
+	 * messages. */
 	uint64_t turns, flooded, n;
 };
 

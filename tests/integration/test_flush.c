@@ -102,8 +102,9 @@ static void until_flushed(uint32_t upto)
 	assert_flushed(upto);
 }
 
-/* Make turns until a read has completed the flush. On a slow machine the read
- * could be skipped as too late, so in each turn set the time of arrival to now. */
+/* Make turns until a read has completed the flush. If the data arrived long
+ * ago, the shard would skip the read. So that this does not happen on a slow
+ * machine, set the time of arrival to the current time in each turn. */
 static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];

@@ -161,7 +161,7 @@ fixture_test(a_full_lane_only_delays_groups)
 	two_at_a_time(40);
 }
 
-fixture_test(a_lane_of_one_connection_tells_groups_apart)
+fixture_test(a_lane_of_one_connection_distinguishes_groups)
 {
 	struct play p;
 
@@ -208,8 +208,8 @@ fixture_test(a_first_part_without_room_is_sent_later)
 	}
 }
 
-/* Post thirty sends that match no receive. These sends must not block
- * others. */
+/* Post thirty sends that match no receive. These sends must not block other
+ * sends. */
 fixture_test(unmatched_sends_do_not_block_others)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };

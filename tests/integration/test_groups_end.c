@@ -14,7 +14,7 @@ static struct pair pair;
 static struct pair_end tx, rx;
 
 /* The sum of eight buffers of 2 GiB exceeds a 32-bit counter. The test does not
- * send so many bytes, but adds them to the counters. */
+ * really send this many bytes, but adds them to the counters. */
 pair_test(bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;

@@ -82,8 +82,8 @@ TEST(an_agent_steers_connections_with_a_hint)
 	assert_int_not_equal(by[MPIB_RAIL_SUP], 0);
 	expect_why(MPIB_SPLIT_ADAPTIVE, UINT32_MAX);
 	engine_conn_set_hint(tx.conn, 7);
-	/* With a hint of all or nothing, even small messages use only one
-	 * rail. */
+	/* If the hint gives all bytes to one rail, even small messages use only
+	 * that rail. */
 	for (unsigned i = 0; i < 200; i++) {
 		bool all = i & 1;
 		uint32_t bytes = i & 2 ? 1 << 20 : 64;
@@ -94,7 +94,8 @@ TEST(an_agent_steers_connections_with_a_hint)
 		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
 	}
 	expect_why(MPIB_SPLIT_HINT, 7);
-	/* A hint in between splits large messages, but not small ones. */
+	/* If the hint gives bytes to both rails, large messages are split, but
+	 * small ones are not. */
 	mpib_hint_write(&steering.entries[7], 256);
 	carry(1 << 20, by);
 	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);

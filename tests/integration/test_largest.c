@@ -21,8 +21,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Use a long client.answer: on a busy machine the proxy needs many seconds to
- * allocate the pages of such a buffer. */
+/* Let clients wait long for an answer: on a busy machine the proxy needs many
+ * seconds to allocate the pages of such a large buffer. */
 static void start_node(struct node *node, unsigned n, const char *sup)
 {
 	node_start(node, n, "--log-level", "error", "--client-answer", "120",

@@ -258,7 +258,7 @@ teardown_test(an_unusable_device_is_refused_at_start)
 		if (!strstr(why, few[i].says))
 			fail_msg("%s: \"%s\"", few[i].limits, why);
 	}
-	/* These limits are low, but high enough. */
+	/* These limits are low, but just high enough. */
 	assert_int_equal(start("max_msg_sz=4096,max_inline_data=0,max_qp=9,"
 			       "max_mr_size=1048576,max_cqe=4096,max_cq=1",
 			       why, sizeof(why)),

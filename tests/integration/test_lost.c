@@ -67,7 +67,8 @@ CASE(device_memory_is_registered_after_a_device_is_gone)
 	first_device_memory_without_a_device(1);
 }
 
-/* Enable failover at node 1's end of the lane. The test acts as its peer. */
+/* Enable failover at node 1's end of the lane. The test acts as the peer of
+ * node 1. */
 static struct mpib_lane *settled_lane(void)
 {
 	struct mpib_lane *lane = pair.node[1].lane;
@@ -217,9 +218,10 @@ static int only_said(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-/* Once the rail's bitmaps are made, the sender may replay what they lack. A
- * receive that completes on the rail after that must not count. Here the device
- * claims that its QPs are in ERR, but still delivers. */
+/* Once the rail's receive bitmaps are made, the sender may replay the stripes
+ * that the bitmaps lack. A receive that completes on the rail afterwards must
+ * not count. Here the device claims that its QPs are in ERR, but still
+ * delivers. */
 CASE(data_that_arrives_after_the_bitmap_does_not_count)
 {
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SOUT];
@@ -265,7 +267,7 @@ CASE(a_rail_that_flushes_nothing_is_lost)
 	lane->failover = false;
 }
 
-CASE(a_lane_whose_peer_never_stops_the_rail_breaks)
+CASE(a_lane_breaks_if_the_peer_never_stops_the_rail)
 {
 	struct mpib_lane *lane = settled_lane();
 

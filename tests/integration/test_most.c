@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client uses as many connections, requests, regions and listeners as a real
- * proxy allows. One more is refused with a helpful message and without other
- * effects. Another client's checked messages continue. After an object is
- * released, a new one can be made. test_quota.c and test_runout.c test
- * configured quotas and limits. unit/test_broker_full tests the tables of the
- * broker.
+ * proxy allows. Each further object is refused with a helpful message and
+ * without other effects. The checked messages of another client continue. After
+ * an object is released, a new one can be made. test_quota.c and test_runout.c
+ * test configured quotas and limits. unit/test_broker_full tests the tables of
+ * the broker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,7 @@ TEST(a_request_beyond_a_connections_maximum_is_refused)
 	}
 	assert_null(receive(rx, &to[0], 99));
 	/* Post as many sends as possible that match no receive. Sends that
-	 * match one must still be possible. */
+	 * match a receive must still be possible. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);

@@ -2,11 +2,11 @@
 /*
  * A peer that uses its keys with wrong addresses cannot reach a connection of
  * another peer. Each lane of one tenant stands for a peer. The connections of
- * one lane move checked messages from node 0 to node 1. On each other lane one
- * node is hostile. As a receiver, node 1 writes CTS to addresses around those
- * that it may write to. As a sender, node 0 writes bytes to such addresses. The
- * engine does not know the cluster's key, so the result is the same with and
- * without a key.
+ * one lane move checked messages from node 0 to node 1. On each of the other
+ * lanes, one node is hostile. As a receiver, node 1 writes CTS to addresses
+ * around those that it may write to. As a sender, node 0 writes bytes to such
+ * addresses. The engine does not know the cluster's key, so the result is the
+ * same with and without a key.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -17,7 +17,8 @@
 
 #define HONEST 8u /* number of honest connections */
 #define HOSTILE 100u /* index of the hostile peer among the clients */
-#define FAR (64 << 10) /* bytes before and after the attacked tables */
+/* the attacks reach this many bytes before and after the tables */
+#define FAR (64 << 10)
 #define LEN 3000u
 
 #define TABLES 16384 /* maximum bytes of a connection's tables */
@@ -29,7 +30,7 @@ static struct pair_end tx[HONEST], rx[HONEST];
 static uint32_t hostiles;
 static char before[2 * HONEST][TABLES], after[2 * HONEST][TABLES];
 
-/* As the receiver, write CTS at the offset `off` from the right address. */
+/* As the receiver, write CTS to the right address plus `off`. */
 static void write_cts_at(struct pair *peer, uint32_t index, int off)
 {
 	struct pair_node *n = &peer->node[1];

@@ -47,8 +47,8 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 	push_some(e, request_of(op, gen, mr, off, total), cut, 0, total);
 }
 
-/* The two ends have different parts, and the message is shorter than the posted
- * parts. */
+/* The two ends may use parts of different sizes, and the message may be shorter
+ * than the receive buffer. */
 pair_test(parts_of_send_and_receive_may_differ)
 {
 	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };

@@ -103,8 +103,7 @@ static void skip_under_tsan(void)
 #endif
 }
 
-/* A lane has four QPs on SUP. Two users could fill SUP's CQ, which was a
- * bug. */
+/* A lane has four QPs on SUP. This was a bug: two users could fill SUP's CQ. */
 pair_test(two_users_leave_half_of_the_cqes)
 {
 	const uint32_t most = 65536 / 4 * 3;
@@ -118,13 +117,13 @@ pair_test(two_users_leave_half_of_the_cqes)
 	assert_in(mpib_engine_last_error(e, -EDQUOT),
 		  "uid 1002 has reserved 122");
 	assert_in_range(budget()->promised, 1, most / 2 + 1024);
-	/* Most of a user's part goes to lanes. */
+	/* A user can use most of the entries for lanes. */
 	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
 	assert_served(1003);
 	assert_served(0);
 	for (unsigned u = 2; u < USERS; u++)
 		assert_true(take_all(&greedy[u], 1001 + u) < 0);
-	/* Root has a part of its own. */
+	/* A part of the entries is reserved for root. */
 	assert_served(0);
 	give_all_back(&greedy[0]);
 	pair_turns(&pair, 4);

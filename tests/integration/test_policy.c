@@ -63,8 +63,8 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 	mpib_snapshot_free(b);
 }
 
-/* The rows are those of the table in the agent's contract, and examples of its
- * rules in words. */
+/* The rows come from the table in the agent's contract, and from examples of
+ * the rules that the contract states in words. */
 pair_test(a_hint_is_followed_exactly)
 {
 	static const struct {
@@ -141,7 +141,8 @@ pair_test(after_a_writer_died_the_last_complete_hint_applies)
 	expect_moved(524288, 524288);
 }
 
-/* The client posts a message part by part, and the hint changes in between. */
+/* The client posts a message part by part, and the hint changes between two
+ * parts. */
 pair_test(the_hint_is_read_once_per_message)
 {
 	struct mpib_desc d = {

@@ -28,7 +28,7 @@ static char *from, *to;
 static struct seen {
 	bool taken; /* whether a profiler is loaded */
 	unsigned starts, stops, wrong, undone;
-	uint64_t bytes; /* bytes in the events of sends */
+	uint64_t bytes; /* sum of the bytes in the events of sends */
 	unsigned of_send, of_recv, of_each[3];
 	uint64_t of_each_send[3]; /* bytes of each send */
 	int qp[16];

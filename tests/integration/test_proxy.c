@@ -48,8 +48,9 @@ TEST(a_proxy_stops_while_clients_are_connected)
 	close(b);
 }
 
-/* The kernel would enlarge a smaller table within accept() or recvmsg(), which,
- * in a process with threads, would block for an RCU grace period. */
+/* If the table were smaller, the kernel would enlarge it within accept() or
+ * recvmsg(). In a process with threads, that call would block for an RCU grace
+ * period. */
 TEST(the_descriptor_table_has_its_full_size_from_the_start)
 {
 	char path[64], line[256];

@@ -179,7 +179,8 @@ TEST(readers_that_never_read_are_dropped)
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
 	/* Wait until the proxy drops readers and has room again. The proxy
-	 * drops readers after a timeout of 5 s, or later on a busy machine. */
+	 * drops readers after a timeout of 5 s. On a busy machine, this takes
+	 * longer. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

@@ -141,9 +141,9 @@ pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
 	arrives_whole();
 }
 
-/* Send the first half until it is released, so that the client may reuse its
- * memory. If `forgets` is set, the device has acknowledged the first half
- * without writing it. */
+/* Send the first half, and make turns until its send op is released. Then the
+ * client may reuse the memory. If `forgets` is set, the receiving device
+ * acknowledges the first half without writing it. */
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {

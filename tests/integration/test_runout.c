@@ -110,8 +110,8 @@ static void judge_old(const char *limit, long value, const struct outcome *o)
 			 value, o->step, o->rc, o->text);
 }
 
-/* Return the limit of descriptors with which process `pid` may open `room`
- * more. */
+/* Return the descriptor limit that lets process `pid` open `room` more
+ * descriptors. */
 static rlim_t limit_with_room(pid_t pid, unsigned room)
 {
 	bool used[1024] = { false };
@@ -333,8 +333,8 @@ TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 					strstr(seen[seen[0].rc ? 0 : 1].text,
 					       l->name));
 		}
-		/* Check that some value was refused. Otherwise the values would
-		 * test nothing. */
+		/* Check that the proxy refused at least one value: otherwise
+		 * the values would test nothing. */
 		if (!refused && strcmp(l->name, "quota.messages") != 0)
 			fail_msg("%s never refused anything", l->name);
 		set_own(l->name, l->unlimited);

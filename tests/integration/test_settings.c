@@ -12,7 +12,8 @@
 #include "test.h"
 
 #define ENDS 3 /* number of connections */
-#define MESSAGES 260 /* more than the slots of a connection on one QP */
+/* number of messages, higher than the number of slots of a connection */
+#define MESSAGES 260
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
@@ -145,8 +146,8 @@ static bool draw_settings(void)
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.0.0.1");
 	snprintf(cfg.sup, sizeof(cfg.sup), "%s",
 		 draw(3) ? "soft:127.0.0.2" : "none");
-	/* Set islands in half of the draws. Without islands, mode auto means
-	 * another mode, and vanilla is refused. */
+	/* Set islands in half of the draws. Without islands, mode auto selects
+	 * a different mode, and mode vanilla is refused. */
 	if (draw(2))
 		snprintf(cfg.island_networks, sizeof(cfg.island_networks),
 			 "127.0.0.0/8");

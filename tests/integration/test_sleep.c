@@ -34,8 +34,8 @@ static struct guest guest[CLIENTS];
 static unsigned guests;
 static _Atomic bool thieving;
 static _Atomic int endless = -1; /* the epoll descriptor of the shard */
-/* Number of sleeps of the shard that have begun, and number of sleeps that an
- * event has ended. */
+/* Number of times that the shard began to sleep, and number of times that an
+ * event ended a sleep. */
 static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);

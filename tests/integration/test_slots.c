@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test the memory of a connection's end, and the number of receives that it
+ * Test how much memory a connection's end takes, and how many receives an end
  * holds. There are two sizes of tables. With both sizes, receives that do not
  * fit wait in the ring, and each message arrives.
  */
@@ -43,8 +43,8 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md lists 24 KiB under "Memory". BESIDE of these bytes are for
- * the broker and the allocator. */
+/* docs/performance.md lists 24 KiB under "Memory". BESIDE of these bytes are
+ * for the broker and the allocator. */
 #define BESIDE 768u
 
 teardown_test(the_memory_of_a_connections_end_is_bounded)

@@ -87,8 +87,9 @@ pair_test(numbered_fragments_leave_the_first_qp_to_imms)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
-/* An IMM without payload, or with as many bytes as a record, looks like an IMM
- * that waits for numbers. So its fragment needs a number. */
+/* If an IMM has no payload, or as many bytes as a record, the receiver takes it
+ * for an IMM that follows numbered fragments. So a message of such a size is
+ * sent as a numbered fragment. */
 pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
@@ -112,14 +113,14 @@ pair_test(auto_spread_tries_both_ways)
 	mpib_snapshot_free(s);
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++)
 		transfer(64 * KIB);
-	/* At first the two ways alternate. If one way is found much faster,
-	 * only that way is used. */
+	/* At first, whole messages and cut messages alternate. If one way turns
+	 * out to be much faster, only that way is used. */
 	first = wrs();
 	assert_int_equal((first - MPIB_CHOICE_FIRST) % 16, 0);
 	assert_in_range(first, MPIB_CHOICE_FIRST / 2 * (1 + 17),
 			1 + (MPIB_CHOICE_FIRST - 1) * 17);
-	/* Even if the other way was very slow, one message in 1,024 tries
-	 * it. */
+	/* Even if the other way was very slow, one message in 1,024 is sent in
+	 * that way. */
 	for (unsigned i = 0; i < 1200; i++)
 		transfer(64 * KIB);
 	n = wrs() - first;

@@ -141,24 +141,24 @@ CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
 	hole(true);
 	suspect();
 	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
-	/* At first the peer's proxy gets no core. */
+	/* At first no thread of the peer's proxy gets a core. */
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* Then only its control thread gets a core. */
+	/* Then only the control thread of the peer's proxy gets a core. */
 	carry();
 	turn_control(1);
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* A few turns are not enough. */
+	/* A few turns of the peer's shard are not enough for its check. */
 	turn_node(1, 10);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
-	/* Node 0's shard checks after the peer's shard. */
+	/* The rail is fenced only after node 0's own shard has checked, too. */
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
 	turn_node(0, MANY);
@@ -227,9 +227,9 @@ CASE(a_killed_lane_ends_its_checks)
 	assert_true(killed);
 }
 
-/* The peer's answer about probes arrives after the probes themselves were
- * answered. */
-CASE(requests_about_probes_of_a_live_rail_end)
+/* Node 0 has asked whether the peer gets CPU time for the probes. The peer's
+ * answer arrives after the probes have succeeded and the rail is live. */
+CASE(a_late_answer_about_probes_changes_nothing)
 {
 	struct mpib_rail_control *ctl = &pair.node[0].lane->ctl.rail[RAIL];
 	struct mpib_rail_msg looked = { .type = MPIB_RAIL_LOOKED,

@@ -62,7 +62,7 @@ TEST(numbers_have_only_significant_digits)
 	fclose(f);
 }
 
-TEST(commands_sent_at_once_are_answered_in_order)
+TEST(pipelined_commands_are_answered_in_order)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
@@ -112,8 +112,8 @@ TEST(an_endless_line_closes_the_connection)
 	fclose(f);
 }
 
-/* Connect again until a reader is accepted: the proxy may notice a little later
- * that an earlier reader has left, and counts it until then. */
+/* Connect again until a reader is accepted. The proxy counts an earlier reader
+ * until it has noticed that this reader has left. */
 static void wait_for_place(FILE *(*dial)(const struct node *node),
 			   const struct node *node)
 {

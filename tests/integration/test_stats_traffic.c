@@ -14,7 +14,7 @@
 #include "test.h"
 
 /* Return the bytes that one rail counted in one direction. Check that the
- * connections counted the same. */
+ * connections counted the same number of bytes. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
 			      const char *field, json_int_t *closed)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test how the engine reports waiting. Each wait counts once, by its cause. A
- * query returns what a request waits for. Times are counted once per request.
+ * Test how the engine reports waiting. Each wait is counted once, under its
+ * cause. A query returns what a request waits for. The times of a request are
+ * counted once.
  */
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
@@ -75,8 +76,8 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 
 #define CASE(name) TEST_OF(name, open_pair, close_pair)
 
-/* A peer's write, such as a CTS, causes no event, so the shard must not sleep
- * long while it may wait for one. */
+/* A peer's write, such as a CTS, causes no event. So while a request may wait
+ * for such a write, the shard must sleep only briefly. */
 CASE(a_shard_sleeps_only_briefly_while_a_write_may_cause_no_event)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -318,7 +319,7 @@ CASE(a_reused_slot_shows_only_its_new_request)
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* The number is used by a new request, for which nothing is posted
+	/* A new request has the same number, and nothing is posted for it
 	 * yet. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;

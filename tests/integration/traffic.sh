@@ -66,9 +66,10 @@ for node in 0 1; do
 		fail "$name: node $node still has clients"
 done
 
-# Print the bytes tx SOUT, tx SUP, rx SOUT, rx SUP. by_rail() has the counts of
-# the rails of all devices, by_conn() those of the connections, which are all
-# closed.
+# Print how many bytes were sent over SOUT, sent over SUP, received over SOUT
+# and received over SUP, or without SUP only the two counts of SOUT. by_rail()
+# adds the counts of the rails of all devices. by_conn() adds the counts of the
+# connections, which are all closed.
 by_rail() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that uses everything a little, again and again, for tests in which
+ * A client that repeatedly uses a little of every resource, for tests in which
  * resources run out. These functions never end the test, since they may run in
  * a child process.
  */

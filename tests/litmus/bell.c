@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bell rings while its owner handles an earlier ring. This tests all of
- * runtime/base/bell.c, with counters in place of the kernel's eventfds.
+ * A bell rings while its owner handles an earlier ring. This program tests all
+ * of runtime/base/bell.c, with counters in place of the kernel's eventfds.
  * WITHOUT_TELL rings with a load and a store instead of the exchange. With
  * WITHOUT_DOZE, the owner clears the bell with a load and a store, too.
  */

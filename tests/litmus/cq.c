@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A completion is added while a thread arms the CQ, finds it empty and sleeps.
- * This tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes the lock
- * from soft_req_notify_cq(). With WITHOUT_TELL, the completion is added without
- * the lock.
+ * This program tests all of runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE removes
+ * the lock from soft_req_notify_cq(). With WITHOUT_TELL, the completion is
+ * added without the lock.
  */
 #include "verbs/soft/ctx.h"
 

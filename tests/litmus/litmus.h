@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread announces work. Another announces that it sleeps. Then each checks
- * for the other's announcement. They repeat this on two cores, and wait for
- * each other before each repetition, so that both run at the same time. A
- * wake-up is lost if neither thread saw the other's announcement.
+ * One thread announces work. Another thread announces that it will sleep. Then
+ * each thread checks for the other thread's announcement. The wake-up is lost
+ * if neither thread saw the other thread's announcement. The two threads repeat
+ * this on two cores. Before each repetition, they wait for each other, so that
+ * both run at the same time.
  *
  * Each program is built several times. The complete build must never lose a
  * wake-up. Each other build lacks the ordering of one side: the side that
- * announces work (WITHOUT_TELL) or the sleeper (WITHOUT_DOZE). It must lose a
- * wake-up, since otherwise the program proves nothing. If the machine never
- * runs both threads at the same time, it prints SKIPPED.
+ * announces work (WITHOUT_TELL) or the sleeper (WITHOUT_DOZE). An incomplete
+ * build must lose a wake-up: otherwise the program could not detect the missing
+ * ordering. If the machine never runs both threads at the same time, the
+ * program prints SKIPPED.
  */
 #ifndef MPIB_TESTS_LITMUS_H
 #define MPIB_TESTS_LITMUS_H

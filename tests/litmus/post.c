@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A WR is posted to the software HCA while its context's thread goes to sleep.
- * This tests soft_bell(), soft_nudge() and soft_bells_drain() of
+ * This program tests soft_bell(), soft_nudge() and soft_bells_drain() of
  * runtime/verbs/soft/turn.c. The sleepers are counted as in sleep_until_work()
  * of soft_thread.c, but without the lock, because the lock alone would order
  * the sleeper's side. With WITHOUT_TELL, the QP is pushed on the stack by a

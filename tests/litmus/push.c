@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client pushes a descriptor while the shard goes to sleep. This tests
- * mpib_summary_tell() and mpib_shard_sleeps() of include/mpib/segment.h.
+ * A client pushes a descriptor while the shard goes to sleep. This program
+ * tests mpib_summary_tell() and mpib_shard_sleeps() of include/mpib/segment.h.
  * WITHOUT_TELL sets the bits without a read-modify-write. WITHOUT_DOZE
  * announces the sleep only by a release store.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel adds a completion while a thread of the software HCA goes to sleep
- * on an io_uring. This tests all of runtime/verbs/soft/wire/uring.c with a ring
- * in this file. The test changes the ring as the kernel does when a socket
- * becomes ready, in the order of io_req_local_work_add() and
+ * on an io_uring. This program tests all of runtime/verbs/soft/wire/uring.c
+ * with a ring in this file. The test changes the ring as the kernel does when a
+ * socket becomes ready, in the order of io_req_local_work_add() and
  * io_eventfd_signal(). WITHOUT_DOZE removes the fence from listen_for_sleep().
  * WITHOUT_TELL removes the read-modify-write from the kernel.
  */

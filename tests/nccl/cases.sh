@@ -153,7 +153,8 @@ net_ib() {
 	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
 	[ -e "$LD_LIBRARY_PATH/libibverbs.so" ] || skip "no software libibverbs" \
 		"in $LD_LIBRARY_PATH: configure with -DMPIB_SOFTVERBS=ON"
-	# NCCL 2.28.9 would call address -1, since no device is an mlx5.
+	# Since no device is an mlx5 device, NCCL 2.28.9 would call a function
+	# at address -1.
 	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
 	for node in 0 1; do
 		list=soft0=$net.$((nodes_set * 4 + node * 2 + 1))
@@ -173,8 +174,8 @@ case_net_ib_ll128() {
 	export NCCL_PROTO=LL128 STANDIN_SPIN=1
 	net_ib 1 --max 4M --times 2 collectives
 }
-# Do not merge: NCCL would merge two devices without a PCI address into one that
-# has no path.
+# Do not let NCCL merge devices: it would merge two devices without a PCI
+# address into a device that has no path in the topology.
 case_net_ib_two_devices() {
 	export NCCL_IB_MERGE_NICS=0
 	devices=2 net_ib 1 --max 4M --times 2 collectives

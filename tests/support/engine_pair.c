@@ -168,7 +168,8 @@ static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
 	return NULL;
 }
 
-/* Check that the answers of the send op's requests are recorded. */
+/* Check that, for each send request in the send op, `answer` records the
+ * generation of the request and whether its receive was refused. */
 static void check_answers(struct engine_conn *f, uint32_t op)
 {
 	const struct send_op *p = send_op_at(f, op & 0xff);
@@ -186,8 +187,8 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	}
 }
 
-/* The answers must be recorded before the post, because the WRs may arrive even
- * if this process ends right after the post. */
+/* These records must be complete before the post, because the WRs may arrive
+ * even if this process ends right after the post. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
@@ -324,7 +325,7 @@ void pair_more_lane(const struct pair *p, struct pair *more)
 	make_lane(more, MPIB_IMM_V2);
 }
 
-/* Unmap the node's memory. Its engine may be closed already. */
+/* Unmap the node's memory. The node's engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
 	guarded_unmap(n->submit, sizeof(*n->submit));

@@ -41,15 +41,18 @@ struct pair_node {
 };
 
 #define PAIR_MEM (16u << 20)
-/* Number of a connection's first receive. The counter wraps after it. */
+/* Number of a connection's first receive. It is the highest number, so that the
+ * counter of receives wraps after this receive. */
 #define PAIR_FIRST UINT32_MAX
-#define PAIR_RX (PAIR_MEM / 2) /* offset of receives in mem */
+#define PAIR_RX (PAIR_MEM / 2) /* offset of receive buffers in `mem` */
 
 struct pair {
 	struct pair_node node[2];
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
-	unsigned shard[2]; /* shard of the client and lane, per node */
+	/* for each node, the index of the shard that serves the client and the
+	 * lane */
+	unsigned shard[2];
 	bool fences; /* set by pair_fences() */
 };
 

@@ -5,8 +5,11 @@
 #include "sums.h"
 
 struct sums {
-	uint64_t sends, receives, promised; /* CQEs of a rail, by use */
-	uint64_t of_users; /* promised CQEs, as the tenants count them */
+	/* reserved CQEs of a rail: for sends, for receives, and promised to
+	 * QPs */
+	uint64_t sends, receives, promised;
+	/* promised CQEs according to the tenants' counters */
+	uint64_t of_users;
 	uint64_t inflight;
 };
 

@@ -132,8 +132,8 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
-/* Run the queued callbacks. Callbacks that these add run at the next
- * dispatch. */
+/* Run the queued callbacks. Callbacks that these callbacks queue run at the
+ * next dispatch. */
 static void run_all(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

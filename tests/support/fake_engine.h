@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An implementation of engine/engine.h without rails and shards, for tests of
- * the code that calls the engine. The fake records the calls. It queues
- * callbacks until the test runs them, in order or in a random order that
- * depends on a seed.
+ * the code that calls the engine. The fake records the calls. It queues the
+ * callbacks. The test runs the queued callbacks, in order or in a random order
+ * that depends on a seed.
  *
  * The fake checks that memory is never released while a peer may write into it.
- * All engines of the process know each other. So the fake records a violation
- * if a connection is destroyed while its peer's connection runs and neither
- * lane was killed, or if calls are out of order. No object is freed before
+ * All fake engines of the process know each other. If a connection is destroyed
+ * while its peer's connection runs and neither lane was killed, the fake
+ * records a violation. The fake also records a violation if the engine's
+ * functions are called in a wrong order. No object is freed before
  * fake_reset(), so the fake always detects a late use of an object.
  */
 #ifndef MPIB_FAKE_ENGINE_H
@@ -36,7 +37,8 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
-	unsigned retold, received; /* rail messages: repeated, and received */
+	/* numbers of rail messages that were repeated and received */
+	unsigned retold, received;
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
 };
@@ -47,8 +49,10 @@ struct engine_conn {
 	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
 	uint32_t hint; /* last hint slot that was set, plus 1 */
-	uint64_t addr; /* address of its table; peers identify it by that */
-	/* the connection into whose table a started connection writes */
+	/* address of its table, by which peers identify the connection */
+	uint64_t addr;
+	/* after the start: the other end, into whose table this connection
+	 * writes */
 	struct engine_conn *peer;
 	TAILQ_ENTRY(engine_conn) link;
 };
@@ -65,7 +69,8 @@ struct mpib_engine {
 	int fd;
 	struct fake_calls calls; /* queued callbacks */
 	bool hold; /* do not run callbacks */
-	unsigned seed; /* if not 0: one random callback per dispatch */
+	/* if not 0, each dispatch runs one randomly chosen callback */
+	unsigned seed;
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,

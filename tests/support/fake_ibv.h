@@ -3,8 +3,8 @@
  * The control verbs of libibverbs, with devices that a test defines. A program
  * that links fake_ibv.c gets these functions instead of the library's. A fake
  * device reports the ports, GIDs, link layer, ECE and limits that the test
- * wrote into fake_ibv. The software HCA carries its traffic, so whole lanes run
- * over fake devices. The test can make any call fail.
+ * wrote into fake_ibv. The software HCA carries the traffic of fake devices, so
+ * whole lanes run over them. The test can make any call fail.
  */
 #ifndef MPIB_FAKE_IBV_H
 #define MPIB_FAKE_IBV_H
@@ -26,7 +26,8 @@ struct fake_port {
 
 struct fake_device {
 	struct ibv_device ibv; /* name, transport, sysfs path */
-	const char *soft; /* IPv4 address of the software HCA below it */
+	/* IPv4 address of the software HCA below this device */
+	const char *soft;
 	struct ibv_device_attr attr;
 	struct fake_port port[FAKE_PORTS];
 };
@@ -75,8 +76,8 @@ void fake_ibv_release(void);
  * contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* Each fake function calls this first. It blocks if the test lets that call of
- * the device hang. */
+/* Each fake function calls this first. The call blocks if the test lets that
+ * function of the device hang. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

@@ -6,8 +6,8 @@
 #include "fake_ibv.h"
 #include "verbs/hca/hca.h"
 
-/* Wait longer than the usual 2 s, which a loaded machine may need for calls of
- * a healthy device. */
+/* Wait longer than the usual 2 s, because a call of a healthy device may take
+ * that long on a loaded machine. */
 __attribute__((constructor)) static void patient(void)
 {
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;

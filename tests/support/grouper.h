@@ -14,7 +14,7 @@ struct grouper {
 	struct mover m; /* its connection, memory and counters */
 	struct mpib_request *received, *sent[GROUPER_N];
 	size_t size[GROUPER_N], got[GROUPER_N];
-	unsigned posted; /* sends that were posted for the receive */
+	unsigned posted; /* number of sends posted for the current receive */
 	bool flying;
 };
 

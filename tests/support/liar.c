@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network plugin that corrupts messages, to test programs that check
- * messages. It loads the plugin LIAR_PLUGIN and passes every call on, but
- * delivers some messages wrongly. LIAR_DOES is a list of corruptions, each with
- * the number of a message, such as "drop@7,swap@12". Each receiving connection
- * counts its messages from 0. Each corruption adds a line to LIAR_LOG. The
- * program under test must find as many errors as there are lines.
+ * messages. This plugin loads the plugin LIAR_PLUGIN and passes every call on
+ * to it, but delivers some messages wrongly. LIAR_DOES is a list of
+ * corruptions, each with the number of a message, such as "drop@7,swap@12".
+ * Each receiving connection counts its messages from 0. Each corruption adds a
+ * line to LIAR_LOG. The program under test must find as many errors as there
+ * are lines.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -19,8 +20,8 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* Polls after which a message no longer waits for the next message to swap
- * with. */
+/* Number of polls after which a message that should be exchanged with the next
+ * message no longer waits for that message. */
 #define PATIENCE 200000
 
 struct comm {
@@ -36,7 +37,7 @@ struct request {
 	int n, size[GROUP_MAX];
 	bool done;
 	unsigned looks, swapped; /* `swapped`: mask of messages */
-	uint64_t first; /* number of the request's first message */
+	uint64_t first; /* number of the first message of this request */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
 

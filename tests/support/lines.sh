@@ -8,8 +8,8 @@ fail() {
 }
 
 # has GREP-ARGUMENT...: return whether standard input has a matching line. Read
-# all input: after a match, grep -q at the end of a pipe ends, SIGPIPE kills the
-# writer, and with pipefail the match counts as a failure.
+# all input. (grep -q would end at the first match, SIGPIPE would kill the
+# writer, and with pipefail the pipe would count as failed.)
 has() {
 	grep -q "$@" <<<"$(cat)"
 }
@@ -31,8 +31,8 @@ lives() {
 }
 
 # await_ready OUT PID: wait until the program has written its line "ready" to
-# OUT. Fail if it ends without that line, or does not write the line in a
-# minute.
+# OUT. Fail if the program ends without that line, or does not write the line
+# within a minute.
 await_ready() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do

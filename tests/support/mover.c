@@ -12,7 +12,8 @@
 
 #include "base/clock.h"
 
-#define HANGS_NS 60000000000u /* a connect or request that takes longer hangs */
+/* a connect or request that takes longer counts as hung */
+#define HANGS_NS 60000000000u
 
 static uint64_t next(struct mover *m)
 {
@@ -162,8 +163,8 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test the request *r. Return 1 if it has completed or *r is NULL, 0 if not, or
- * -errno. */
+/* Test the request *r. Return 1 if the request has completed or *r is NULL, 0
+ * if it has not completed, or -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;

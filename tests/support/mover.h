@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A mover is one connection between two nodes, with both ends in this process.
- * It sends messages of random size and checks them. A step does not block, so
- * one thread can drive many movers and do other work. If the proxies register
- * dma-bufs, a mover without copies uses a memfd that is registered as a
- * dma-buf, and flushes each message before it reads the message.
+ * A mover sends messages of random size and checks them. A step does not block,
+ * so one thread can drive many movers and do other work. If the proxies
+ * register dma-bufs, a mover without copies uses a memfd that is registered as
+ * a dma-buf, and flushes each message before it reads the message.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked messages in both directions between two nodes. They continue to move
- * while the test changes the nodes. There are single and grouped receives, in
- * memory of the test and of the proxy. An error makes the test fail. If a
- * message hangs, the state of both nodes is printed before the test fails.
+ * Checked messages in both directions between two nodes. The messages continue
+ * to move while the test changes the nodes. There are single and grouped
+ * receives, in memory of the test and of the proxy. An error makes the test
+ * fail. If a message hangs, the state of both nodes is printed before the test
+ * fails.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -14,8 +15,8 @@
 #define MOVING_SINGLE 8
 #define MOVING_GROUPED 4
 #define MOVING_HANG_MS 60000
-/* The nodes' failover.grace. It is long, so that the test does not fail if the
- * machine stalls. */
+/* The nodes' failover.grace. The time is long, so that the test does not fail
+ * if the machine stalls. */
 #define MOVING_GRACE_MS "120000"
 
 struct moving {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real mpib-proxy for a test. It has two software rails on addresses that no
- * other test uses, and its own run directory. The proxy ends with the test. If
- * a call fails, the test fails.
+ * A real mpib-proxy for a test. The proxy has two software rails on addresses
+ * that no other test uses, and its own run directory. The proxy ends with the
+ * test. If a call fails, the test fails.
  */
 #ifndef MPIB_TESTS_NODE_H
 #define MPIB_TESTS_NODE_H
@@ -47,13 +47,14 @@ void node_wipe(struct node *node);
  * remove. */
 void node_stop(struct node *node);
 /* Wait until a new proxy has taken over from the node's proxy and the old proxy
- * has ended. The calling process must be a subreaper, because it becomes the
- * parent of the new proxy when the process that started that proxy ends. */
+ * has ended. The calling process must be a subreaper: it becomes the parent of
+ * the new proxy after the process that started the new proxy has ended. */
 void node_succeeded(struct node *node);
 /* Remove a run directory with the files that its proxy leaves. */
 void run_dir_remove(const char *dir);
 
-/* Wait for a child to end. Return its exit status, or 128 + the signal. */
+/* Wait for a child to end. Return the child's exit status, or 128 + the
+ * signal. */
 int child_end(pid_t pid);
 /* Kill a child of the test with SIGKILL and wait. Fail the test if the child
  * had already ended. */

@@ -36,7 +36,7 @@ ctl_of() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
 
-# job NAME "N M..." OPTIONS...: start mpib-perf over these nodes as
+# job NAME "N M..." OPTIONS...: start mpib-perf over these nodes, and set
 # ${pids[NAME]}. Its output goes to $dir/NAME.
 job() {
 	local dirs

@@ -43,7 +43,7 @@ void play_random(struct play *p);
 /* Set the order of the sends. `tag` has the tag of each send in that order. */
 void play_order(struct play *p, const int32_t *tag);
 
-/* Fill the memory of the sends, and clear that of the receives. */
+/* Fill the memory of the sends, and clear the memory of the receives. */
 void play_prepare(const struct play *p);
 void play_receive(struct play *p, unsigned which);
 void play_send(struct play *p, unsigned buffer);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The qp.timeout for the rails of MPIB_TEST_RAILS, about one second. The rails
- * may be those of rxe, which has a bug when it repeats writes
+ * may be rxe devices. The rxe driver has a bug when it repeats writes
  * (docs/providers.md). */
 #define TEST_RAIL_TIMEOUT 18
 

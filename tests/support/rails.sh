@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For scripts that check which rails send. They source lines.sh first, and
-# define ctl() to run mpibctl for a node.
+# For scripts that check which rails send. Such a script sources lines.sh first,
+# and defines ctl(), which runs mpibctl for a node.
 
 # sent RAIL: print how many bytes the rail has sent.
 sent() {

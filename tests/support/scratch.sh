@@ -22,7 +22,8 @@ at_end() {
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
 
 # ready NAME: wait until the program ${pids[NAME]}, which writes to
-# $dir/NAME.out and $dir/NAME.log, is ready. If it fails, end the script.
+# $dir/NAME.out and $dir/NAME.log, is ready. If the program fails, end the
+# script.
 ready() {
 	await_ready "$dir/$1.out" "${pids[$1]}" && return
 	cat "$dir/$1.log"

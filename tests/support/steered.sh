@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# For scripts in which mpib-agent steers a job between nodes 0 and 1. They set
-# $build, the options of each proxy in $proxy_options, and those of the agent in
-# $agent_options.
+# For scripts in which mpib-agent steers a job between nodes 0 and 1. Such a
+# script sets $build, $proxy_options (the options of each proxy) and
+# $agent_options (the options of the agent).
 . "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 # proxy N: start node N and wait until it is ready.
@@ -9,7 +9,7 @@ proxy() {
 	node "$1" --agent-dir "$dir/agent" "${proxy_options[@]}"
 	nodes_ready "$1"
 }
-# agent OPTIONS...: start the agent as ${pids[agent]}.
+# agent OPTIONS...: start the agent, and set ${pids[agent]}.
 agent() {
 	rm -f "$dir/agent.out"
 	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
@@ -18,7 +18,7 @@ agent() {
 	pids[agent]=$!
 	ready agent
 }
-# traffic: start mpib-perf as ${pids[perf]}.
+# traffic: start mpib-perf, and set ${pids[perf]}.
 traffic() {
 	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
 		--timeout 250

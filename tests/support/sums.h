@@ -32,8 +32,8 @@ static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 }
 
 /* Return whether all counters are correct. Otherwise set *wrong to the first
- * counter that is not. engine_sums.c, peer_sums.c and client_sums.c define
- * these functions. */
+ * wrong counter. engine_sums.c, peer_sums.c and client_sums.c define these
+ * functions. */
 bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);
 bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong);
 bool sums_of_clients(const struct proxy_clients *all, struct sum *wrong);

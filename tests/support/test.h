@@ -49,8 +49,8 @@ static inline void assert_in(const char *text, const char *part)
 void test_add(struct CMUnitTest test, unsigned line);
 
 /* A program may have a setup before all tests and a teardown after them. If the
- * program sets test_times, its first argument, a number, is written there. The
- * second argument is a pattern of test names. */
+ * program sets test_times, its first argument is a number, which is stored in
+ * *test_times. The second argument is a pattern of test names. */
 struct test_group {
 	CMFixtureFunction setup, teardown;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measure how soon a repaired rail carries bytes. It measures the time from the
- * end of a fault until the rail carries payload again, under traffic and with
- * default settings. Each round begins with new nodes, whose rails have not
- * failed.
+ * Measure how soon a repaired rail carries bytes. The measured time begins at
+ * the end of a fault and ends when the rail carries payload again, under
+ * traffic and with default settings. Each round begins with new nodes, whose
+ * rails have not failed.
  *
  * failback [-n rounds of each kind] [-m most ms]
  *

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * If a rail fails repeatedly, each hold-down is four times as long as the one
- * before, up to 64 times the first. A fence may take any time, however much the
- * other rail carries during it. The test itself makes the turns of all threads.
- * Hold-downs are set to hours, and the test ends each of them.
+ * before, up to 64 times the first. A fence may take a long time, even if the
+ * other rail carries many messages before the fence ends. The test itself makes
+ * the turns of all threads. Hold-downs are set to hours, and the test ends each
+ * of them.
  */
 #include <stdio.h>
 
@@ -62,8 +63,8 @@ static void kill_qp(unsigned rail)
 						 IBV_QP_STATE);
 }
 
-/* Fail the rail for the `times`-th time in a row. Both ends must hold it down
- * as long as this count requires. */
+/* Fail the rail. This is failure number `times` in a row. Both ends must hold
+ * the rail down for as long as this number of failures requires. */
 static void fail(unsigned rail, unsigned times)
 {
 	uint64_t most = (HOUR_MS * MS) << 2 * (times < 4 ? times - 1 : 3),
@@ -96,8 +97,8 @@ static bool is_tried_again(unsigned end, unsigned rail)
 	return is_held(end, rail) && ctl(end, rail)->cause == MPIB_CAUSE_PROBE;
 }
 
-/* Return the time until this end continues without the peer. 0 means that it
- * waits for the peer. */
+/* Return how many nanoseconds this end still waits before it continues without
+ * the peer. 0 means that this end waits for the peer without a limit. */
 static uint64_t wait_of(unsigned end, unsigned rail)
 {
 	uint64_t at = ctl(end, rail)->due, now = now_ns();
@@ -162,8 +163,7 @@ static void hear_late(unsigned rail)
 			goal = traffic.conn[i].tx.done + 2 * MPIB_SLOTS;
 	}
 	kill_qp(rail);
-	/* Post a probe on the QP: if the QP is idle, no other WR fails on
-	 * it. */
+	/* Post a probe on the QP, so that a WR fails even if the QP is idle. */
 	mpib_qp_probe(&TAILQ_FIRST(&deaf->engine->lanes)->qp[rail][0]);
 	while (ctl(0, rail)->fence.state != MPIB_FENCE_STOPPED) {
 		mpib_shard_turn(&deaf->engine->shard[0]);

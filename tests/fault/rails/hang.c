@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The firmware of a device of one end no longer answers. This is tested for
- * each blocking call: the call does not return until the test releases it. The
- * engine gives up the rail, and the control thread continues its other work.
+ * The firmware of a device of one end no longer answers. Each blocking call is
+ * tested: the call does not return until the test lets it return. The engine
+ * stops using the rail, and the control thread continues its other work.
  * Checked traffic uses the other rail without an error. When the call returns,
  * the object that it made is destroyed and the device is closed. If the device
  * hangs at the start, its rail counts as down. The devices are fake: fake_ibv.h
@@ -125,8 +125,8 @@ static void do_dereg(void)
 	node_call(&nodes.node[0], dereg, NULL);
 }
 
-/* Fail a QP of the peer. Then both ends fence the rail, move its QPs to ERR,
- * and make new ones after the hold-down. */
+/* Fail a QP of the peer. This makes both ends fence the rail, move its QPs to
+ * ERR, and make new QPs after the hold-down. */
 static void do_fence(void)
 {
 	if (!node_kill_qp(&nodes.node[1], 1, 0))
@@ -196,8 +196,8 @@ static void raise_event(struct node *node, void *arg)
 		die("no event of the device");
 }
 
-/* Hang at the start, in a call that every device must answer. Then the rail
- * counts as down. */
+/* Let a call that every device must answer hang at the start. The rail must
+ * count as down. */
 static void play_start(unsigned rail, const char *call)
 {
 	struct mpib_engine_config cfg;

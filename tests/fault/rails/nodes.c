@@ -38,7 +38,8 @@ static struct node *node_of(void *ctx)
 	return (struct node *)((char *)ctx - offsetof(struct node, broker));
 }
 
-/* Send the message as the broker does. If it is a FENCE, record the time. */
+/* Send the message as the broker does. If the message is a FENCE, record the
+ * time. */
 static void on_lane_send(void *ctx, struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {

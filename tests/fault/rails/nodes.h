@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two whole nodes in one process. Each has an engine with a shard thread, a
- * broker with a control thread, two software rails and a real peer link. The
- * test acts as the clients and breaks the rails. If a call fails, it prints a
- * message and ends the program.
+ * Two whole nodes in one process. Each node has an engine with a shard thread,
+ * a broker with a control thread, two software rails and a real peer link. The
+ * test acts as the clients and breaks the rails. If one of these functions
+ * fails, it prints a message and ends the program.
  */
 #ifndef MPIB_TESTS_FAULT_NODES_H
 #define MPIB_TESTS_FAULT_NODES_H
@@ -49,7 +49,8 @@ struct nodes {
 	size_t mem; /* size of a node's memory in bytes */
 };
 
-/* Open both nodes. If `private_lanes` is set, they use IMMs of version 1. */
+/* Open both nodes. If `private_lanes` is set, each connection has its own lane,
+ * which uses IMMs of version 1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
 /* Return the number of FENCEs that both ends have sent. */

@@ -15,9 +15,9 @@
  *
  * Fragments are small, so that most messages are spread over several QPs.
  *
- * Prints two histograms for each kind of fault. One has the times until a fault
- * was detected. The other has the times until every connection had completed a
- * message that was posted after the fault.
+ * Prints two histograms for each kind of fault. The first histogram has the
+ * times until a fault was detected. The second histogram has the times until
+ * every connection had completed a message that was posted after the fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,8 +144,8 @@ static void one_rail(enum kind kind)
 		return;
 	traffic_mark(&traffic);
 	back = traffic_until_marked(&traffic, kind_name[kind]);
-	/* A fault without traffic has no effect: a killed QP, for example, may
-	 * have been idle. So there may be nothing to detect. */
+	/* A fault without traffic has no effect, and so may never be detected.
+	 * For example, a killed QP may have been idle. */
 	hit = detected(before, start);
 	if (hit) {
 		add(&detect[kind], hit - start);

@@ -30,8 +30,8 @@ static void bytes_fill(char *p, uint32_t len, uint64_t seed)
 	}
 }
 
-/* Compare `len` bytes with those of `seed`. Return the offset of the first 8
- * bytes that differ, or `len` if all are equal. */
+/* Compare `len` bytes with the bytes that `seed` determines. Return the offset
+ * of the first 8 bytes that differ, or `len` if all are equal. */
 static uint32_t bytes_wrong(const char *p, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = 0; i < len; i += 8) {
@@ -199,7 +199,8 @@ static struct mpib_desc send_of(const struct traffic *t, const struct conn *c,
 				   .total = length_of(t, c, number, k) };
 }
 
-/* Post send `k` of message `number`. Only a group has more than one. */
+/* Post send `k` of message `number`. Only a message of kind TRAFFIC_GROUP has
+ * more than one send. */
 static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 		      unsigned k)
 {

@@ -2,9 +2,9 @@
 /*
  * Checked traffic between two nodes, on one thread. The bytes of a message
  * depend only on its connection and number. As soon as a request completes, its
- * buffer is overwritten. Before the buffer is posted again, it is checked. So
- * the test detects a replay from a reused buffer, and a late write into such a
- * buffer.
+ * buffer is overwritten. Before the buffer is posted again, its bytes are
+ * checked. So the test detects a replay from a reused buffer, and a late write
+ * into such a buffer.
  */
 #ifndef MPIB_TESTS_FAULT_TRAFFIC_H
 #define MPIB_TESTS_FAULT_TRAFFIC_H
@@ -13,17 +13,17 @@
 
 #define TRAFFIC_CONNS 8
 #define TRAFFIC_WINDOW 8
-#define TRAFFIC_GROUPED 4 /* buffers of a grouped receive */
+#define TRAFFIC_GROUPED 4 /* number of buffers of a grouped receive */
 #define TRAFFIC_MAX (192u << 10)
 #define TRAFFIC_MEM ((size_t)2 * TRAFFIC_CONNS * TRAFFIC_WINDOW * TRAFFIC_MAX)
 
 enum traffic_kind {
 	TRAFFIC_PLAIN,
 	TRAFFIC_PARTS, /* both ends post each buffer in several parts */
-	/* Each receive has four buffers. Up to a window of sends is posted
-	 * ahead. Sends with the same tag stay in order, sends with different
-	 * tags do not. Some are posted in parts. Some start before the other
-	 * sends for the same receive are posted. */
+	/* Each receive has four buffers. At most a window of groups is
+	 * outstanding. Sends with the same tag stay in order, sends with
+	 * different tags do not. Some sends are posted in parts. Some sends
+	 * start before the other sends for the same receive are posted. */
 	TRAFFIC_GROUP,
 };
 
@@ -31,7 +31,9 @@ struct end {
 	struct node *node;
 	struct mpib_producer ring;
 	uint32_t index;
-	uint64_t posted, done; /* numbers of messages, or of groups */
+	/* numbers of messages or groups that were posted and that have
+	 * completed */
+	uint64_t posted, done;
 };
 
 struct conn {

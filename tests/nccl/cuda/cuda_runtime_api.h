@@ -98,8 +98,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 
-/* Graphs: graph.cc. A stream is never captured, and all other calls are
- * refused. */
+/* Graphs: graph.cc. These queries report that no stream is captured. All calls
+ * that would make or use a graph are refused. */
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 				  enum cudaStreamCaptureStatus *status);
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,

@@ -73,8 +73,8 @@ static void told(struct rank *r, int error, const struct loop *l)
 	printf("rank %d: got the error after %.2f s, %.2f s without a CPU, load "
 	       "%.1f, abort took %.2f s: %s\n",
 	       r->rank, waited, idle, load, now() - begin, why);
-	/* The error must be one of these two: users and frameworks restart a
-	 * job only after them. */
+	/* Only these two errors are accepted: users and frameworks restart a
+	 * job only after one of them. */
 	if (error != ncclRemoteError && error != ncclSystemError)
 		fail(r, "got the error \"%s\"", ncclGetErrorString(error));
 	if (waited - idle > TELL)

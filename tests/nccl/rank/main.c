@@ -216,7 +216,7 @@ static struct world *world_new(int ranks)
 }
 
 /* After a few rounds of the loop, cause the event and wait until it has ended.
- * Return false if it is too early. */
+ * Return false if too few rounds have run. */
 static bool meddle(const struct options *opt, struct world *world,
 		   const pid_t *pid)
 {

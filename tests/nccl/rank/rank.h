@@ -51,7 +51,7 @@ struct world {
 	atomic_uint rounds; /* rounds of a loop, written by rank 0 */
 	/* 0 before the command runs, 1 while it runs, 2 after it has ended */
 	atomic_int during;
-	/* Number of rounds when the command had ended. */
+	/* Value of `rounds` when the command ended. */
 	atomic_uint during_rounds;
 	/* time when the command began or a rank was killed */
 	_Atomic double begun;

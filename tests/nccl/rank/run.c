@@ -91,7 +91,7 @@ ncclComm_t comm_new(struct rank *r)
 	if (r->rank == 0) {
 		NCCL(r, ncclGetUniqueId(&id));
 		memcpy(world->id[which], &id, sizeof(id));
-		/* Release: pairs with the acquire below. */
+		/* This release pairs with the acquire below. */
 		atomic_store_explicit(&world->ids, which + 1,
 				      memory_order_release);
 	}
