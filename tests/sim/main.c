@@ -25,8 +25,8 @@
 #include "sim_wrap.h"
 
 struct options {
-	/* If `from` is 0, half of the seeds start at SIM_NEW_FROM and half at
-	 * SIM_STAGED_FROM. */
+	/* First seed. If `from` is 0, half of the seeds are counted from
+	 * SIM_NEW_FROM, and the other half from SIM_STAGED_FROM. */
 	uint64_t from, seeds;
 	unsigned jobs;
 	double until; /* no seed starts after this time; 0 means no limit */
@@ -41,14 +41,14 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	/* If `again` is set, the seed runs a second time, and `hash` is from
-	 * the first run. */
+	/* If `again` is set, this is the second run of the seed, and `hash` is
+	 * the result of the first run. */
 	bool again;
 	uint64_t hash;
 };
 
 /* The results of all possible children, in shared memory. The size of the
- * memory is fixed, since nothing in a child may depend on the number of
+ * memory is fixed, because the run of a child must not depend on the number of
  * children. */
 static struct sim_result *results;
 
@@ -91,8 +91,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Remove from the plan each part that the failure does not need, and print the
- * rest. Return 0 after success, or 1 if the seed does not fail. */
+/* Remove the parts of the plan without which the seed still fails, and print
+ * the rest. Return 0 after success, or 1 if the seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
@@ -173,14 +173,14 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Return whether the slot's seed must run a second time. If two runs of a seed
- * differed, failures could not be replayed. */
+/* Return whether the slot's seed must run a second time. Both runs must be
+ * equal, so that a failure can be reproduced by its seed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* Handle the result of a seed that need not run again. */
+/* Handle the result of a seed that does not run a second time. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -248,8 +248,8 @@ static int run_all(const struct options *o)
 	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
-/* Run one seed twice, and check that both runs are equal. Otherwise failures
- * could not be replayed. */
+/* Run one seed twice, and check that both runs are equal. If the runs differed,
+ * a failure could not be reproduced by its seed. */
 static int run_one(const struct options *o)
 {
 	const struct sim_result *result = results;
@@ -289,7 +289,7 @@ static unsigned jobs_of(uint64_t wanted)
 	return wanted < JOBS ? (unsigned)wanted : JOBS;
 }
 
-/* Return an option's number, or 0 if the text is not a number. */
+/* Return the number after an option, or 0 if the option has none. */
 static uint64_t number_of(int opt, const char *text)
 {
 	if (!text || opt == 'p')
@@ -363,8 +363,8 @@ int main(int argc, char **argv)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	sim_memory_stays();
-	/* Set the seed of jansson's hash tables: a random seed would make the
-	 * order random in which freed memory is reused. */
+	/* Set a fixed seed for jansson's hash tables. With a random seed, runs
+	 * would reuse freed memory in different orders. */
 	json_object_seed(1);
 	get_results();
 	sim_pools_make();

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Check that --minimise leaves only the cause of a failure in a plan. The seed
-# has several faults, and --suspect makes the seed fail if a fault of one kind
-# happens. For a seed that does not fail, --minimise must say so.
+# Check that --minimise leaves only the cause of a failure in a plan. The plan
+# of this seed has several kinds of faults. With --suspect KIND, the seed fails
+# if a fault of this kind happens. If the seed does not fail, --minimise must
+# report this.
 set -euo pipefail
 run=$(dirname "$0")/run
 out=$("$run" --seed 34 --messages 200 --minimise --suspect 'port down' 2>&1)

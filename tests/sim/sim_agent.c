@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define RAILS 4 /* number of different sets of rails */
+#define RAILS 4 /* number of bit masks of two rails */
 
 static struct sim_rng chance;
 static unsigned said;

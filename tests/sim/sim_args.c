@@ -6,7 +6,8 @@
 
 /* Mistakes in settings. The operator makes at most one mistake on a node, and
  * corrects it at the next start. Two more mistakes are not in this list:
- * another program holds the port at the first or at the second address. */
+ * another program already uses the peer port at the proxy's first or second
+ * address. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",

@@ -70,8 +70,8 @@ struct order {
 	char text[64];
 };
 
-/* Send the command and ignore the answer: the proxy may refuse the command or
- * may not run. */
+/* Send the command and ignore the answer. It is no error if the proxy refuses
+ * the command or if no proxy runs. */
 static void *tell(void *arg)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -79,9 +79,9 @@ static void *tell(void *arg)
 	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 	char answer[1024], dir[96];
 
-	/* Do not trace the directory's name, which differs between runs. After
-	 * a proxy was killed, there is no directory until the next proxy
-	 * starts. */
+	/* Do not write the directory's name to the trace, because the name
+	 * differs between runs. After a proxy was killed, there is no directory
+	 * until the next proxy starts. */
 	if (mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) &&
 	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
 		     MPIB_ADMIN_SOCK) < (int)sizeof(un.sun_path) &&

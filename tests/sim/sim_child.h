@@ -10,14 +10,15 @@
 
 struct sim_ask {
 	unsigned messages;
-	/* Name of a fault that counts as a failure, or NULL. */
+	/* Kind of fault that makes a seed fail, or NULL. */
 	const char *suspect;
 };
 
 /* sim_pools.c: make the WR pools that each process inherits. Call this once. */
 void sim_pools_make(void);
-/* Start a child. If `smaller` is not NULL, leave out parts of its plan. If
- * `quiet` is set, the child prints nothing and uses other memory addresses. */
+/* Start a child, which runs the seed. `smaller` lists the parts of the plan to
+ * leave out. NULL means none. If `quiet` is set, the child prints nothing and
+ * uses other memory addresses. */
 pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 		      const struct sim_smaller *smaller,
 		      struct sim_result *result, bool quiet);

@@ -162,7 +162,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-/* The file of a signalfd or a pidfd, with the process that it reports about. */
+/* The file of a signalfd or a pidfd, and the process whose signals or end it
+ * reports. */
 struct word {
 	struct sim_file file;
 	struct sim_proc *proc;

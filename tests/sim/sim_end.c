@@ -93,10 +93,11 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* Return whether the end has the only failure that docs/recovery.md allows if
- * ranks do not resume: a device failed with acknowledged bytes, and their
- * buffers had been released before their slot completed. Buffers are released
- * so early only if the staging window or the send ops are used up. */
+/* Return whether this end failed for the only reason that docs/recovery.md
+ * allows if ranks do not resume: a device lost bytes that it had acknowledged,
+ * and the buffers of these bytes had already been released. A buffer is
+ * released before its slot completes only if the staging window or the send ops
+ * are used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -122,7 +123,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
 	/* If the connection failed before the sender was ready, give up the
-	 * line, because the receiver may never notice the connection. */
+	 * line, because the receiver may never learn of this connection. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
@@ -232,9 +233,9 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Return whether the other end will not connect again, so that this end must
- * stop waiting. For example, the receiver's connection failed and the receiver
- * listened again, and after that the sender saw its last send complete. */
+/* Return whether this end must stop waiting, because the other end will not
+ * connect again. For example, the receiver's connection failed and the receiver
+ * listens again, but the sender's last send has completed in the meantime. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;

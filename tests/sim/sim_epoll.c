@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll, level-triggered and edge-triggered, and poll. */
+/* The simulated kernel's epoll (level-triggered and edge-triggered) and
+ * poll(). */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -35,9 +35,9 @@ static void stop_proxy(const struct sim_fault *f)
 }
 
 /* Return the factor by which to extend a network fault. An extended fault may
- * last longer than peer.silence. Without a cluster key, a node that has never
- * reached a peer does not use the peer's second address, so a long fault could
- * cause an error. */
+ * last longer than peer.silence. Without a cluster key, a node uses a peer's
+ * second address only after it has reached this peer once. So a long fault
+ * could cause an error. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -70,8 +70,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove the device after it has forgotten writes: otherwise these writes would
- * be lost unnoticed. */
+/* Remove a device that has forgotten writes. Otherwise no end would notice the
+ * loss of these writes. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;

@@ -17,7 +17,9 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* lowest descriptor numbers that were never used */
+/* lowest simulated descriptor, and lowest real descriptor, that was never
+ * used */
+static int used, real_used;
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -196,7 +198,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* The file is always one of the real kernel. */
+/* This is always a file of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);
@@ -250,8 +252,8 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* The real code calls this only in mpib_eventfd_take(), so read without
- * waiting. */
+/* Read without waiting: only mpib_eventfd_take() calls this, with
+ * RWF_NOWAIT. */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

@@ -26,12 +26,13 @@ struct sim_watch {
 	struct sim_file *set, *file;
 	int fd;
 	struct epoll_event event;
-	/* readiness changed since the last epoll_wait() that reported it */
+	/* the file's readiness has changed since epoll_wait() last reported the
+	 * file */
 	bool changed;
 };
 
 struct sim_file_ops {
-	/* returns EPOLLIN and other bits */
+	/* returns the events that are ready, such as EPOLLIN */
 	uint32_t (*ready)(struct sim_file *f);
 	/* Returns -EAGAIN if there is nothing to read. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
@@ -80,7 +81,7 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 /* sim_epoll.c */
 void sim_watch_end(struct sim_watch *w);
 
-/* sim_counter.c: an eventfd as the HCA uses it. */
+/* sim_counter.c: the file of an eventfd, for the simulated HCA. */
 struct sim_file *sim_counter_new(bool semaphore);
 void sim_counter_add(struct sim_file *f, uint64_t n);
 

@@ -22,8 +22,8 @@
 
 static struct {
 	/* Counters of the client library: generations of requests, control
-	 * messages and window sweeps; for each connection, parts of a window
-	 * and polls. */
+	 * messages, window sweeps, parts of a connection's window, and a
+	 * connection's polls without a result. */
 	uint32_t gen, ask, sweep, part, idle;
 	/* The number of a connection's flushes, in the client and in the
 	 * engine. */
@@ -31,16 +31,16 @@ static struct {
 	/* Send ranges, send ops and stripes of a connection in the engine, and
 	 * messages at both ends. */
 	uint32_t range, op, share, msg;
-	/* The WRs of a QP, the epochs of a rail at both ends, and the quanta of
-	 * a DRR class. */
+	/* WRs of a QP, epochs of a rail at both ends, and quanta of a DRR
+	 * class. */
 	uint32_t wr, epoch, grant;
 	uint32_t number; /* numbers of fragments at both ends, 24 bits */
 	uint32_t conn, mr; /* indices in tables */
 	uint32_t id; /* ids of a broker's listeners, lanes and connections */
 } first;
 
-/* Draw a start value. Most are just before a value at which code may go wrong:
- * a wrap or a change of sign. */
+/* Draw a start value. Most values are just below a value at which code may go
+ * wrong: a wrap or a change of sign. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -86,8 +86,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
-	/* In each new instance these counters start at 0 again, both at the
-	 * rank and at the proxy. */
+	/* After a connection has resumed, the rank and the proxy start these
+	 * counters at 0 again. So leave them at 0. */
 	if (plan->resumes)
 		first.flush = first.msg = 0;
 }
@@ -105,7 +105,8 @@ int __real_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached);
 
-/* This is called when a rank attaches to the next proxy. */
+/* The client library calls this function when a rank attaches to the next
+ * proxy. */
 int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 			    struct mpib_attached **attached)
 {

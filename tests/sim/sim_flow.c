@@ -15,7 +15,7 @@ static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
 static uint64_t dead_until[SIM_NODES][SIM_NETS];
 static uint64_t slow_until, slow_ns, far_ns;
-/* All TCP flows, to find those that are reset. */
+/* All TCP flows, searched for the flows that a reset affects. */
 static struct sim_flow *flows[FLOWS];
 
 void sim_net_seed(uint64_t seed, uint64_t far)
@@ -290,7 +290,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	struct sim_flow *in = sock->in, *out = sock->out;
 
 	sock->in = sock->out = NULL;
-	/* If bytes were never read, the peer gets a reset. */
+	/* If the socket is closed with unread bytes, the peer gets a reset. */
 	if (TAILQ_FIRST(&in->arrived)) {
 		flow_stop(out);
 		sock_error(out->reader, ECONNRESET);

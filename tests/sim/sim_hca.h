@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A simulated RDMA device with one port, behind struct mpib_verbs. The device
- * has RC queue pairs on virtual time. Every behaviour that the verbs
+ * has RC queue pairs, which run in virtual time. Every behaviour that the verbs
  * specification allows occurs in some seed. Messages of one QP arrive in order,
  * messages of different QPs in any order. A completion may be seen long after
  * the message was acknowledged. The simulated device reads memory at the latest
  * time at which a real device may read it. A message that fails may have been
- * placed in part. A lost acknowledgement looks like a lost message.
+ * placed in part. The sender cannot distinguish a lost acknowledgement from a
+ * lost message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -34,7 +35,7 @@ struct sim_device {
 	bool hole; /* the port is up, but no packet passes */
 	/* the device acknowledges WRITEs that it does not place */
 	bool forgets;
-	/* a device with `forgets` fails when a QP is moved to ERR */
+	/* the device also has `forgets`, and fails when a QP is moved to ERR */
 	bool dies;
 	/* until `lag_until`, messages take up to `lag` ns longer */
 	uint64_t lag_until, lag;
@@ -44,8 +45,8 @@ struct sim_device {
 	uint64_t still_until;
 	/* event that reports the loss of the device to its contexts */
 	struct sim_event tells;
-	/* number of further calls until a call loses the device; 0 means that
-	 * no call loses it */
+	/* Number of calls to the firmware until a call loses the device. 0
+	 * means that no call loses the device. */
 	unsigned calls;
 	/* delay of the loss event if a call lost the device */
 	uint64_t told_late;
@@ -53,7 +54,7 @@ struct sim_device {
 	/* The firmware answers no call before this time. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
-	/* Writes to GPU memory that are in flight. */
+	/* Writes in flight to GPU memory. */
 	struct sim_posted_list posted;
 	struct sim_event places;
 	LIST_HEAD(, sim_ctx) contexts;
@@ -72,7 +73,7 @@ struct sim_ctx {
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device or the process is gone */
 	bool ended; /* the context ended with its process */
-	bool told; /* the process has received the event */
+	bool told; /* the process has received the event of the loss */
 	bool hung; /* the device is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
@@ -108,8 +109,8 @@ struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
 	uint64_t at; /* time from which a poll can return this completion */
-	/* for a send: a poll frees the entries of the send queue before this
-	 * number */
+	/* For a send: when a poll returns this completion, the send queue's
+	 * entries with lower numbers become free. */
 	uint32_t done;
 	bool sent, solicited;
 };
@@ -171,7 +172,8 @@ struct sim_qp {
 	 * `taken`: number of the peer's messages that this end has handled. */
 	uint32_t sent, taken;
 	uint64_t last_arrive, last_ack, stuck_since;
-	uint64_t stands_until; /* no byte arrives before this time */
+	/* no byte from this QP arrives before this time */
+	uint64_t stands_until;
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;
@@ -213,8 +215,7 @@ void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 void sim_device_hang(struct sim_device *d, uint64_t until);
 /* Destroy the contexts of a process that has ended, as the kernel does. */
 void sim_hca_proc_ended(struct sim_proc *proc);
-/* Return a random QP of the device that is in use, or NULL if no QP is in
- * use. */
+/* Return a random QP that is in use on the device, or NULL if there is none. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
 /* Return the number of open contexts of `proc`, or of all processes if `proc`
  * is NULL. */

@@ -125,8 +125,8 @@ static void on_show(void *arg)
 {
 	struct sim_cq *q = arg;
 
-	/* The process has ended, and the descriptor of the channel is
-	 * closed. */
+	/* After the end of the process, the channel has no descriptor any
+	 * more. */
 	if (sim_ctx(q->ibv.context)->ended)
 		return;
 	while (q->shown != q->made) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices whose firmware does not answer for a while. The devices behave as the
- * engine sees them through runtime/verbs/hca. A call waits for at most 2 s.
- * After 2 s, the process has lost all its objects of the device, and the device
- * stays unusable until the firmware answers again. Calls that destroy an object
- * succeed. runtime/verbs/hca itself, with its threads, cannot be used, because
- * here all proxies share one process.
+ * Devices whose firmware does not answer for a while. To the engine, these
+ * devices behave like HCAs behind runtime/verbs/hca. A call waits for at most
+ * two seconds. After that, the process has lost all its objects of the device,
+ * and the device stays unusable until the firmware answers again. Calls that
+ * destroy an object succeed. runtime/verbs/hca itself, with its threads, cannot
+ * be used, because here all proxies share one process.
  */
 
 #include "sim_hca.h"
@@ -58,7 +58,7 @@ static void ask(struct ibv_context *c)
 {
 	struct sim_ctx *ctx = sim_ctx(c);
 
-	/* A device that is already dead has reported its loss. */
+	/* If the device is already dead, its loss has been reported. */
 	if (!ctx->dead && ctx->device->calls && !--ctx->device->calls)
 		sim_device_lose(ctx->device, ctx->device->told_late);
 	if (!ctx->dead)
@@ -89,8 +89,8 @@ int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_ctx *ctx = sim_ctx(qp->context);
 
-	/* Lose the device here. Otherwise the flush of this QP would wrongly
-	 * prove that earlier writes were placed. */
+	/* Lose the device before the QP is flushed. Otherwise the flush would
+	 * wrongly show that earlier writes were placed. */
 	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
 	    attr->qp_state == IBV_QPS_ERR)
 		sim_device_lose(ctx->device, 0);

@@ -64,13 +64,13 @@ static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 	return place(ctx, mr);
 }
 
-/* Return whether the memory is mapped, and whether it is writable if `access`
- * requires that. */
+/* Return whether the memory is mapped and, if `access` requires it,
+ * writable. */
 static bool there(void *addr, size_t len, int access)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
-	/* This only checks whether all of the memory is mapped. */
+	/* msync() fails if a page of the memory is not mapped. */
 	int rc = msync((void *)from, (uintptr_t)addr + len - from, MS_ASYNC);
 
 	if (rc == 0 && access & IBV_ACCESS_LOCAL_WRITE)

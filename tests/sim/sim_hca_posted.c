@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into GPU memory. They are posted writes, which are still on their way
- * over PCIe after their completion. The writes stay in the order in which the
- * device sent them. A read through the same device flushes these writes.
+ * Writes into GPU memory. They are posted PCIe writes: when the device
+ * completes a WRITE, its data may still be on the way over PCIe. The writes
+ * stay in the order in which the device sent them. A read through the same
+ * device flushes these writes.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_hca.h"
 
-/* A write stays on PCIe at most as long as the longest completion timeout. */
+/* Maximum time for which a write is on its way over PCIe: the longest
+ * completion timeout. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

@@ -99,8 +99,9 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* Copy from `bytes` to an SGE list, or the other way if `in` is false. Return
- * false if an SGE is not in a region that allows the access. */
+/* If `in` is true, copy from `bytes` to the SGE list, otherwise from the list
+ * to `bytes`. Return false if an SGE is not in a region that allows the
+ * access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -374,8 +375,8 @@ static void on_ack(void *arg)
 
 	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
 		return;
-	/* The status may be a local error, or the peer may have refused the
-	 * request, which also failed the peer's QP. */
+	/* The request failed at this end, or the peer refused it. If the peer
+	 * refused it, the peer's QP has failed, too. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);
 		return;

@@ -2,8 +2,8 @@
 /*
  * A liar is a program that uses the peer protocol but is not a proxy. The liar
  * connects to a proxy as a peer would, and then breaks the protocol. A liar
- * also answers at its own address, to which damaged handles lead. Since its
- * address is not that of a node, it cannot break a node's link.
+ * also answers at its own address, to which damaged handles lead. A liar's
+ * address is not that of a node, so the liar cannot break a node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -62,7 +62,8 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* Set a random byte to a valid value, 0 or 1. */
+/* `b` was filled with a random byte. Set it to 0 or 1, the valid values of a
+ * bool. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -231,7 +232,8 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* Answer a proxy that connects to the liar, almost like a peer. */
+/* Answer a proxy that connects to the liar. In most cases the answer differs
+ * from that of a peer in one point. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {

@@ -76,7 +76,7 @@ static int tag_of(unsigned family, unsigned k)
 	return TAG + (int)(family * SIM_GROUP + k);
 }
 
-/* Return whether it is too early for the next message. */
+/* Return whether it is too early to post the next message. */
 static bool early(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -89,8 +89,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Prepare the buffers of the next receive. Prepare them once, although the post
- * may be tried many times until there is room. */
+/* Prepare the buffers of the next receive. If the receive finds no room and is
+ * tried again, do not prepare the buffers again. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -133,7 +133,8 @@ static bool post_receive(struct sim_end *e)
 	return true;
 }
 
-/* Print the bytes, and the message to which they belong, if there is one. */
+/* Print the first 32 bytes. If the bytes are the content of another message,
+ * print its number, too. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -182,8 +183,8 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
-/* Flush the oldest receive. Return 1 if the GPU sees its data, 0 if the flush
- * is in progress, or -errno. */
+/* Flush the oldest receive. Return 1 if the GPU sees the received data, 0 if
+ * the flush is in progress, or -errno. */
 static int flushed(struct sim_end *e)
 {
 	int done = 0, rc;
@@ -266,8 +267,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Fill the buffer of a send. Fill it once, although the post may be tried many
- * times until there is room. */
+/* Fill the buffer of a send. If the send finds no room and is tried again, do
+ * not fill the buffer again. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -279,7 +280,7 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 }
 
 /* Return the oldest message in the window for which no send with this tag has
- * been posted, or l->messages if there is none. */
+ * been posted, or `l->messages` if there is none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -294,7 +295,8 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Post the next send of a random tag, within the window. */
+/* Choose a random tag, and post the tag's next send if its message is within
+ * the window. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;

@@ -55,7 +55,7 @@ static void *padded(size_t n, size_t size)
 	return calloc(1, len + calls++ % 5 * 64);
 }
 
-/* Only calls of the real code come here, see CMakeLists.txt. */
+/* Only the real code calls these wrappers, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
 	if (sim_no_memory()) {
@@ -140,8 +140,8 @@ int __wrap_mincore(void *at, size_t len, unsigned char *there)
 	return 0;
 }
 
-/* Return the memory of a simulated node. The real machine's size must not
- * change a quota. */
+/* Return the memory size of a simulated node. Quotas must not depend on the
+ * memory of the real machine. */
 uint64_t __wrap_mpib_memory_bound(void)
 {
 	return 32ull << 30;
@@ -151,7 +151,7 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	/* Otherwise calloc() would clear memory unnecessarily. */
+	/* With padding, calloc() would clear memory that is already zero. */
 	mallopt(M_TOP_PAD, 0);
 }
 
@@ -163,8 +163,8 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* If a stack is reused, skip its addresses, so that the addresses of
-	 * later mappings are the same as with a new stack. */
+	/* If a stack is reused, skip the addresses that a new stack would use,
+	 * so that later mappings get the same addresses in both cases. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];

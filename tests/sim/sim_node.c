@@ -91,8 +91,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	/* Use no file of events: a process can have only one, and here all
-	 * proxies share one process. */
+	/* Write no file of events. A process can have only one such file, and
+	 * here all proxies share one process. */
 	p->cfg.events_file[0] = '\0';
 	if (!plan->resumes)
 		p->cfg.resume_grace = 0;

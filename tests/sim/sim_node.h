@@ -90,8 +90,8 @@ struct sim_bytes {
 	uint64_t tx, rx, lost;
 };
 void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
-/* Check that all bytes that a rail sent and did not lose were received over the
- * same rail, and that the ranks have received all these bytes. */
+/* Check that each rail received exactly the bytes that it sent and did not
+ * lose, and that the ranks received exactly the bytes of all rails. */
 void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
 /* Check that no user exceeds its quotas. */
 void sim_sums_quotas(const struct mpib_proxy *p);

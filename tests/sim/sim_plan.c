@@ -202,14 +202,15 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	}
 }
 
-/* Return whether the fault takes away a rail for a while. */
+/* Return whether the fault makes a rail fail for a while. */
 static bool takes_rail(enum sim_fault_kind kind)
 {
 	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
 	       kind == SIM_FAULT_FLAP;
 }
 
-/* Faults to draw. Some appear more than once, to be drawn more often. */
+/* The kinds of faults to draw from. Some kinds appear more than once, so they
+ * are drawn more often. */
 static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
 	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
@@ -253,8 +254,8 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
 			   p->nodes;
 		f->rail = (unsigned)sim_draw(r, p->rails);
-		/* Lose devices of only one rail: two ends without a common rail
-		 * cannot communicate. */
+		/* If no error is allowed, lose devices of only one rail. Two
+		 * ends without a common rail could not communicate. */
 		if ((f->kind == SIM_FAULT_DEVICE ||
 		     f->kind == SIM_FAULT_FORGETS) &&
 		    !p->hard)

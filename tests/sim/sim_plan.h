@@ -18,10 +18,10 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* maximum number of outstanding messages of an end */
 
-/* Plans grew over time. Each number is the first seed that makes the draws of
- * one addition. Seeds below the number keep their old plans, so a seed that
- * found a bug still finds it. A fresh seed is 1000 times the real time in
- * seconds, which is above all of these numbers. */
+/* Plans grew over time. Each number belongs to one addition, and is the first
+ * seed whose plan includes this addition. Lower seeds keep their old plans, so
+ * a seed that found a bug still finds this bug. A fresh seed is 1000 times the
+ * real time in seconds, which is above all of these numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -34,8 +34,8 @@
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
-/* Seeds from this number on make all draws. Below this number, some draws are
- * made only by the seeds of one range. */
+/* The plans of seeds from this number on include all additions. Below this
+ * number, some additions apply only to a range of seeds. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
 #define SIM_STAGED_FROM 1796000140000 /* see sim_plan_draw() */
@@ -86,7 +86,7 @@ struct sim_fault {
 	/* ns; `at` is relative to the start of the messages */
 	uint64_t at, lasts;
 	unsigned node, other, rail;
-	bool off; /* left out, to make the plan smaller */
+	bool off; /* the fault is left out, to make the plan smaller */
 };
 
 /* A connection between two ranks. */
@@ -102,10 +102,12 @@ struct sim_line_plan {
 	/* the sender posts as many sends of one tag as possible before those of
 	 * the next tag */
 	bool eager;
-	bool watched; /* report functions are called, as by a profiler */
+	/* the ranks call the report functions for their requests, as a profiler
+	 * would */
+	bool watched;
 	uint32_t room; /* bytes of a buffer */
 	uint64_t span; /* the sender posts the messages over this many ns */
-	bool rx_spans; /* the receiver also posts its receives over `span` */
+	bool rx_spans; /* the receiver posts its receives over this time, too */
 	bool tx_direct, rx_direct; /* the end has memory that needs no copy */
 	/* the end has GPU memory, which needs no copy */
 	bool tx_gpu, rx_gpu;

@@ -19,7 +19,8 @@ struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Add an operator to the other faults. */
+/* Add an operator, who drains rails and changes settings, to the plan's
+ * faults. */
 static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -88,8 +89,8 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Hang a device. If no error is allowed, choose the rail from which other
- * faults remove devices. */
+/* Hang a device. If no error is allowed, choose the same rail as all other
+ * faults that remove devices. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -227,13 +228,14 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	/* Draw for a removed setting, so that later draws do not change. */
+	/* Draw a number for a setting that was removed, so that the later draws
+	 * stay the same. */
 	if (sim_chance(&r, 5))
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* Report the loss of a device so late that the engine makes new objects
-	 * on it in the meantime. */
+	/* Report the loss of a device late. The engine then makes new objects
+	 * on the lost device, because it does not know of the loss yet. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -375,7 +377,8 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	/* Draw for a removed setting, so that later draws do not change. */
+	/* Draw a number for a setting that was removed, so that the later draws
+	 * stay the same. */
 	sim_chance(&r, 4);
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Add operators who also inject faults. If no error is allowed, they inject
- * faults only into the rail from which other faults remove devices, see
- * sim_plan.c. */
+/* Add operators who also inject faults. If no error is allowed, all faults that
+ * remove devices affect only one rail (see sim_plan.c). Then the operators
+ * inject faults only into this rail, too. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -151,8 +151,9 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* Set the mode of the other nodes, too. In a plan with islands, the
-	 * default would be vanilla, which refuses a lane with another mode. */
+	/* Set the mode of the other nodes, too. In a plan with islands, their
+	 * default mode would be vanilla, in which a node refuses lanes of
+	 * another mode. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
@@ -390,8 +391,8 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Return whether the plan's seed makes a draw that only the seeds in [from,
- * until), and the seeds from SIM_ALL_FROM on, make. */
+/* Return whether the plan's seed is in [from, until), or at least SIM_ALL_FROM.
+ * Only the plans of these seeds include the addition. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {

@@ -155,7 +155,7 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 }
 
 /* Register a descriptor of the real kernel, and return it. If the real kernel
- * has run out of something, end the run. */
+ * had no descriptor or memory left, end the run. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||

@@ -14,9 +14,9 @@
  * result the pause becomes longer, up to the plan's `look_most`, so that a hang
  * is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* After this many failed attempts, a rank retries less often, because its proxy
- * may need half a minute to start, for example until a device can be opened
- * again. */
+/* After this many failed attempts, a rank retries less often. Its proxy may
+ * need half a minute to start, for example because a device cannot be opened
+ * yet. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;

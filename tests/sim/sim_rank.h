@@ -27,8 +27,9 @@ struct sim_line {
 	/* number of connections that the receiver has offered by a listen */
 	unsigned offered;
 	unsigned tried; /* number of the last offer that the sender has tried */
-	/* number of connections over which the sender has sent all messages,
-	 * and over which the receiver has received all */
+	/* `sent`: number of connections over which the sender has sent all
+	 * messages. `received`: number of connections over which the receiver
+	 * has received all messages. */
 	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
@@ -48,8 +49,8 @@ struct sim_end {
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
-	/* `arrived`: the oldest receive has completed. `flushing`: its flush is
-	 * in progress (only with GPU memory). */
+	/* `arrived`: the oldest receive has completed. `flushing`: the flush of
+	 * this receive is in progress (only with GPU memory). */
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;

@@ -11,13 +11,14 @@
 #define BUCKETS 256
 
 static struct sim_heap sleepers;
-/* Waiting tasks by the address of the object for which they wait. */
+/* Hash table of the waiting tasks. The key is the address of the object for
+ * which a task waits. */
 static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;
 
-/* Return the index of `t`, or the place to insert `t`, in the list of ready
- * tasks, which is sorted by age. */
+/* Return the index of `t` in the list of ready tasks, which is sorted by age.
+ * If `t` is not in the list, return the index at which to insert it. */
 static size_t place_of(const struct sim_task *t)
 {
 	size_t from = 0, to = sim_ready.n;

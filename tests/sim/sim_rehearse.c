@@ -20,7 +20,8 @@ static struct playing {
 	enum mpib_fault_kind kind;
 } playing[SIM_PLAN_NODES][SIM_RAILS];
 
-/* Begin or end a fault of the device. `value` is 0 at the end. */
+/* Begin a fault of the device, or end it if `on` is false. At the end of a
+ * fault, `value` is 0. */
 static void play(struct sim_device *d, enum mpib_fault_kind kind,
 		 uint64_t value, bool on)
 {

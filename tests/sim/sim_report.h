@@ -8,8 +8,8 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, failed;
-	/* first seeds: half of the seeds start at `from`, half at `also`; if
-	 * `also` is 0, all start at `from` */
+	/* `from`: first seed. If `also` is not 0, half of the seeds are counted
+	 * from `from`, and the other half from `also`. */
 	uint64_t from, also;
 	/* number of runs for which the machine lacked a resource */
 	uint64_t unrun;

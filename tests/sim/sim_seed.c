@@ -18,12 +18,12 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Limit of the virtual time since the last fault. */
+/* Maximum virtual time from the last fault to the end of the traffic. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* Time until all objects are gone after the last rank has left. If the last
- * write of a connection is lost, a device retries it after 4.3 s by default. A
- * close waits for a silent peer for peer.silence, at most 10 s. */
+/* Maximum time from the end of the last rank to the release of all objects. If
+ * the last write of a connection is lost, a device retries it after 4.3 s by
+ * default. A close waits for a silent peer for peer.silence, at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -76,7 +76,7 @@ static void until(bool (*over)(void), uint64_t ns, const char *what)
 		sim_fail("%s: no task can run any more", what);
 	if (sim_now <= limit || over == rested)
 		return;
-	fprintf(stderr, "%s: not within %llu s of virtual time\n", what,
+	fprintf(stderr, "%s did not end within %llu s of virtual time\n", what,
 		(unsigned long long)(ns / SIM_S));
 	sim_ranks_print();
 	sim_nodes_ask("stuck\n");
@@ -178,9 +178,8 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	check_rest();
 	sim_nodes_check_sums();
 	/* Compare the bytes of rails and ranks, except in two cases. If a proxy
-	 * was killed, its counters are lost. If a device failed with data
-	 * (may_lose() in sim_end.c) and ranks resume, they send the data
-	 * again. */
+	 * was killed, its counters are lost. If a device lost data that it had
+	 * acknowledged, and ranks resume, the ranks send this data again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

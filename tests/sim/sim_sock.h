@@ -33,7 +33,8 @@ TAILQ_HEAD(sim_chunks, sim_chunk);
 struct sim_flow {
 	struct sim_sock *writer, *reader; /* NULL after the socket was closed */
 	struct sim_chunks flight, arrived;
-	size_t bytes; /* bytes in flight and arrived */
+	/* sum of the bytes in flight and of the arrived, unread bytes */
+	size_t bytes;
 	bool ended; /* the writer cannot send any more */
 	bool eof; /* the reader reads EOF after the arrived bytes */
 	bool inet;

@@ -64,10 +64,10 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* Switch without swapcontext(), which is slow: it also sets the kernel's signal
- * mask, although all tasks have the same mask, and with AddressSanitizer it
- * clears the shadow memory of the whole stack. longjmp() is not possible
- * either: the sanitizer would believe that stack frames end. */
+/* swapcontext() would be too slow: it sets the kernel's signal mask, although
+ * all tasks have the same mask. With AddressSanitizer, swapcontext() also
+ * clears the shadow memory of the whole stack. longjmp() cannot be used,
+ * because the sanitizer would believe that stack frames end. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {

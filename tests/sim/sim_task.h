@@ -74,11 +74,12 @@ struct sim_task {
 /* A plan's settings of the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* maximum ns that a step takes */
-	/* one system call in this many switches tasks; 0 means none */
+	/* on average, one in this many system calls switches to another task;
+	 * 0: no system call does */
 	unsigned preempt;
-	/* If all tasks that can run only poll, and have polled since the last
-	 * event, the time jumps to the next event, but at most by this many ns.
-	 * 0 means at most a step. */
+	/* Maximum number of ns by which the time jumps. 0 means the length of a
+	 * step. The time jumps to the next event if all tasks that can run only
+	 * poll, and have polled since the last event. */
 	uint64_t leap_most;
 	/* While no event happens, each jump is twice as long as the last, up to
 	 * this length. 0 means that the jumps do not become longer. If
@@ -138,7 +139,8 @@ void sim_short_of_memory(bool on);
 /* Return true if this allocation of the current process must fail. */
 bool sim_no_memory(void);
 /* Make all addresses the same in each run, in case a decision depends on an
- * address. If necessary, this executes the program again. */
+ * address. If the kernel randomizes addresses, turn this off and execute the
+ * program again. */
 void sim_addresses_fix(char **argv);
 /* Use other addresses for all later allocations, and reuse freed memory for
  * other objects. */

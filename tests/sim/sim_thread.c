@@ -11,7 +11,8 @@
 #include "sim_wrap.h"
 
 static struct sim_rng chance = { 1 };
-static uint64_t epoch = 1700000000 * SIM_S; /* start of the time of day */
+/* time of day at the start of a seed */
+static uint64_t epoch = 1700000000 * SIM_S;
 
 void sim_threads_seed(uint64_t seed)
 {

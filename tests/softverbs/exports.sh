@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # exports.sh PRELOAD DROPIN: check that both libraries export all public
-# functions of libibverbs and no others, and that the drop-in has their
-# versions.
+# functions of libibverbs and no others, and that the functions have the same
+# symbol versions in the drop-in as in libibverbs.
 set -uo pipefail
 export LC_ALL=C
 preload=$1 dropin=$2

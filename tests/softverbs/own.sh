@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # own.sh LIBRARY PROGRAM [options...]
 #
-# Run a test of this project on the provider that calls libibverbs, with the
-# library preloaded. This tests the provider, and the engine on top of it,
-# without an HCA.
+# Run PROGRAM, a test of this project, on the provider that calls libibverbs.
+# LIBRARY, the softverbs library, is preloaded. This tests the provider, and the
+# engine on top of it, without an HCA.
 set -uo pipefail
 lib=$1
 shift

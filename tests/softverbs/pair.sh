@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # pair.sh LIBRARY PROGRAM [options...]
 #
-# Run a verbs program that knows nothing of mpib, as a server on device soft0
-# and as a client on soft1, with the library preloaded. Both must exit with 0 in
-# time, print no failure, and print a result.
+# Run PROGRAM, a verbs program that knows nothing of mpib, twice: as a server on
+# device soft0, and as a client on device soft1. LIBRARY is preloaded. Both must
+# exit with 0 in time, print no failure, and print a result.
 set -uo pipefail
 lib=$1 program=$2
 shift 2

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # pyverbs.sh LIBRARY GID-INDEX
 #
-# Run rdma-core's own tests on a device of the software HCA. Debian's
-# python3-pyverbs contains them as documentation. The tests skip what the device
-# does not support. No test may fail, and at least $least must pass.
+# Run rdma-core's own tests on a device of the software HCA. Debian's package
+# python3-pyverbs contains these tests among its documentation. The tests skip
+# what the device does not support. No test may fail, and at least $least must
+# pass.
 set -uo pipefail
 lib=$1 gid=$2
 . "$(dirname "$0")/../support/scratch.sh"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The drop-in libibverbs.so.1 as NCCL uses it: the program is not linked with
- * the library and looks up every function with its version. What the functions
- * do is tested by test_extended, which links the library, and by the
- * conformance suite.
+ * the library and looks up every function with its version. test_extended,
+ * which links the library, and the conformance suite test what the functions
+ * do.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -149,8 +149,8 @@ static void receive(struct fixture *f, uint64_t id, uint32_t len)
 	assert_int_equal(ibv_post_recv(f->b, &wr, &bad), 0);
 }
 
-/* Poll until the current completion is that of WR `id`. All completions up to
- * it must be successes. */
+/* Poll until the current completion is that of WR `id`. This completion and all
+ * earlier ones must be successful. */
 static void reach(struct fixture *f, uint64_t id)
 {
 	struct ibv_poll_cq_attr none = { 0 };
@@ -262,7 +262,8 @@ static void a_wrong_batch_is_refused_as_a_whole(void **state)
 	ibv_wr_send(f->ex);
 	ibv_wr_abort(f->ex);
 
-	/* None of the batch was posted, so the whole queue is free. */
+	/* No WR of the refused batches was posted, so the whole queue is
+	 * free. */
 	ibv_wr_start(f->ex);
 	for (unsigned i = 0; i < DEPTH; i++) {
 		piece(f, i);

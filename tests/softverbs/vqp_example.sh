@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # vqp_example.sh LIBRARY BUILD SOURCE [SANITIZER]: run the example of
-# mpib-vqp(3) on the software HCA. Run the example of this build, and one that
-# is built with pkg-config against the installed files, as other projects would.
+# mpib-vqp(3) on the software HCA. Run two binaries: the example of this build,
+# and one that is compiled with the flags of pkg-config against the installed
+# files, as in other projects.
 set -uo pipefail
 lib=$1 build=$2 source=$3
 . "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
 
-# The example sends four times. The last time, it loses a QP.
+# The example has four runs. In the last run, a QP fails.
 judge() {
 	LD_PRELOAD=$preload timeout 60 "$1" soft0,soft1 1 8 100001 4096 200 \
 		>"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }

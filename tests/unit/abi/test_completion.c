@@ -52,7 +52,7 @@ TEST(progress_of_another_generation_is_ignored)
 	assert_false(mpib_completion_poll(&c, 3, &result));
 }
 
-/* number of requests that the two threads hand over */
+/* number of requests that one thread completes and the other waits for */
 #define LAPS 2000u
 
 static void *finish_all(void *arg)
@@ -117,15 +117,15 @@ TEST(a_rails_report_of_another_generation_is_ignored)
 
 	mpib_completion_watch(&c, 5);
 	mpib_completion_report(&c, 0, &some);
-	/* The report of generation 5 must not be taken for that of a generation
-	 * that differs in one bit. */
+	/* If a query's generation differs from 5 in one bit, the query must not
+	 * return the report of generation 5. */
 	for (unsigned bit = 0; bit < 32; bit++)
 		assert_int_equal(
 			mpib_completion_rail(&c, 0, 5 ^ 1u << bit).state,
 			MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 5).bytes, 1);
-	/* The reports of the last request must be gone when the next one is
-	 * watched. */
+	/* Watching the next request must remove the reports of the last
+	 * request. */
 	mpib_completion_watch(&c, 69);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).state, MPIB_RAIL_IDLE);
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
@@ -147,8 +147,8 @@ TEST(stamps_are_times_within_64_ns)
 		assert_int_equal(mpib_completion_time(&c.at.over, now), 0);
 		mpib_completion_stamp(&c.at.over, at[i]);
 		got = mpib_completion_time(&c.at.over, now);
-		/* Stamp 0 means that there is no stamp. So for a time whose
-		 * stamp would be 0, the next step is reported. */
+		/* Stamp 0 means "no stamp". So if the stamp of a time would be
+		 * 0, the function uses stamp 1. */
 		assert_in_range(got + 64, at[i] + 1, at[i] + 128);
 	}
 	/* A stamp that is later than the current time counts as the current

@@ -60,7 +60,7 @@ TEST(descriptors_are_popped_in_the_order_of_their_pushes)
 	assert_false(mpib_ring_pop(&r.c, &d));
 }
 
-TEST(a_full_ring_has_room_only_once_the_head_is_published)
+TEST(a_full_ring_has_room_only_after_the_head_is_published)
 {
 	struct ring r;
 
@@ -78,8 +78,8 @@ TEST(a_full_ring_has_room_only_once_the_head_is_published)
 	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
 }
 
-/* Let the indices pass `edge` with any number of descriptors in the ring. A
- * test that only fills the ring and then drains it would miss a wrong
+/* For each possible number of descriptors in the ring, let the indices pass
+ * `edge`. A test that only fills the ring and then drains it would miss a wrong
  * comparison. */
 static void cross(uint64_t edge)
 {
@@ -112,7 +112,7 @@ TEST(indices_are_correct_beyond_2_to_the_64)
 	cross(0);
 }
 
-TEST(a_head_that_cannot_be_right_is_refused)
+TEST(an_impossible_head_is_refused)
 {
 	struct ring r;
 
@@ -121,7 +121,7 @@ TEST(a_head_that_cannot_be_right_is_refused)
 		push(&r, i);
 	atomic_store(&r.head, 1000 + SLOTS + 1); /* ahead of the tail */
 	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
-	atomic_store(&r.head, 999); /* more than a ring's length behind */
+	atomic_store(&r.head, 999); /* more than SLOTS behind the tail */
 	assert_int_equal(mpib_ring_room(&r.p, 1), -EPROTO);
 	atomic_store(&r.head, 1000 + SLOTS);
 	assert_int_equal(mpib_ring_room(&r.p, 1), SLOTS);
@@ -140,7 +140,7 @@ TEST(a_descriptor_with_a_wrong_sequence_is_not_popped)
 	assert_int_equal(r.c.next, 5);
 }
 
-TEST(only_a_sequence_that_no_producer_writes_is_a_jump)
+TEST(only_an_impossible_sequence_is_reported_as_a_jump)
 {
 	static const uint64_t wild[] = {
 		5, 7, 6 + SLOTS, 6 + 2 * SLOTS, 6 + (1ull << 31), UINT64_MAX

@@ -17,7 +17,8 @@
 #include "base/users.h"
 #include "test.h"
 
-#define ONE 61001 /* the first uids of the users */
+/* the uid of the first user; the next users have the next uids */
+#define ONE 61001
 #define OTHER 61002
 #define MANY 16
 #define MOST_OF_ALL 512
@@ -53,7 +54,7 @@ static int lingering(int *to)
 	return fd;
 }
 
-/* While this is set, threads wait before they close. */
+/* While this is set, the closing threads wait before they close a socket. */
 static _Atomic bool held;
 
 int __real_dup3(int from, int to, int flags);
@@ -127,8 +128,8 @@ static unsigned threads(void)
 	return n - 2;
 }
 
-/* Each close is for another user, until the number of threads has reached the
- * limit for all users. */
+/* Start closes of more and more users, until the number of threads has reached
+ * the limit for all users together. */
 TEST(the_threads_of_all_users_are_limited)
 {
 	const unsigned more = ALL + 8;

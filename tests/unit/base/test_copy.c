@@ -54,8 +54,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	 * `edge` may fault. */
 	if (trap.faults > 0 && at > edge)
 		trap.wrong++;
-	/* Stores have at most 16 bytes, so all bytes below the last 16 before
-	 * `edge` must be written. */
+	/* A store has at most 16 bytes, so the faulting store covers at most 15
+	 * bytes below `edge`. All bytes below these must be written already. */
 	for (unsigned char *p = trap.start; p + 16 <= edge; p++)
 		trap.wrong += *p != byte_of((size_t)(p - trap.start));
 	mprotect(edge, trap.page, PROT_READ | PROT_WRITE);

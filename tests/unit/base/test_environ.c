@@ -43,7 +43,7 @@ TEST(an_unknown_name_is_reported_with_the_nearest_known_name)
 		{ "MPIB_FRUIT_SALAD=1", "-" },
 		{ "MPIBRAIN=1", NULL },
 		{ "XMPIB_SUPBW=1", NULL },
-		/* Kubernetes sets variables such as the first for each
+		/* Kubernetes sets variables like the first one for each
 		 * service. */
 		{ "MPIB_PEER_PORT_80_TCP=tcp://10.96.0.7:80", NULL },
 		{ "MPIB_PEER_PORT_80_TCP=http://x", "-" },

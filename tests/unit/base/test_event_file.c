@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/event.h: the journal in a file. A forked process stands for each run of
- * a proxy, and starts with an empty journal in memory. */
+/* base/event.h: the journal in a file. Each run of a proxy is a forked process,
+ * which starts with an empty journal in memory. */
 #include "base/event.h"
 
 #include <errno.h>
@@ -134,8 +134,8 @@ TEST(damaged_events_are_skipped)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &c, 1, st.st_size / 2 + 17), 1);
-	/* The byte may belong to any part of an event, such as its checksum. So
-	 * change it to another value. */
+	/* Flip a bit instead of writing a fixed value: the byte may already
+	 * have any value, because it may be a part of a checksum. */
 	c ^= 1;
 	assert_int_equal(pwrite(fd, &c, 1, st.st_size / 2 + 17), 1);
 	close(fd);

@@ -28,7 +28,8 @@ TEST(the_size_of_a_segment_is_sealed)
 	mpib_memseg_fini(&a);
 }
 
-/* A process that punches holes could block a thread that touches the page. */
+/* If a process punched a hole into a page, a thread that touches this page
+ * could block. */
 TEST(holes_cannot_be_punched)
 {
 	struct mpib_memseg a;
@@ -52,7 +53,7 @@ TEST(holes_cannot_be_punched)
 
 /* Test with the capabilities of this process, and in a child that drops
  * them. */
-TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
+TEST(mpib_memseg_holes_reports_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { 0 };

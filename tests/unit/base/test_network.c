@@ -27,7 +27,7 @@ static int parse(const char *text)
 	return rc;
 }
 
-TEST(an_address_is_in_one_of_the_networks_or_not)
+TEST(an_address_matches_a_list_if_a_network_of_the_list_contains_it)
 {
 	assert_int_equal(parse("10.1.0.0/16,10.2.128.0/17,192.0.2.7/32,"
 			       "2001:db8:4000::/34,fd00::/8"),
@@ -110,8 +110,9 @@ static FILE *table(const char *text)
 	return f;
 }
 
-/* 10.1.0.0/16 is on the rail's link. 10.0.0.0/8 and 172.16.0.0/12 are behind
- * its router. There are also a default route and networks of other rails. */
+/* 10.1.2.0/24 is the network of the rail's interface. The interface's router
+ * leads to 10.0.0.0/8 and 172.16.0.0/12. The table also has a default route, a
+ * rejected network and a network of another interface. */
 TEST(routes_through_the_interface_add_their_networks)
 {
 	FILE *f = table(
@@ -133,8 +134,8 @@ TEST(routes_through_the_interface_add_their_networks)
 		     has("192.168.0.1") || has("8.8.8.8"));
 }
 
-/* The list has the network of the node's address, then the routes add the
- * networks behind the router. */
+/* The list already has the network of the node's address, 10.0.0.0/24. The
+ * routes add the networks behind the router. */
 TEST(an_aggregate_is_added_beside_a_network_with_the_same_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"

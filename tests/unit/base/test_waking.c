@@ -3,8 +3,8 @@
 
 #include "test.h"
 
-/* Use this much CPU time in a call of the client. Return whether the client is
- * still served. */
+/* Simulate a call of the client that uses `ns` of CPU time. Return whether the
+ * client is still served. */
 static bool call(struct mpib_waking *w, uint64_t ns)
 {
 	uint64_t began = mpib_waking_begin();
@@ -22,8 +22,8 @@ TEST(a_client_whose_calls_wake_few_waiters_is_served)
 		assert_true(call(&w, 0));
 }
 
-/* All calls of the first client take long, and every second call of the
- * other. */
+/* All calls of the client `all` take long. Of the calls of the client `some`,
+ * every second takes long. */
 TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
@@ -37,7 +37,8 @@ TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 	assert_in_range(n, 8, 20);
 }
 
-/* A few slow calls do not count, since other processes may cause them. */
+/* A few slow calls are ignored, because other processes may have caused
+ * them. */
 TEST(a_few_slow_calls_are_tolerated)
 {
 	struct mpib_waking w = { 0 };

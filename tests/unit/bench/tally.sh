@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tally.sh TALLY: check medians, ranges and marks against values computed by
-# hand. A ratio compares two values of the same repetition, not two medians. A
-# mark without measurements does not hold.
+# tally.sh TALLY: compare the medians, ranges and marks (required limits) of
+# TALLY with values computed by hand. A ratio compares two values of the same
+# repetition, not two medians. A mark without measurements counts as not
+# measured.
 tally=$1
 . "$(dirname "$0")/../../support/workdir.sh"
 printf '%s\n' '0 a bw@512 5' '1 a bw@512 6' '2 a bw@512 4' '3 a bw@512 7' \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # setup.sh SETUP: test SETUP (cmake/setup-debian.sh) on a system that lacks
-# packages. SETUP must install exactly the missing packages. If the system has
-# no package of a name that only tests need, SETUP must skip the package and
-# print a line. Without root, SETUP must print the command to run. If apt has no
-# lists of packages, SETUP must not report packages as unknown. The test
-# replaces dpkg-query, apt-get, apt-cache and id.
+# packages. SETUP must install exactly the missing packages. If a package that
+# only tests need does not exist on this system, SETUP must skip the package and
+# print a line about it. Without root, SETUP must print the command to run. If
+# apt has no lists of packages, SETUP must not report packages as unknown. The
+# test replaces dpkg-query, apt-get, apt-cache and id.
 . "$(dirname "$0")/../../support/lines.sh"
 setup=$1
 . "$(dirname "$0")/../../support/workdir.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# usage.sh SOURCE: check that scripts for users find their own folder when
-# called as documented, even if CDPATH is exported, which makes cd print the
-# directory. Scripts must print numbers with a decimal point in any locale.
+# usage.sh SOURCE: check that scripts for users find their own folder when they
+# are called as documented. They must find it even if CDPATH is exported,
+# because CDPATH makes cd print the directory. Scripts must print numbers with a
+# decimal point in any locale.
 . "$(dirname "$0")/../../support/lines.sh"
 cd "$1" || exit 1
 said=$(LC_ALL=de_DE.UTF-8 bash -c '. cmake/usage.sh && echo "$LC_ALL"' 2>/dev/null)

@@ -93,8 +93,8 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
-/* Return the message to serve next. The rail serves its oldest messages in
- * turn, as many as it has QPs. */
+/* Return the message to serve next. A rail with n QPs serves its n oldest
+ * messages in turn. */
 static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 {
 	unsigned n = q->head - q->tail;
@@ -103,8 +103,8 @@ static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
 }
 
-/* Let rail `r` carry at most this many bytes. Return how many bytes are
- * left. */
+/* Let rail `r` carry at most this many bytes. Return the number of bytes that
+ * the rail did not carry. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
@@ -156,8 +156,8 @@ static void feed_rails(struct rails_sim *s)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		give_credit(s, &s->rail[r]);
-	/* Alternate until the processor or both rails have reached their
-	 * limit. */
+	/* Feed the rails in turn until the processor or both rails have reached
+	 * their limits. */
 	for (unsigned idle = 0; idle < 2 && bytes; s->turn++) {
 		before = bytes;
 		bytes = carry(s, s->turn % MPIB_RAILS, bytes);

@@ -30,9 +30,10 @@ struct sim_message {
 	struct mpib_stripe stripe[MPIB_RAILS];
 	/* bytes that each rail has not carried yet */
 	uint32_t left[MPIB_RAILS];
-	/* what is left of `wr_cost` on each rail */
+	/* part of `wr_cost` that each rail still has to spend */
 	uint32_t cost[MPIB_RAILS];
-	/* time of each rail's ack; 0: none, or already seen */
+	/* time of each rail's ack; 0: no ack, or the shard has already seen the
+	 * ack */
 	uint64_t ack[MPIB_RAILS];
 	uint64_t posted;
 	uint32_t len;

@@ -93,8 +93,9 @@ setup_test(the_length_of_a_queue_is_measured_in_time)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
-	/* With 1 MiB more, SUP would take 2 / (1/4) and SOUT 3 / (3/4) units of
-	 * time. */
+	/* With this message, SUP would have 2 MiB in flight, which take 2 /
+	 * (1/4) units of time. SOUT would have 3 MiB in flight, which take 3 /
+	 * (3/4). */
 	assert_int_equal(ask(MIB, true), 0);
 	post(1, 4 * MIB, 0);
 	assert_int_equal(ask(MIB, true), MIB);
@@ -137,7 +138,7 @@ setup_test(equal_rails_get_equal_bytes_in_turn)
 }
 
 /* Complete messages of `len` bytes, so that the split learns that a whole
- * message takes `whole_ns` and a cut one `cut_ns`. */
+ * message takes `whole_ns` and a cut message takes `cut_ns`. */
 static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -166,14 +167,15 @@ setup_test(a_single_message_is_cut_if_cutting_was_faster)
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
-	/* If another message waits for the free rail, this one is not cut. */
+	/* If another message waits for the free rail, this message is not
+	 * cut. */
 	assert_int_equal(ask(MIB, true), MIB);
 	/* While both rails are busy, no message is cut. */
 	post(2, MIB, MIB);
 	assert_int_equal(ask(MIB, false) % MIB, 0);
 }
 
-setup_test(a_single_message_stays_whole_if_that_was_faster)
+setup_test(a_single_message_stays_whole_if_cutting_was_not_faster)
 {
 	teach(MIB, 100 * US, 99 * US);
 	for (unsigned i = 0; i < 10; i++)
@@ -196,9 +198,9 @@ setup_test(no_part_of_a_cut_message_is_tiny)
 	}
 }
 
-/* A send op that finds no room is split again in each turn, here a thousand
- * times. */
-setup_test(asking_again_returns_the_same_split)
+/* A send op that finds no room is split again in each turn. Simulate a thousand
+ * such turns. */
+setup_test(splitting_a_send_op_again_returns_the_same_split)
 {
 	struct mpib_adapt before;
 
@@ -215,9 +217,9 @@ setup_test(asking_again_returns_the_same_split)
 	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-/* While all bytes use SOUT, the speed of SUP is unknown. So SUP gets a small
- * part now and then. */
-setup_test(a_rail_without_bytes_for_long_is_tried_again)
+/* While all bytes use SOUT, the speed of SUP is unknown. So from time to time
+ * SUP gets a small part of a message. */
+setup_test(a_rail_that_was_unused_for_long_is_tried_again)
 {
 	unsigned tries = 0;
 

@@ -94,7 +94,7 @@ setup_test(all_leaves_are_visited_after_some_turns)
 		assert_in_range(leaf[i].looks, 9, 12);
 }
 
-setup_test(a_leaf_that_may_post_does_so_in_its_turn)
+setup_test(a_leaf_that_may_post_posts_within_ten_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i += 7) {
 		leaf[i].may = true;
@@ -104,7 +104,7 @@ setup_test(a_leaf_that_may_post_does_so_in_its_turn)
 	}
 }
 
-setup_test(each_turn_visits_few_leaves)
+setup_test(a_turn_visits_all_leaves_if_there_are_few)
 {
 	for (unsigned i = EACH; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -114,9 +114,10 @@ setup_test(each_turn_visits_few_leaves)
 	}
 }
 
-/* All leaves of both tenants count as visited after every second turn, although
- * the tenants need different numbers of turns. */
-setup_test(the_leaves_of_two_tenants_are_visited_in_the_same_turns)
+/* The shard begins to visit the leaves of the two tenants in different turns.
+ * Still, every second turn reports that all leaves of both tenants were
+ * visited. */
+setup_test(every_second_turn_completes_the_visits_to_both_tenants_leaves)
 {
 	static struct leaf more[300];
 	unsigned seen = 0;

@@ -60,7 +60,7 @@ TEST(both_ends_compute_the_same_path)
 	}
 }
 
-TEST(a_bad_list_is_refused_with_the_wrong_entry)
+TEST(the_error_for_a_bad_list_quotes_the_bad_entry)
 {
 	static const char *const bad[] = { "10.0.0.0",
 					   "10.0.0.0/33",

@@ -161,7 +161,8 @@ TEST(equal_rails_get_half_the_bytes_each_in_every_second)
 		for (unsigned i = 0; i <= seed % 3 * 4; i++)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
-		/* An earlier version of the split never left such a weight. */
+		/* An earlier version of the split never moved away from this
+		 * weight. */
 		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
@@ -251,7 +252,7 @@ TEST(lanes_that_share_the_rails_fill_them_together)
 }
 
 /* Send one message at a time over rails of different rates and delays. */
-TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
+TEST(a_large_message_takes_at_most_5_percent_longer_than_in_the_best_split)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		uint64_t best, bw, delay;
@@ -276,9 +277,9 @@ TEST(a_large_message_takes_at_most_a_twentieth_longer_than_the_best)
 	}
 }
 
-/* The bound is for the first messages, while the split does not know the
- * weights and the benefit of cutting, see docs/split.md. */
-TEST(the_first_large_messages_lose_at_most_the_time_of_five)
+/* This limits the time that the first messages lose because the split does not
+ * know the weights and the benefit of cutting yet, see docs/split.md. */
+TEST(learning_the_split_costs_at_most_the_time_of_five_large_messages)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		uint64_t best, took;

@@ -62,8 +62,8 @@ static int close_lane(void **state)
 	return 0;
 }
 
-/* Let the shard check after this many ms. If `sup_moves` is set, a WR of SUP
- * completes before the check. */
+/* Advance the time by `ms` milliseconds, and let the shard check its rails. If
+ * `sup_moves` is set, a WR of SUP completes before the check. */
 static void look(uint64_t ms, bool sup_moves)
 {
 	struct mpib_lane_qp *sout = &lane.qp[MPIB_RAIL_SOUT][0];
@@ -157,8 +157,8 @@ TEST(the_last_rail_is_not_suspected_while_it_makes_progress)
 	assert_int_equal(suspicions, 0);
 }
 
-/* The rail gets the time that the bytes in flight take on the slowest supported
- * rail. */
+/* The rail is suspected only after the time that its bytes in flight would take
+ * on the slowest supported rail. */
 TEST(the_last_rail_is_given_the_time_that_its_bytes_need)
 {
 	open_alone();

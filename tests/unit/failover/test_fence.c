@@ -12,7 +12,7 @@ static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 	return actions;
 }
 
-TEST(a_fault_is_sent_and_replayed_when_both_have_stopped)
+TEST(stripes_are_replayed_after_both_ends_have_stopped)
 {
 	struct mpib_fence f;
 
@@ -40,7 +40,7 @@ TEST(nothing_is_replayed_before_this_end_has_stopped)
 			 MPIB_FENCE_ANSWER | MPIB_FENCE_REPLAY);
 }
 
-TEST(both_ends_may_find_the_fault_at_once)
+TEST(both_ends_may_detect_a_fault_at_the_same_time)
 {
 	struct mpib_fence f;
 
@@ -193,9 +193,9 @@ TEST(repeated_messages_change_nothing)
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
-/* The peer's FENCED messages of both fences arrived, but the peer received no
- * message of the second epoch. So the peer also repeats its FENCED message of
- * the first fence. */
+/* This end received the peer's FENCED messages of both fences, but the peer
+ * received no message of the second epoch. So the peer repeats its FENCED
+ * message of the first fence, too. */
 TEST(the_peer_may_repeat_the_fence_before_the_last)
 {
 	struct mpib_fence f;
@@ -242,8 +242,8 @@ TEST(held_stripes_are_lost_even_if_the_rail_acknowledged_them)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, false, 0, true), 0);
 	assert_int_equal(c.lost, 1);
 	assert_int_equal(c.pending, 1);
-	/* The receiver has the stripe of rail 1: first because `seen` says so,
-	 * later because the whole slot is done. */
+	/* The receiver has the stripe of rail 1. In the first call, its receive
+	 * bitmap shows this. In the second call, the whole slot has ended. */
 	assert_int_equal(mpib_stripes_find_lost(&c, 1, false, 2, true), 2);
 	mpib_stripes_post(&c, 2, 2);
 	c.pending = 0;

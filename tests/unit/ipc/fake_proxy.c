@@ -60,8 +60,7 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 		      f->pidfd < 0 ? 4 : 5);
 }
 
-/* Describe device number `d`, which is called dev-d. Only the name of its first
- * rail depends on `d`. */
+/* Describe device number `d`. */
 static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
@@ -97,7 +96,7 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
-/* Keep what tests need of the message. */
+/* Record the parts of the message that tests check. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
@@ -258,8 +257,8 @@ static void hear(struct fake_proxy *f)
 	if (f->sock < 0) {
 		f->sock = accept4(f->listen, NULL, NULL, SOCK_CLOEXEC);
 	} else if (mpib_message_recv(f->sock, &m) == 1) {
-		/* Close these before the answer, because tests count
-		 * descriptors after the answer. */
+		/* Close the received descriptors before the answer, because
+		 * tests count the open descriptors after the answer. */
 		mpib_message_close_fds(&m);
 		pthread_mutex_lock(&f->lock);
 		serve(f, &m);

@@ -41,15 +41,16 @@ struct fake_conn {
 struct fake_proxy {
 	pthread_mutex_t lock; /* protects the welcome and the pools */
 	struct mpib_ctl_welcome welcome;
-	int refuse_hello; /* error as -errno; 0: accept */
+	/* the proxy refuses clients with this -errno; 0: it accepts them */
+	int refuse_hello;
 	bool mute; /* the proxy answers no message */
 	_Atomic bool hold; /* the proxy is stopped, as by SIGSTOP */
 	/* type of request that is not answered until fake_end_slow() */
 	_Atomic uint32_t slow;
 	_Atomic bool hold_pending, hold_closing;
-	/* -errno with which connections become FAILED */
+	/* if not 0: connections become FAILED with this -errno */
 	_Atomic int refuse_conn;
-	/* connections become FAILED as if they were READY before */
+	/* the proxy reports that FAILED connections were READY before */
 	_Atomic bool was_ready;
 	_Atomic int refuse_reg; /* error as -errno */
 	_Atomic int refuse_pool; /* error as -errno */

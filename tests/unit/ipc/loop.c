@@ -156,7 +156,7 @@ void until(uint32_t type, unsigned times)
 		sched_yield();
 }
 
-/* A connection is resumed by a call of its own thread. */
+/* Only a call of the connection's own thread resumes the connection. */
 void goes_on(struct mpib_conn *conn)
 {
 	while (mpib_conn_goes_on(conn) != 1)

@@ -2,7 +2,7 @@
 /*
  * A client that is connected to itself. Index 0 sends from `from`, and index 1
  * receives into `to`. Both buffers are ordinary memory. The test makes the
- * turns of the shard between them.
+ * turns of the shard between the two ends.
  */
 #ifndef LOOP_H
 #define LOOP_H

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# manual.sh HEADERS... PAGES...: check that exactly one page of section 3
-# documents each function of the headers, that no page names another function,
-# and that each error of the headers is documented.
+# manual.sh HEADERS... PAGES...: check that each function of the headers has
+# exactly one page in section 3, that the pages describe no other functions, and
+# that each error of the headers is documented.
 set -eu
 header=()
 while [[ $1 == *.h ]]; do

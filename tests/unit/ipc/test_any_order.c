@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs of sends and receives that complete on NCCL's net_ib, which
- * accepts a send only if the oldest receive with a free buffer has the send's
- * tag. Each program runs first on a model of net_ib, then on the client library
- * with a model of the shard. The program must complete on both, with any number
- * of tags, groups of any size, and any extra sends that no receive matches. The
- * sends of a tag must keep their order.
+ * Random programs of sends and receives. Each program completes on NCCL's
+ * net_ib, which accepts a send only if the oldest receive with a free buffer
+ * has the send's tag. Each program runs first on a model of net_ib, then on the
+ * client library with a model of the shard. The program must complete on both,
+ * with any number of tags, groups of any size, and any extra sends that no
+ * receive matches. The sends of a tag must keep their order.
  */
 #include <string.h>
 
@@ -156,7 +156,8 @@ static void ib_test(void)
 /* The model of the shard. The receiver sees each completion immediately. */
 static struct mpib_desc range[RANGES];
 static unsigned ranges;
-/* by request slot; 1: matched to a receive, with parts to come */
+/* for each request slot; 1: the send has a receive, and some of its parts were
+ * not posted yet */
 static uint8_t filling[MPIB_REQUESTS];
 static struct mpib_desc flying[4096];
 static unsigned first_flying, last_flying;

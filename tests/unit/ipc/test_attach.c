@@ -204,7 +204,7 @@ CASE(a_waiting_caller_notices_that_the_proxy_died)
 
 /* A proxy that closed its connection may still write to the memory until its
  * process has ended. */
-CASE(the_error_tells_a_hang_up_from_the_end_of_the_proxy)
+CASE(the_error_distinguishes_a_hang_up_from_the_end_of_the_proxy)
 {
 	pid_t pid = fork();
 

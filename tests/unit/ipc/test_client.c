@@ -48,7 +48,8 @@ CASE(a_failed_connection_has_a_reason)
 	mpib_close(conn);
 }
 
-/* NCCL's connect() succeeds if the receiver accepts and closes at once. */
+/* If the receiver accepts a connection and closes it at once, NCCL's connect()
+ * must still succeed. */
 CASE(a_connection_that_was_ready_before_it_failed_fails_at_its_first_send)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -139,8 +140,8 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t off);
 
-/* The address at which mmap() calls of this thread, but not of the proxy's,
- * place their mappings. NULL: any address. */
+/* mmap() calls of this thread place their mappings at this address. NULL: any
+ * address. The proxy's thread is not affected. */
 static _Thread_local void *maps_at;
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
@@ -246,7 +247,7 @@ CASE(a_region_of_another_client_is_refused)
 	fake_proxy_stop(there);
 }
 
-CASE(an_end_is_for_one_direction)
+CASE(an_end_can_either_send_or_receive)
 {
 	struct mpib_handle h;
 	struct mpib_listener *l;

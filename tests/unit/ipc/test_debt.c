@@ -3,7 +3,7 @@
  * A proxy answers late, or its answer cannot be received. The client must wait
  * for the proxy only once, and must release the objects that the proxy created
  * for late answers. Instead of waiting for a stopped proxy, these tests only
- * add up the times.
+ * add up the times for which the client would wait.
  */
 #include <errno.h>
 #include <poll.h>
@@ -148,7 +148,7 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-CASE(objects_that_are_made_too_late_are_released)
+CASE(objects_of_answers_that_come_too_late_are_released)
 {
 	struct mpib_listener *l;
 	struct mpib_handle h;
@@ -181,8 +181,9 @@ CASE(an_answer_whose_descriptor_is_lost_fails_only_that_call)
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	/* Leave one free descriptor. The fake proxy, which is in this process,
-	 * uses it for the memory. */
+	/* Leave one free descriptor. The fake proxy, which runs in this
+	 * process, uses this descriptor for the memory, so none is left for the
+	 * client. */
 	now.rlim_cur = (rlim_t)next + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);

@@ -152,7 +152,7 @@ static void nothing_is_pushed(uint32_t index)
 
 /* The peer has received all messages with numbers below the new base, so the
  * sends of these messages complete. */
-CASE(sends_complete_by_their_records)
+CASE(sends_that_the_peer_received_complete_when_the_connection_resumes)
 {
 	struct mpib_request *old, *refused, *later, *none, *stale, *word;
 	struct mpib_completion *cpl;
@@ -334,7 +334,7 @@ TEST_OF(flushed_receives_are_counted, start_device, loop_stop)
 		pushed(1, r, 0);
 		mpib_ring_publish(&f->conn[1].ring);
 		if (i == 0)
-			continue; /* so that a flush finds the ring full */
+			continue; /* no flush here, see above */
 		assert_int_equal(mpib_iflush(rx, to, device, &flush), 0);
 		assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 		mpib_ring_publish(&f->conn[1].ring);

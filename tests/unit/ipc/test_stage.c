@@ -74,8 +74,8 @@ CASE(old_progress_is_not_counted_for_a_new_request)
 	struct mpib_request *r, *s;
 	int done;
 
-	/* Leave progress of the generation that the new request will have, as
-	 * if the generations had wrapped. */
+	/* Write progress with the generation that the new request will have, as
+	 * if an old request had left it and the generations had wrapped. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
 	r = recv_at(0, 20000);
@@ -143,7 +143,7 @@ CASE(deregistered_memory_is_not_accessed)
 		for (int i = 0; !done && rc == 0; i++) {
 			if (i == lap * 5)
 				atomic_store(&d.go, true);
-			/* Leave the last bytes until the other thread is
+			/* Do not move the last bytes before the other thread is
 			 * done. */
 			if (i < 100 || atomic_load(&d.over))
 				fake_turn(f, 0, 1, 9000);
@@ -217,7 +217,7 @@ CASE(a_send_whose_memory_was_deregistered_sends_no_byte)
 }
 
 /* The first message fills the window and waits for its receive. */
-CASE(a_send_with_a_receive_gets_room_even_if_others_wait)
+CASE(a_send_with_a_posted_receive_gets_room_while_an_earlier_send_waits)
 {
 	struct mpib_request *first = send_at(0, 200000, 0), *second;
 	int32_t tag = 1;
@@ -228,8 +228,8 @@ CASE(a_send_with_a_receive_gets_room_even_if_others_wait)
 	mpib_want_tell(&f->reply->conn[0].want, tx->ring.tail, &tag, 1);
 	assert_int_equal(mpib_test(first, &done, NULL), 0);
 	assert_int_equal(second->pos, 16000);
-	/* The second send completes before the first, which is ahead of it in
-	 * the window. */
+	/* The second send completes before the first send, although the bytes
+	 * of the first send come first in the window. */
 	end_as(0, second, 16000);
 	assert_int_equal(mpib_test(second, &done, NULL), 0);
 	assert_int_equal(done, 1);
@@ -254,8 +254,8 @@ static void test_in_vain(struct mpib_request *r, unsigned times)
 	}
 }
 
-/* A second call of mpib_report() starts to count again. */
-CASE(a_later_report_begins_after_1024_tests_without_a_result)
+/* A second call of mpib_report() restarts the count of tests. */
+CASE(mpib_report_later_reports_after_1024_tests_without_a_result)
 {
 	unsigned posted = 0, at = 0;
 

@@ -46,8 +46,8 @@ CASE(an_idle_window_is_released)
 	sweep(LATER);
 	move(1);
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
-	sweep(LATER); /* nothing: the window was used since the last sweep */
-	sweep(1); /* nothing: it is too early for another sweep */
+	sweep(LATER); /* no effect: the window was used since the last sweep */
+	sweep(1); /* no effect: it is too early for another sweep */
 	until_heard();
 	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
 	move(2);
@@ -110,7 +110,8 @@ static int try_send(struct mpib_request **s)
 	return rc;
 }
 
-/* A connection that has no window cannot wait for one to become free. */
+/* A connection without a window cannot wait until its window has room, so the
+ * refusal is an error. */
 CASE(a_refusal_of_the_first_window_is_an_error)
 {
 	struct mpib_region *region[2] = { to_region, to_region };

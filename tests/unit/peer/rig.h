@@ -46,7 +46,8 @@ struct rig {
 	uint32_t sout[NODES]; /* host order */
 	uint16_t port[NODES]; /* 0: any port */
 	const char *agent_dir; /* NULL: no agent */
-	bool adaptive; /* the proxies split by themselves */
+	/* the proxies can split messages without an agent's hints */
+	bool adaptive;
 };
 
 /* Setup and teardown for cmocka. The setup sets *state to a rig without a

@@ -186,8 +186,8 @@ static bool mapped(const struct stat *st)
 	return found;
 }
 
-/* Start a new agent, as after a kill of an agent, which leaves its hint
- * file. */
+/* Start a new agent after the old agent was killed. The old agent has left its
+ * hint file. */
 static void another_agent_comes(void)
 {
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,

@@ -81,7 +81,8 @@ fixture_test(an_agents_files_of_another_user_are_refused)
 	}
 }
 
-/* Another user may listen in a directory that has the right owner. */
+/* The directory has the right owner, but its mode lets other users listen in
+ * it, too. */
 fixture_test(the_agent_must_run_as_root_or_the_proxys_or_the_directorys_user)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };

@@ -66,8 +66,9 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 	mpib_broker_drop(b->node->broker, &b->client, 0);
 }
 
-/* A restarted proxy counts its ids from the start again. Here the new lane has
- * the id of a lane of the earlier run, which is still being closed. */
+/* A restarted proxy counts its ids from the start again. Here a new lane has
+ * the same id as a lane of the earlier run, and the old lane is still being
+ * closed. */
 rig_test(an_abandoned_lane_is_closed_even_if_its_id_was_used_before)
 {
 	struct rig *rig = *state;
@@ -101,8 +102,8 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 	return rig_listen(*b, handle);
 }
 
-/* Connects may arrive before the client accepts, if the rank learns the
- * addresses of its peers later than the peers learn its address. */
+/* Peers may connect before this client accepts, because they may learn its
+ * address before it learns their addresses. */
 rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;

@@ -13,18 +13,20 @@
 #include "rig.h"
 #include "test.h"
 
-/* Stop processing the link's messages, or process them again. */
+/* If `on` is false, stop processing the link's messages. If `on` is true,
+ * process them again. */
 static void hear(struct client *c, struct mpib_link *link, bool on)
 {
 	mpib_loop_mod(&c->node->loop, &link->watch,
 		      on ? EPOLLIN | EPOLLOUT : 0);
 }
 
-/* Both nodes dial each other. The answer to the lower node's dial is delayed,
- * so the lower node answers the higher node's dial. The higher node answers,
- * too, before the lower node learns that the higher node's link is up. If the
- * lower node used both links, messages on the second link would be older than
- * messages on the first link. */
+/* Both nodes dial each other. The lower node is the node with the lower
+ * address. The answer to its dial is delayed, so the lower node answers the
+ * higher node's dial. The higher node answers, too, before the lower node
+ * learns that the higher node's link is up. If the lower node used both links,
+ * messages on the second link would be older than messages on the first
+ * link. */
 rig_test(one_of_two_simultaneous_calls_is_accepted)
 {
 	struct rig *rig = *state;
@@ -116,8 +118,9 @@ static void say(int fd, const struct mpib_peer_msg *m)
 	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
-/* Before the READY of a caller, the broker must not answer pings: it would have
- * to queue answers that the caller does not read. */
+/* Before a caller has sent READY, the broker must not answer its pings.
+ * Otherwise the broker would have to queue answers for a caller that does not
+ * read them. */
 rig_test(a_ping_before_the_proof_ends_the_call)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };

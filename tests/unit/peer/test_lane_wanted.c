@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that a peer opens, for which it needs the handle of a listener. These
- * lanes must not use the quota of the listener's user, and must not stay open
- * for ever.
+ * Lanes that a peer opens. To open a lane, the peer needs the handle of a
+ * listener. These lanes must not use the quota of the listener's user, and must
+ * not stay open for ever.
  */
 #include <errno.h>
 
@@ -41,8 +41,8 @@ rig_test(a_peer_needs_a_listeners_handle_to_open_a_lane)
 	wrong.shard = 1;
 	assert_refused(rig, a, &wrong, -EACCES,
 		       "belongs to another user or shard");
-	/* A broker finds a listener by nonce and user. This user has no
-	 * listener with the nonce. */
+	/* A broker looks for a listener by nonce and user. The user of `other`
+	 * has no listener with this nonce. */
 	assert_refused(rig, other, &handle, -ECONNREFUSED,
 		       "no longer has this listener");
 	rig_connect(rig, a, 1, b, 1);

@@ -277,7 +277,8 @@ TEST(a_change_of_any_field_of_the_greeting_is_detected)
 	}
 }
 
-/* Port of the node as which the attacker introduces itself to both ends. */
+/* To both ends, the attacker claims to be a node. This is the port of that
+ * node. */
 static uint16_t middle_port;
 
 static void claim_middle(struct mpib_peer_msg *m)

@@ -91,9 +91,9 @@ rig_test(the_newest_common_version_is_used)
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
 }
 
-/* Encode `m`, set the byte `from_end` bytes before the end (the last three
- * bytes are lane_info) to `value`, and decode the result. Return the result of
- * mpib_peer_decode(). */
+/* Encode `m`, set one byte to `value`, and decode the message. The byte is
+ * `from_end` bytes before the end of the message, whose last three bytes are
+ * lane_info. Return the result of mpib_peer_decode(). */
 static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 		       uint8_t value, struct mpib_peer_msg *got)
 {

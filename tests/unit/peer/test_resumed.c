@@ -37,8 +37,8 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
-	/* These are the first proxies, so no client of an earlier proxy can
-	 * come. */
+	/* These are the first proxies, so there is no client of an earlier
+	 * proxy. */
 	mpib_broker_grown(r->from->node->broker);
 	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
@@ -243,7 +243,7 @@ static void close_lost(void **state, bool first, struct resumed *r,
 	rig_teardown(state);
 }
 
-TEST(a_lost_end_learns_at_once_that_the_other_was_closed)
+TEST(an_end_that_lost_its_lane_learns_at_once_of_the_other_ends_close)
 {
 	struct resumed r;
 
@@ -308,7 +308,7 @@ TEST(an_end_learns_that_the_other_process_did_not_return)
 
 /* The accepts of a listener are for new connections only. A resumed connection
  * must not use up an accept. */
-rig_test(an_accepted_connection_uses_no_other_accept)
+rig_test(a_resumed_connection_does_not_use_up_an_accept)
 {
 	struct resumed r;
 

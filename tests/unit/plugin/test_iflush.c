@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-/* The types of iflush in the tables have the same arguments. */
+/* In all versions of the table, iflush has these arguments. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
 				   void **);
 typedef enum nccl_result test_fn(void *, int *, int *);
@@ -77,7 +77,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* Pop the descriptors of the receiving connection, and return it. */
+/* Let the fake shard pop all queued descriptors of the receiving connection.
+ * Return the connection. */
 static struct fake_conn *receiver(void)
 {
 	fake_turn(r->f, 0, 1, 0);
@@ -86,7 +87,7 @@ static struct fake_conn *receiver(void)
 
 #define CASE(name) TEST_OF(name, NULL, end)
 
-CASE(every_version_flushes_the_last_buffer_with_bytes)
+CASE(every_version_flushes_the_last_buffer_that_is_not_empty)
 {
 	void *addr[3] = { gpu + 100, host, gpu + 5000 };
 	uint32_t n = 0;

@@ -191,7 +191,7 @@ static void *attach_in_vain(void *arg)
 }
 
 /* Let another thread attach to a proxy that does not answer. Return whether a
- * call on the old context returned before the attach did. */
+ * call on the old context returned before the attach returned. */
 static bool goes_on_meanwhile(struct fake_proxy *mute)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A view of a node with clients, connections and lanes, for tests of the
- * metrics. No number is 0, and names have the worst characters that a client
- * can choose. */
+ * metrics. No number is 0. The names contain the characters that are hardest to
+ * escape. */
 #ifndef MPIB_TESTS_BUSY_NODE_H
 #define MPIB_TESTS_BUSY_NODE_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ctl_tables.sh BUILD [--update]: compare what mpibctl prints for the answers in
-# answers.txt, on a terminal of 80 columns and with --wide, with
+# ctl_tables.sh BUILD [--update]: run mpibctl on the answers in answers.txt, on
+# a terminal of 80 columns and with --wide. The output must be equal to
 # ctl_tables.golden. For an answer without fields, mpibctl must not fail. For an
 # incomplete answer, mpibctl must print nothing. --update writes the golden
 # file.

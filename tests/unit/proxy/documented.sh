@@ -45,8 +45,8 @@ for option in $("$ctl" --help | grep -oE -- '--[a-z-]+') $("$ctl" --commands | g
 	need "$man/mpibctl.1.scd" "*$option*"
 	need "$completion/_mpibctl" "$option"
 done
-# The completion must offer the values of each argument, except for numbers and
-# free text.
+# The completion scripts for shells must offer the values of each argument,
+# except for numbers and free text.
 values=$(sed -n "s/^	\([^ ].*\)) .*;;/\1/p" "$completion/mpibctl.bash" | tr -d "'" |
 	sed 's/ | /\n/g')
 for arg in $("$ctl" --commands | grep -v ^-- | cut -d' ' -f3- | tr ' ' '\n' | sort -u); do
@@ -71,8 +71,8 @@ for command in $commands; do
 	need "$man/mpib-protocol.7.scd" "*$command*"
 done
 # The fields and words of answers are the lower-case strings in the files that
-# write answers, and the names of the counters. The code removes the field
-# lifespan.
+# write answers, and the names of the counters. The field "lifespan" is left
+# out, because the proxy removes it from answers.
 words=$({
 	cat "$2"/proxy/view/*.c "$2"/proxy/cluster/*.c | sed 's:/\*.*\*/::' |
 		grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"' | grep -vx lifespan
@@ -93,7 +93,7 @@ events=$(find "$2"/{proxy,runtime} -name '*.c' -exec cat {} + | tr '\n\t' '  ' |
 for event in $events; do
 	need "$man/mpib-protocol.7.scd" "*$event*"
 done
-# The document must have the versions that the code supports.
+# docs/versioning.md must list the versions that the code supports.
 while read -r name number; do
 	need "$2/docs/versioning.md" "\`$name\` $number"
 done < <(grep -rhoE '#define MPIB_(ABI|PEER|HINT)_VERSION(_MIN)? [0-9]+' \

@@ -15,8 +15,8 @@ my $literal = qr/"(?:[^"\\\n]|\\.)*"/;
 my $macro = qr/\b(?!NULL\b)[A-Z][A-Z0-9_a-z]*\b/;
 my $joined = qr/$literal(?:\s*(?:$macro)?\s*$literal)*/;
 
-# The number of the string that is the text. The first string of mpib_ask_fail() is
-# the hint.
+# For each function, the index of the string that is the text. The first string of
+# mpib_ask_fail() is the hint.
 my %nth = map { $_ => 0 } qw(
 	mpib_agent_bad agent_hang_up
 	peer_conn_fail mpib_ctl_fail mpib_err mpib_fail engine_conn_break
@@ -25,7 +25,7 @@ my %nth = map { $_ => 0 } qw(
 	lane_end mpib_conn_fail mpib_peer_broke mpib_peer_cut mpib_peer_forget
 	mpib_peer_refuse peer_lane_kill peer_lane_lose setup_ended_there
 	wrong_end no_use proxy_client_drop tell_refused);
-# A function that a file defines for itself and names after itself.
+# Functions for errors that a file defines for its own use, such as file_fail().
 my $own = qr/(?!mpib_)\w+_v?(?:fail|refuse|bad)/;
 $nth{mpib_ask_fail} = 1;
 my $call = join '|', sort keys %nth;
@@ -86,7 +86,7 @@ for my $file (split /\0/, do { local $/; <$find> }) {
 	while ($code =~ /\b(?:v?($call)|($own))\(/g) {
 		my $name = $1 // '';
 		my @arguments = arguments(substr($code, pos($code)));
-		# Of the texts that are printed, only reasons for a failure are checked.
+		# Of the texts that snprintf() makes, check only reasons for a failure.
 		next if $name eq 'snprintf' &&
 			($arguments[0] // '') !~ /^[\w.>-]*\b(?:why|last_error)\b/;
 		@arguments = grep { /"/ } @arguments;

@@ -19,8 +19,8 @@ echo "$series series at 64 clients and 16 progress threads"
 more=$("$busy" 1024 16 | grep -vc '^#')
 [ "$more" -eq "$series" ] || fail "$more series at 1024 clients"
 
-# Numbers must be exact, names quoted, and bytes of closed connections counted.
-# Clients beyond the 64th are only in the sums.
+# Numbers must be exact, names must be quoted, and the sums must include the
+# bytes of closed connections. Clients beyond the 64th are only in the sums.
 text=$("$busy" 100 2)
 while IFS= read -r line; do
 	grep -qxF -- "$line" <<<"$text" || fail "no line: $line"

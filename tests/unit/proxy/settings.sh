@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# settings.sh PROXY [--update]: run each case of settings.cases. A line "| TEXT"
-# is a line of the configuration file. A line "$ [VARIABLE=VALUE...] OPTION..."
-# lets the proxy check the file. The lines that follow are the expected answer:
-# the settings that are not built in, each with its source, or the errors of a
-# proxy that exits with status 78. --update writes the answers.
+# settings.sh PROXY [--update]: run each case of settings.cases. A line that
+# begins with a bar has a line of the configuration file. A line
+# "$ [VARIABLE=VALUE...] OPTION..." lets the proxy check this file, with these
+# variables and options. The lines that follow are the expected answer: the
+# settings that do not have their built-in values, each with its source. If the
+# proxy exits with status 78, the answer is its errors. --update writes the
+# answers.
 set -uo pipefail
 proxy=$1
 cases=$(dirname "$0")/settings.cases
 . "$(dirname "$0")/../../support/workdir.sh"
 
-# settings FILE: print those settings of FILE, with their sources, that the
-# answer of the first case lacks. The first case has only built-in values.
+# settings FILE: print the settings of FILE, with their sources, except those
+# that are also in the answer to the first case. The first case has only
+# built-in values.
 settings() {
 	awk -v first="$dir/first" '
 		/^\[/ { section = substr($0, 2, length($0) - 2); next }

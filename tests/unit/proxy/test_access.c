@@ -52,7 +52,7 @@ static bool asked_as(const char *host, const char *own)
 
 #define CASE(name) TEST_OF(name, begin, scratch_remove)
 
-CASE(a_host_may_be_localhost_or_an_address_of_this_machine)
+CASE(the_host_header_may_be_localhost_or_a_loopback_address)
 {
 	static const char *const good[] = { "127.0.0.1", "127.0.0.1:9495",
 					    "127.9.8.7:1", "localhost",
@@ -76,7 +76,7 @@ CASE(a_host_may_be_localhost_or_an_address_of_this_machine)
 	assert_false(asked_as(NULL, NULL));
 }
 
-CASE(a_host_may_be_the_own_address_or_a_listed_name)
+CASE(the_host_header_may_be_the_own_address_or_a_listed_name)
 {
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));

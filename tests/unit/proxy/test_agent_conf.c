@@ -151,14 +151,14 @@ fixture_test(the_first_matching_rule_applies)
 	assert_int_equal(line_for("10.3.0.1"), 1);
 }
 
-/* What a proxy's answer says about a rail. */
+/* The values of a rail in a proxy's answer. */
 struct rail {
 	unsigned mbps, errors, cnp;
 	const char *state;
 };
 static struct rail sup;
 
-/* Let some seconds pass. Then let the agent read a proxy's rails, whose SUP has
+/* Let some seconds pass. Then let the agent read the rails of a proxy. SUP has
  * the values of `sup`. */
 static void look(unsigned seconds)
 {

@@ -85,7 +85,7 @@ CASE(a_proxy_gets_the_reason_for_a_hint)
 	close(fd);
 }
 
-CASE(as_many_drains_as_fit_are_reported)
+CASE(a_report_has_as_many_drains_as_fit)
 {
 	struct mpib_agent_summary s;
 

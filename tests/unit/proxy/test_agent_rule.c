@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/rules.h: the rules in the words of a command line. */
+/* proxy/agent/rules.h: parse a rule that is given as words of a command
+ * line. */
 #include "agent/rules.h"
 #include "test.h"
 

@@ -85,8 +85,8 @@ static void release(struct mpib_doctor *d)
 	json_decref(d->findings);
 }
 
-/* Return whether there is a finding such as `want`: "STATUS|check|a part of the
- * text". */
+/* Return whether the doctor has a finding like `want`, which consists of the
+ * status, the check and a part of the text, separated by bars. */
 static bool has(const struct mpib_doctor *d, const char *want)
 {
 	const json_t *f;
@@ -160,7 +160,7 @@ static const struct patient {
 		     "OK|NUMA|mlx5_0 is on node 0, as is a GPU",
 		     "WARN|rails|only one" },
 	  .findings = 3 },
-	{ .name = "each fault of a rail",
+	{ .name = "a machine with every fault of a rail",
 	  .rails = "[" RAIL("SOUT", "rdma:mlx5_0", "down", "4096",
 			    "::", "3") "," FAULTY_SUP "]",
 	  .check = { mpib_check_rails, mpib_check_numa },
@@ -179,7 +179,7 @@ static const struct patient {
 	  .check = { mpib_check_rails },
 	  .absent = { "WARN|rails|has RDMA devices" },
 	  .sysfs = "/nonexistent" },
-	{ .name = "broken lanes, the same version",
+	{ .name = "a broken lane, and a proxy of the same version",
 	  .rails = "[]",
 	  .check = { mpib_check_lanes, mpib_check_versions },
 	  .found = { "WARN|lanes|1 of 2 are broken",
@@ -216,7 +216,7 @@ static const struct patient {
 	  .check = { mpib_check_rails },
 	  .found = { "FAIL|rail SOUT|its port was down at the start" },
 	  .absent = { "FAIL|rail SOUT|is down" } },
-	{ .name = "an accelerator of another maker",
+	{ .name = "a GPU of another vendor",
 	  .rails = "[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
 			    "::ffff:10.0.0.1", "0") "]",
 	  .check = { mpib_check_numa },
@@ -230,7 +230,7 @@ static const struct patient {
 	  .file = { "1/stat", NICE_OF_MINUS_5, "1/cgroup", "0::/system/mpib\n",
 		    "fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n" },
 	  .found = { "OK|cpu|nice -5, never throttled" } },
-	{ .name = "throttled, as a container of the pod",
+	{ .name = "a proxy that is throttled together with its pod",
 	  .rails = "[]",
 	  .check = { mpib_check_cpu },
 	  .file = { "1/stat", NICE_OF_19, "1/cgroup", "0::/pods/pod/mpib\n",

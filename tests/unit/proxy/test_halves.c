@@ -47,7 +47,7 @@ static uint64_t regions_of_all(void)
 
 #define CASE(name) TEST_OF(name, fresh, NULL)
 
-CASE(two_users_get_at_most_half_of_each_table)
+CASE(two_users_together_get_at_most_half_of_each_table)
 {
 	const uint64_t lanes = share(MPIB_QUOTA_LANES);
 	const struct {
@@ -81,9 +81,9 @@ CASE(two_users_get_at_most_half_of_each_table)
 	}
 }
 
-/* The limit also holds for little memory and few descriptors, down to what one
- * or two processes need. */
-CASE(two_users_get_at_most_half_of_memory_and_descriptors)
+/* Try several sizes of memory and limits of descriptors, down to values with
+ * which only one or two processes can run. */
+CASE(two_users_together_get_at_most_half_of_memory_and_descriptors)
 {
 	for (uint64_t i = 512ull << 20; i <= 1ull << 42; i *= 2) {
 		const uint64_t conns = share_of(MPIB_QUOTA_CONNECTIONS, i, 0);
@@ -113,7 +113,7 @@ CASE(two_users_get_at_most_half_of_memory_and_descriptors)
 	assert_int_equal(share_of(MPIB_QUOTA_CONNECTIONS, 1 << 20, 0), 5000);
 }
 
-CASE(two_users_get_at_most_half_of_the_reader_places)
+CASE(two_users_together_get_at_most_half_of_the_readers)
 {
 	unsigned own = 0;
 

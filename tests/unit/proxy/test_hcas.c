@@ -201,8 +201,7 @@ CASE(an_hca_for_storage_is_not_used)
 				    "others have");
 }
 
-/* A port near a GPU has no cable, and the ports that are not near a GPU
- * work. */
+/* The port near a GPU has no cable. The ports that are not near a GPU work. */
 CASE(ports_that_are_down_do_not_make_other_ports_count_as_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
@@ -217,7 +216,7 @@ CASE(ports_that_are_down_do_not_make_other_ports_count_as_storage)
 	near[1] = true;
 	port[2].model = 4129;
 	EXPECT(1, 2);
-	/* If all ports are down, only the nearness of GPUs counts. */
+	/* If all ports are down, the ports that are near a GPU are used. */
 	port[0].info.state = port[1].info.state = IBV_PORT_DOWN;
 	EXPECT(1, 2);
 }
@@ -230,7 +229,7 @@ CASE(a_port_that_is_down_counts_if_its_model_is_in_use)
 	port[1].info.state = port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* If all ports are down and no GPU is known, all ports count. */
+	/* If all ports are down and no GPU is known, all ports are used. */
 	port[0].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1, 2);
 }

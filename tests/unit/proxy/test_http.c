@@ -12,7 +12,8 @@
 
 #define VISITORS 8u /* number of connections that a user may have */
 #define ANSWER 65536u
-/* more connections than one part of the text has */
+/* the statistics of this many connections need more than one part of the
+ * text */
 #define CONNS (2 * MPIB_VIEW_PART + 5)
 
 static struct mpib_loop loop;

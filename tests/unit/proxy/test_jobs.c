@@ -122,7 +122,7 @@ CASE(the_job_that_ended_first_is_replaced)
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[3]);
 }
 
-CASE(a_user_gets_at_most_a_quarter_of_the_places)
+CASE(a_user_gets_at_most_a_quarter_of_the_job_entries)
 {
 	const unsigned share = MPIB_JOBS / 4, others = MPIB_JOBS - share;
 

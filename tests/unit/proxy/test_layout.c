@@ -26,8 +26,8 @@ static void found(unsigned n)
 		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
-		/* The scratch directory contains "device", as the directory of
-		 * real hardware does. */
+		/* The scratch directory contains an entry "device", like the
+		 * sysfs directory of real hardware. */
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
 			 scratch);
 	}
@@ -193,7 +193,8 @@ TEST(settings_that_contradict_the_layout_are_refused)
 		"but flag --device names a device (give one or the other)");
 }
 
-/* The layout itself implies a share of 0. */
+/* With standby rails, SUP's share is 0 by default. So this setting changes
+ * nothing. */
 TEST(a_share_of_0_does_not_contradict_the_layout)
 {
 	found(8);

@@ -38,7 +38,7 @@ setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 	assert_int_equal(come(0, SHARDS), 2);
 }
 
-/* If each client was placed on the emptiest shard, each user would have one of
+/* If each client were placed on the emptiest shard, each user would have one of
  * the two shards for itself. */
 setup_test(users_whose_clients_attach_in_turn_share_both_shards)
 {

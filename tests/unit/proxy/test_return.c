@@ -19,7 +19,7 @@ static struct mpib_proxy proxy;
 static unsigned lost;
 /* result of opening the devices: 0 or -errno; read by a thread */
 static atomic_int there;
-static atomic_bool sup_stays; /* SUP cannot be opened in any case */
+static atomic_bool sup_stays; /* SUP cannot be opened, whatever `there` is */
 static uint64_t seen;
 static char said[256];
 
@@ -145,7 +145,7 @@ fixture_test(without_any_rail_the_first_working_device_is_enough)
 	assert_string_equal(news(), both_are_back);
 }
 
-/* The 30 s limit how often a device that fails repeatedly can pause jobs. */
+/* If a device fails repeatedly, the 30 s limit how often this pauses jobs. */
 fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 {
 	lost = 1u << MPIB_RAIL_SUP;
@@ -187,8 +187,8 @@ fixture_test(rails_of_all_devices_are_waited_for)
 			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
 	atomic_store(&sup_stays, true);
 	atomic_store(&there, 0);
-	/* The number of lost rails is the number of rails of one device, but
-	 * each device still has a working rail. */
+	/* Two rails are lost, which are as many as one device has. But each
+	 * device still has a working rail. */
 	lost = 1u << 0 | 1u << 2;
 	pass(60);
 	assert_string_equal(news(), "");

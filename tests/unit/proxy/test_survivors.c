@@ -132,15 +132,16 @@ CASE(a_new_client_of_the_process_does_not_resume_an_older_one)
 	const struct mpib_process self = process_of(getpid());
 	struct mpib_survivors v = begin();
 
-	/* The thread is unknown, as in another pid namespace. */
+	/* The client's thread is unknown (0), as it is for a client in another
+	 * pid namespace. */
 	assert_non_null(mpib_survivors_take(&v, &self, 1));
 	v = begin();
 	mpib_survivors_resumed(mpib_survivors_take(&v, &self, 2), 0, false);
 	assert_false(mpib_survivors_are_back(&v));
 }
 
-/* A thread of another pid namespace may have the number that a thread of
- * another process has in this namespace. */
+/* A client in another pid namespace may report a thread number that belongs to
+ * a different process in this namespace. */
 CASE(a_thread_of_another_process_is_not_recorded)
 {
 	struct mpib_process self = process_of(getpid());

@@ -70,7 +70,7 @@ static void free_all(void)
 		mpib_visitor_free(TAILQ_FIRST(&all.list));
 }
 
-TEST(an_address_of_another_machine_has_its_share_of_places)
+TEST(each_remote_address_gets_at_most_its_share_of_connections)
 {
 	fill("198.51.100.1");
 	fill("198.51.100.2");
@@ -79,7 +79,7 @@ TEST(an_address_of_another_machine_has_its_share_of_places)
 
 /* Connections from other machines must leave room for connections of local
  * users, even if the listener is bound to no address. */
-TEST(local_users_have_places_beside_remote_callers)
+TEST(remote_callers_leave_room_for_connections_of_local_users)
 {
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");
@@ -119,7 +119,7 @@ TEST(the_rate_of_handshakes_is_limited)
 
 /* Callers that connect endlessly and never complete a TLS handshake must not
  * block other callers. */
-TEST(each_caller_has_a_share_of_the_handshakes)
+TEST(each_caller_gets_only_a_share_of_the_handshakes)
 {
 	unsigned admitted = 0;
 

@@ -73,8 +73,8 @@ static void make_lanes(uint8_t class)
 	mpib_lane_set_class(lane[1], class);
 }
 
-/* Connect both ends. The acceptor is first, so that fake_ibv then has the
- * opener's attributes. */
+/* Connect both ends. fake_ibv keeps only the attributes of the last QP, so the
+ * opener connects last. */
 static int try_connect(void)
 {
 	int rc = mpib_lane_connect(lane[1], &info[0], why, sizeof(why));
@@ -269,7 +269,7 @@ CASE(the_error_of_a_lane_names_the_device_and_the_cause)
 	}
 }
 
-CASE(the_error_of_a_user_names_the_call_that_failed)
+CASE(the_error_for_a_new_tenant_names_the_call_that_failed)
 {
 	static const char *const call[] = { "ibv_alloc_pd", "ibv_create_srq" };
 	struct mpib_tenant *t;

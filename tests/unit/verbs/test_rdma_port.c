@@ -132,7 +132,8 @@ fixture_test(an_active_port_without_a_gid_is_an_error)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
-	/* If the port is down, the missing GID must not be reported instead. */
+	/* If the port is down, the missing GID is no error, and the query
+	 * reports that the port is down. */
 	dev->port[0].attr.state = IBV_PORT_DOWN;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.state, IBV_PORT_DOWN);

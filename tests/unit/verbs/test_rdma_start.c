@@ -271,8 +271,8 @@ fixture_test(relaxed_ordering_is_not_used_if_the_device_refuses_it)
 				 times ? IBV_ACCESS_LOCAL_WRITE : wish);
 		assert_int_equal(v->dereg_mr(mr), 0);
 	}
-	/* Without IBV_ACCESS_RELAXED_ORDERING, the registration must not be
-	 * tried again. */
+	/* If a registration did not request IBV_ACCESS_RELAXED_ORDERING, it
+	 * must not be tried again after an error. */
 	fake_ibv.times = 1;
 	assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
 				   (uint64_t)(uintptr_t)mem,

@@ -41,7 +41,8 @@ enum end {
 
 static const struct {
 	enum ibv_wc_status status;
-	bool refused; /* the peer refuses the request, and is then in ERR */
+	/* the peer refuses the request, and the peer's QP is then in ERR */
+	bool refused;
 } ends[ENDS] = {
 	[BAD_KEY] = { IBV_WC_REM_ACCESS_ERR, true },
 	[BEYOND] = { IBV_WC_REM_ACCESS_ERR, true },
@@ -222,7 +223,8 @@ static void ends_of(struct vt *t, uint64_t seed)
 	unkind.room = draw(2) ? 4608 : 0;
 	unkind.cut = draw(2) ? 30 : 0;
 	o.rnr_retry = (uint8_t)draw(3);
-	o.timeout = 19; /* 17 s with 7 retries, perhaps twice */
+	/* seven retries take 17 s; a pair may need this time twice */
+	o.timeout = 19;
 	broken = false;
 	src = vt_mem(t, &t->a, ROOM, VT_ALL);
 	dst = vt_mem(t, &t->b, ROOM, VT_ALL);

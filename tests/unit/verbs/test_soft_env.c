@@ -29,7 +29,7 @@ static int open_with(const char *name, const char *value)
 	return rc;
 }
 
-TEST(the_first_port_must_be_digits_in_range)
+TEST(the_first_port_must_be_a_decimal_number_in_range)
 {
 	static const char *const bad[] = { "many",   " 30000",
 					   "-30000", "+30000",

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Stop a thread that has read from the descriptor `fd` that there is an event,
- * before the thread fetches the event. */
+/* Stop a thread between two steps: after it has read from the descriptor `fd`
+ * that there is an event, and before it fetches the event. */
 static struct {
 	_Atomic int fd;
 	_Atomic bool stopped, go_on;

@@ -60,7 +60,7 @@ vt_test(a_black_hole_for_one_address_affects_no_other_address)
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
 	vt_nothing(qa, 2);
-	if (!t->same) /* within one context, nothing crosses a wire */
+	if (!t->same) /* within one context, no message uses the network */
 		vt_quiet(t, &t->a.send, 1000);
 	heal(t);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);

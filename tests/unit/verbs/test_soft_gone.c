@@ -79,7 +79,8 @@ TEST(a_device_can_be_hidden_from_this_process)
 	struct ibv_context *old, *now;
 
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	/* true: the device was not hidden before, so nothing changes */
+	/* The device is not hidden, so this call changes nothing. It must
+	 * return true. */
 	assert_true(mpib_soft_hide(&spec, false));
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(mpib_soft_hide(&spec, true));

@@ -5,10 +5,10 @@
 
 #define KEYS 4096u
 
-/* Compare each key with the key of `apart` registrations earlier. Return
- * whether their hexadecimal digits number `digit` are equal more often than by
- * chance. By chance, the digits are equal in 1/16 of all cases, plus or minus a
- * hundred. */
+/* Compare hexadecimal digit number `digit` of each key with the same digit of
+ * the key that was registered `apart` registrations earlier. Return whether the
+ * two digits are equal more often than by chance. By chance, they are equal in
+ * 1/16 of all cases, plus or minus a hundred. */
 static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 {
 	unsigned same = 0;

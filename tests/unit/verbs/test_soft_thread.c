@@ -139,9 +139,9 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 		int n = 0;
 
 		memset(dst.p, 0, len);
-		/* Query the port, which takes the lock of `b`, only for
-		 * ThreadSanitizer, which does not see that messages order the
-		 * actions of the two threads. */
+		/* Query the port only because the query takes the lock of `b`.
+		 * ThreadSanitizer needs this lock: it does not see that
+		 * messages order the actions of the two threads. */
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);
 		memcpy(&want, src.p + len - 8, 8);

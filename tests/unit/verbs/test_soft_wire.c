@@ -15,7 +15,7 @@
 
 #include "verbs/soft/soft.h"
 
-static int64_t ahead_ms; /* ms that the tests add to the time */
+static int64_t ahead_ms; /* the tests set the clock forward by this many ms */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
@@ -59,9 +59,9 @@ vt_test(only_a_correct_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* A caller that claims an earlier connection (9) may get the
-		 * answer that the connection is gone. All others get the answer
-		 * to try later. */
+		/* In case 9, the caller claims that it had a connection before.
+		 * The answer may then be that this connection is gone. In all
+		 * other cases, the answer is to try later. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));
@@ -69,7 +69,7 @@ vt_test(only_a_correct_greeting_connects)
 	}
 }
 
-vt_test(a_second_connection_of_another_life_is_refused)
+vt_test(a_greeting_with_another_life_does_not_replace_a_connection)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -81,8 +81,8 @@ vt_test(a_second_connection_of_another_life_is_refused)
 	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
 	other.life++;
 	assert_int_equal(liar_greet(t, second, &other), SOFT_HELLO_LATER);
-	/* With the same `life`, the peer itself connects again because its
-	 * first connection broke. */
+	/* A greeting with the same `life` comes from the peer itself, whose
+	 * first connection broke. So this greeting is accepted. */
 	assert_int_equal(liar_greet(t, third, &h), SOFT_HELLO_OK);
 	assert_true(recv(first, &c, 1, 0) <= 0);
 	assert_true(recv(third, &c, 1, MSG_DONTWAIT) < 0);
@@ -143,7 +143,7 @@ static int accepted_by(struct vt *t, int listener)
 	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		assert_int_equal(errno, EAGAIN);
 		assert_true(vt_ms() < until);
-		ahead_ms++; /* until it is time to connect again */
+		ahead_ms++; /* the QP connects again at a later time */
 		vt_turn(t);
 	}
 	return fd;
@@ -164,7 +164,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 }
 
 /* The peer's host may have just died, or its process may be stopped. */
-vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
+vt_test(a_qp_connects_again_to_a_peer_that_accepts_but_never_answers)
 {
 	const uint32_t peer_qpn = 255u << 16 | 7;
 	struct vt *t = *state;
@@ -317,7 +317,7 @@ static void be_called_for_a_nak(struct vt *t, bool reset)
 	close(listener);
 }
 
-vt_test(a_peer_whose_connection_broke_is_called_for_its_nak)
+vt_test(a_qp_whose_connection_broke_connects_again_to_get_its_nak)
 {
 	be_called_for_a_nak(*state, false);
 	be_called_for_a_nak(*state, true);

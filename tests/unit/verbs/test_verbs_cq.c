@@ -81,7 +81,7 @@ static void one_message(struct vt *t, struct fixture *f, unsigned flags)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-vt_test(an_armed_queue_gives_one_event_and_is_disarmed)
+vt_test(an_armed_cq_causes_one_event_and_is_then_disarmed)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -100,7 +100,7 @@ vt_test(an_armed_queue_gives_one_event_and_is_disarmed)
 	end(t, &f);
 }
 
-vt_test(solicited_only_waits_for_a_solicited_message)
+vt_test(a_cq_armed_for_solicited_events_ignores_other_messages)
 {
 	struct vt *t = *state;
 	struct fixture f;

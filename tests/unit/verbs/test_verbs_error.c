@@ -2,7 +2,8 @@
 /* Errors: wrong keys and lengths, flushed requests, and lost peers. */
 #include "writes.h"
 
-/* Return the status of a request with an lkey that its end does not know. */
+/* Return the expected status of a request whose lkey is unknown at its own
+ * end. */
 static enum ibv_wc_status bad_lkey(struct vt *t)
 {
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
@@ -56,7 +57,7 @@ writes_test(a_region_of_another_pd_fails_at_the_requester)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-writes_test(a_receive_that_is_too_small_fails_at_both_ends)
+writes_test(a_send_to_a_receive_that_is_too_small_fails_at_both_ends)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
@@ -76,7 +77,7 @@ writes_test(a_receive_that_is_too_small_fails_at_both_ends)
 	assert_int_equal(vt_state(t, writes.qb), IBV_QPS_ERR);
 }
 
-writes_test(a_receive_with_a_bad_key_fails_at_both_ends)
+writes_test(a_send_to_a_receive_with_a_bad_key_fails_at_both_ends)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
@@ -188,7 +189,7 @@ writes_test(requests_to_a_qp_that_never_existed_end_in_retry_exceeded)
 	vt_expect(t, &t->a.send, 4, IBV_WC_RETRY_EXC_ERR);
 }
 
-writes_test(an_error_leaves_other_qps_alone)
+writes_test(an_error_does_not_affect_other_qps)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;

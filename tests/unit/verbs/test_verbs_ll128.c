@@ -82,8 +82,8 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
-/* Wait until the reader polls while this thread runs, because only then it
- * could see a torn line. Return false if that does not happen soon. */
+/* Wait until the reader polls while this thread runs, because only then could
+ * it see a torn line. Return false if that does not happen soon. */
 static bool is_watched(struct reader *r)
 {
 	unsigned looks = atomic_load(&r->looks);

@@ -131,7 +131,7 @@ vt_test(memory_for_reading_is_not_registered_for_writing)
 	munmap(p, 4096);
 }
 
-vt_test(memory_without_pages_gets_pages_when_it_is_written)
+vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 {
 	struct vt *t = *state;
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
@@ -241,9 +241,9 @@ vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 		    0);
 }
 
-/* Return whether the WRITE was complete before it could be stopped. A device
- * that moves bytes by itself may be fast enough for that. A device that moves
- * bytes only in the test's turns is not. */
+/* Return whether the WRITE was complete before it could be stopped. This is
+ * possible on a device that moves bytes by itself, but not on a device that
+ * moves bytes only in the test's turns. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;

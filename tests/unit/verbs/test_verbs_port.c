@@ -11,8 +11,8 @@ static void port_is(struct vt *t, enum ibv_port_state state)
 	assert_int_equal(info.state, state);
 }
 
-/* Return the next event about the state of the port. Skip events about its
- * addresses. */
+/* Return the next event about the state of the port. Skip events about the
+ * port's addresses. */
 static enum ibv_event_type port_event(struct vt *t)
 {
 	enum ibv_event_type type;
@@ -52,7 +52,7 @@ vt_test(a_link_that_comes_back_in_time_loses_no_message)
 	struct ibv_qp *qa, *qb;
 
 	vt_link(t, &t->a, true);
-	o.timeout = 18; /* one second, with seven retries */
+	o.timeout = 18; /* seven retries take one second */
 	vt_pair(t, &o, &qa, &qb);
 	exchange(t, qa, qb);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);

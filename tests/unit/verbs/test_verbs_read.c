@@ -65,7 +65,7 @@ vt_test(a_read_scatters_over_several_pieces)
 	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
 }
 
-vt_test(more_reads_than_the_depth_complete_later)
+vt_test(reads_beyond_the_depth_wait_and_complete_later)
 {
 	enum {
 		N = 40,
@@ -82,7 +82,7 @@ vt_test(more_reads_than_the_depth_complete_later)
 	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
 }
 
-/* The engine flushes device memory with such a QP. */
+/* The engine uses a QP that is connected to itself to flush device memory. */
 vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
 	struct vt *t = *state;

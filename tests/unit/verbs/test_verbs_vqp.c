@@ -173,8 +173,8 @@ CASE(a_replay_neither_loses_nor_repeats_a_message)
 		assert_int_equal(vv_tx.failed + vv_rx.failed, 0);
 		assert_memory_equal(vv_rx.mem, vv_tx.mem, VV_BYTES);
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
-		/* In the first rounds, everything was still in flight if the
-		 * device moves bytes only in the test's turns. */
+		/* If the device moves bytes only in the test's turns, all
+		 * fragments were still in flight in the first rounds. */
 		assert_true(n.replayed > 0 || round > 1 ||
 			    !vv_dev[0]->can_fault);
 		assert_true(mpib_vqp_healthy(vv_tx.vqp) >= VV_QPS - 2);
@@ -250,8 +250,8 @@ CASE(a_stalled_device_loses_no_message)
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
 		still = n.wrs == before ? still + 1 : 0;
 		before = n.wrs;
-		/* The device that works may have completed number 0, so one
-		 * number more than SPAN is possible. */
+		/* If the working device carried fragment 0 and completed it,
+		 * the sender may have used SPAN + 1 sequence numbers. */
 		if (held)
 			assert_in_range(n.wrs, 0, SPAN + 1);
 		if (held && still > 1000) {

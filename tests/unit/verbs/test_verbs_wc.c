@@ -112,7 +112,7 @@ vt_test(a_failed_unsignalled_request_has_a_completion)
 		wc = vt_expect(t, &t->a.send, 30 + i, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-		/* The receive must not be used by the refused request. Only rxe
+		/* The refused request must not use up the receive. Only rxe
 		 * uses it. */
 		wc = vt_expect(t, &t->b.recv, 40,
 			       t->rxe && kinds[i].received

@@ -40,8 +40,9 @@ static int narrow(int fd)
 	/* About the segment size of Ethernet. If segments are larger than the
 	 * free space, TCP acknowledges each segment only after 40 ms. */
 	int mss = 1000;
-	/* In ms. Each time the small buffer is full, TCP doubles its waiting
-	 * time, which grows to two minutes on kernels without this limit. */
+	/* Maximum retransmission timeout in ms. Each time the small buffer is
+	 * full, TCP doubles this timeout. Without the limit, it grows to two
+	 * minutes. */
 	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {

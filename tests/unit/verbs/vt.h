@@ -62,7 +62,7 @@ struct vt {
 	unsigned qps, mems;
 };
 
-/* vt_link() for the simulated HCA, which defines this function. */
+/* vt_link() of the simulated HCA. Only the simulator defines this function. */
 bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
 
 /* Attributes of a test's QPs. */
@@ -89,9 +89,9 @@ void vt_thread_b(struct vt *t, struct vt_end *saved);
 void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
 /* Unplug the cable of the end's port, or plug it in. For a real device, the
- * program of the variable MPIB_TEST_LINK does this ("PROGRAM DEVICE up|down").
- * Without that variable the test is skipped, so call this first with `up`
- * set. */
+ * program that MPIB_TEST_LINK names does this. Its arguments are the device and
+ * "up" or "down". Without that variable the test is skipped, so call this first
+ * with `up` set. */
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
@@ -128,8 +128,9 @@ int vt_send_imm(struct ibv_qp *qp, uint64_t id, uint32_t imm,
 int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
 	    uint32_t rkey);
-/* Post a signalled WRITE of `sge` to the beginning of `m`, a READ from there,
- * or an empty WRITE. The device must accept the request. */
+/* Post a signalled request, which the device must accept. vt_write() posts a
+ * WRITE of `sge` to the beginning of `m`, vt_read() posts a READ from there
+ * into `sge`, and vt_nothing() posts an empty WRITE. */
 void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
 	      const struct vt_mem *m);
 void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,

@@ -217,8 +217,7 @@ unsigned hca_run(struct hca *h, unsigned *seed, unsigned n)
 			idle++;
 		}
 	}
-	/* The drawn QPs may all have been unable to take a step. Try every
-	 * QP. */
+	/* If none of the drawn QPs could execute a WR, try every QP. */
 	for (unsigned i = 0; did == 0 && i < h->qps; i++)
 		did += hca_step(&h->qp[i]);
 	return did;

@@ -47,7 +47,7 @@ struct hca {
 	uint32_t wc_head, wc_tail;
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
-	unsigned rnr; /* how often a receive was missing */
+	unsigned rnr; /* number of times that a WR found no receive */
 	bool fail_poll;
 	/* place data only when an IMM arrives at this device */
 	bool lazy;

@@ -58,10 +58,10 @@ fixture_test(numbers_come_out_in_order)
 fixture_test(a_number_that_arrived_before_is_dropped)
 {
 	assert_int_equal(1, came(1));
-	assert_int_equal(0, came(1)); /* while the receiver waits for 0 */
+	assert_int_equal(0, came(1)); /* the receiver still waits for 0 */
 	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 2);
-	assert_int_equal(0, came(1)); /* after 0 and 1 were taken */
+	assert_int_equal(0, came(1)); /* 0 and 1 were taken already */
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
@@ -85,8 +85,8 @@ fixture_test(numbers_come_out_in_order_across_the_wrap)
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD));
 }
 
-/* If the number was dropped, the receiver would wait for ever, because the
- * sender has its completion. */
+/* If the receiver dropped this number, it would wait for the number for ever:
+ * the sender already has its completion and does not send again. */
 fixture_test(a_number_beyond_the_window_is_an_error)
 {
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
@@ -131,7 +131,8 @@ fixture_test(one_number_without_an_answer_keeps_the_span_from_moving)
 	}
 }
 
-/* Answers come in any order, for enough numbers to cross the wrap. */
+/* Answers arrive in random order. The test uses enough numbers to cross the
+ * wrap. */
 fixture_test(the_span_moves_past_the_oldest_numbers_that_have_answers)
 {
 	unsigned seed = 3;

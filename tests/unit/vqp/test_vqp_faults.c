@@ -63,7 +63,8 @@ teardown_test(t2_a_dead_qp_accepts_no_more_wrs)
 
 	for (unsigned i = 1; i < 4; i++)
 		hca_break(rig.tx.data[i]);
-	/* The virtual QP learns only by posting that its QPs are dead. */
+	/* The virtual QP does not know yet that its QPs are dead. It learns
+	 * this when it posts to them. */
 	assert_int_equal(rig_write(&rig, 3, 0, 100 * 4096), 0);
 	wc = rig_sent(&rig);
 	assert_int_equal(wc.wr_id, 3);
@@ -99,7 +100,7 @@ teardown_test(t3_a_wr_posted_in_part_completes)
 }
 
 /* T4 */
-teardown_test(t4_the_error_code_is_the_result_of_the_post)
+teardown_test(t4_the_error_is_the_result_of_the_post_and_not_errno)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -138,7 +139,7 @@ teardown_test(t6_notices_that_waited_for_room_fail_too)
 			hca_step(rig.tx.data[k]);
 		assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
 	}
-	assert_int_equal(rig.tx.notify[0]->wrs, 8); /* the cap of the QP */
+	assert_int_equal(rig.tx.notify[0]->wrs, 8); /* the QP's limit of WRs */
 	hca_break(rig.tx.notify[0]);
 	for (uint64_t i = 0; i < 20; i++) {
 		wc = rig_sent(&rig);

@@ -34,7 +34,8 @@ teardown_test(t5_sizes_of_64_bits_are_not_truncated_and_are_checked)
 	a = attr_of(qp, 2);
 	a.frag = MPIB_VQP_FRAG_MAX + 128;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	/* would divide lines of 128 bytes, which LL128 needs whole */
+	/* fragments of this size would divide lines of 128 bytes, but LL128
+	 * needs whole lines */
 	a.frag = 100;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	rig_down(&rig);
@@ -251,11 +252,13 @@ teardown_test(wrong_attributes_are_refused)
 	a.notifies = 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* More numbers in flight than the receiver can put in order. */
+	/* With this cap, more numbers could be in flight than the receiver can
+	 * put in order. */
 	a.cap = MPIB_SEQ_INFLIGHT / 2 + 1;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);
-	/* Too many messages, each with one number. */
+	/* With this depth, there could be too many messages, each with one
+	 * number. */
 	a.depth = 2 * MPIB_SEQ_SPAN;
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a = attr_of(qp, 2);

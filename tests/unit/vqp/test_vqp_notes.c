@@ -95,7 +95,8 @@ teardown_test(fields_that_would_be_ignored_are_refused)
 	struct mpib_vsend w = right;
 
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
-	/* The caller would reuse the memory immediately. */
+	/* After an accepted inline send, the caller would reuse the memory
+	 * immediately. */
 	w.flags |= IBV_SEND_INLINE;
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 	w = right;

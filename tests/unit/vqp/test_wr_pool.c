@@ -39,7 +39,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-fixture_test(a_wr_is_ready_when_taken)
+fixture_test(a_wr_is_initialized_when_it_is_taken)
 {
 	struct mpib_wr *w = mpib_wr_take(&pool);
 
@@ -55,7 +55,7 @@ fixture_test(a_wr_is_ready_when_taken)
 	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
 }
 
-fixture_test(the_pool_has_4096_wrs_and_gives_each_out_once)
+fixture_test(the_pool_has_4096_wrs_and_returns_each_only_once)
 {
 	struct mpib_wr *w, *last = NULL;
 
