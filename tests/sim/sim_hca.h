@@ -196,6 +196,7 @@ void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
 /* sim_hca_still.c: set whether the devices are software HCAs. */
 void sim_hca_soft(bool on);
+bool sim_hca_is_soft(void);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);

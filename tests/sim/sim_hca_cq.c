@@ -182,8 +182,10 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 		.solicited = solicited || wc->status != IBV_WC_SUCCESS,
 	};
 	/* Let polls return some completions long after the messages were
-	 * acknowledged. */
-	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0)
+	 * acknowledged. A software HCA makes a completion in the poll that
+	 * handles the acknowledgement. */
+	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0 &&
+	    !sim_hca_is_soft())
 		e->at += sim_hca_draw(20 * SIM_US);
 	if (last && e->at < last->at)
 		e->at = last->at;

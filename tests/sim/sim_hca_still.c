@@ -11,6 +11,11 @@ void sim_hca_soft(bool on)
 	soft = on;
 }
 
+bool sim_hca_is_soft(void)
+{
+	return soft;
+}
+
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion)
 {

@@ -361,14 +361,19 @@ static bool takes_port(const struct sim_fault *f)
 	       f->kind == SIM_FAULT_NETWORK;
 }
 
-/* Return whether a proxy of the node starts after the fault begins. */
+/* Limit of the time from the start of a proxy until it has read the states of
+ * its ports. */
+#define STARTS_WITHIN (50 * SIM_MS)
+
+/* Return whether a proxy of the node may start after the fault begins. */
 static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
 	for (unsigned i = 0; i < p->faults; i++) {
 		const struct sim_fault *kill = &p->fault[i];
 
 		if (kill->kind == SIM_FAULT_KILL_PROXY &&
-		    kill->node == f->node && kill->at + kill->lasts >= f->at)
+		    kill->node == f->node &&
+		    kill->at + kill->lasts + STARTS_WITHIN >= f->at)
 			return true;
 	}
 	return false;
