@@ -23,8 +23,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long the first attach is retried, in ms. The proxy may still be starting,
- * or may still be waiting for the clients of an earlier proxy to attach. */
+/* How long mpib_attach() retries, in ms. The proxy may still be starting, or
+ * may still be waiting for the clients of an earlier proxy. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
@@ -63,8 +63,8 @@ static int find_socket(const char *run_dir, char *path, size_t len)
 			 run_dir ? run_dir : "MPIB_RUN_DIR");
 }
 
-/* Connect to the proxy. If the proxy's backlog is full, wait, at most until the
- * deadline. */
+/* Connect to the proxy. If the backlog of the proxy's socket is full, wait
+ * until the backlog has room or the deadline has passed. */
 static int attach_dial(int sock, const struct sockaddr_un *sun,
 		       uint64_t deadline)
 {
@@ -91,8 +91,8 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	at->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (at->sock < 0)
 		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
-	/* If SO_SNDTIMEO is set, a signal ends connect() with EINTR, even if
-	 * the signal's handler has SA_RESTART (signal(7)). */
+	/* If SO_SNDTIMEO is set, connect() returns EINTR after a signal, even
+	 * if the signal's handler has SA_RESTART (signal(7)). */
 	do {
 		rc = attach_dial(at->sock, &sun, deadline);
 	} while (rc == -EINTR);
@@ -111,8 +111,8 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Set `label` to the job's name in Slurm or Kubernetes, or to "" if neither
- * started this process. */
+/* Set `label` to the name of the Slurm job or the Kubernetes pod that this
+ * process belongs to, or to "" if there is none. */
 static void attach_label(char *label, size_t len)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -149,9 +149,9 @@ static int attach_send_hello(const struct mpib_client *c, int sock)
 {
 	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
 
-	/* -EPIPE and -ECONNRESET mean that the proxy hung up. Do not fail here,
-	 * because the proxy may have sent the reason before it hung up.
-	 * recv_welcome() reads the reason. */
+	/* -EPIPE and -ECONNRESET mean that the proxy hung up. In this case do
+	 * not fail here: the proxy may have sent the reason before it hung up,
+	 * and recv_welcome() reads the reason. */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
 				 mpib_errtext(rc));
@@ -172,8 +172,8 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 	if (rc == 0)
 		rc = mpib_message_recv(sock, m);
 	/* The proxy hung up without reading the HELLO. The first recvmsg()
-	 * reports the hang-up. The second recvmsg() returns the data that the
-	 * proxy had sent before it hung up. */
+	 * reported only the hang-up. The second recvmsg() returns the data that
+	 * the proxy had sent before. */
 	if (rc == -ECONNRESET)
 		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
@@ -248,7 +248,7 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 }
 
 /* `listens` is the uid of the process that listens at the socket. Check that
- * only this user and root may write to the run directory. Any other user with
+ * only this user and root can write to the run directory. Any other user with
  * write access could listen at the socket's path while no proxy runs. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
@@ -334,7 +334,7 @@ void mpib_attached_put(struct mpib_attached *at)
 {
 	if (--at->users > 0)
 		return;
-	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
+	for (uint32_t i = 0; i < at->used; i++) {
 		mpib_pool_free(at->index[i].window);
 		mpib_pool_free(at->index[i].before);
 	}
@@ -401,10 +401,10 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until `deadline` (ms). The child
- * `pid` exits when its daemon is ready. If the rank's program reaps the child
- * itself, waitpid() fails, and the wait ends. After the deadline, do not kill
- * the daemon, because other ranks may be waiting for it. */
+/* Wait until the daemon is ready or `deadline` (ms) has passed. The child
+ * process `pid` exits when its daemon is ready. If the rank's program reaps the
+ * child itself, waitpid() fails, and the wait ends. After the deadline, do not
+ * kill the daemon, because other ranks may be waiting for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -448,9 +448,9 @@ static int start_locked(const struct mpib_client *c, char *dir,
 	return start_wait(c, dir, pid, deadline);
 }
 
-/* Start a proxy and wait until it is ready, at most until `deadline` (ms).
- * -EBUSY: another process is starting a proxy. -ENOEXEC: no proxy could be
- * started, and the error text is set. */
+/* Start a proxy and wait until it is ready or `deadline` (ms) has passed.
+ * Returns -EBUSY if another process is starting a proxy. Returns -ENOEXEC, and
+ * sets the error text, if no proxy could be started. */
 static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 {
 	char dir[sizeof(c->path)];
@@ -475,8 +475,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* `rc` is the result of an attach. Return true if it means that no proxy runs,
- * and if MPIB_START allows this process to start one. */
+/* `rc` is the result of an attempt to attach. Return whether `rc` means that no
+ * proxy runs, and MPIB_START allows this process to start a proxy. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
@@ -514,8 +514,9 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-/* The caller may have been built with an older, shorter struct
- * mpib_attach_opts. In this case, use the defaults for the missing members. */
+/* Return the attach options with all defaults filled in. A caller that was
+ * built with an older release has a shorter struct mpib_attach_opts. The
+ * missing members get their defaults. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 {
 	struct mpib_attach_opts o = { 0 };
@@ -612,11 +613,11 @@ void mpib_detach(struct mpib_client *client)
 		return;
 	if (c->forks == mpib_forks)
 		mpib_helper_stop(c);
-	/* The process that attached shuts the socket down, so the proxy sees
+	/* The process that attached shuts the socket down. So the proxy notices
 	 * the hang-up and cleans up, even if a forked child has a copy of the
 	 * socket. A forked child closes only its copies of the descriptors: the
 	 * child did not inherit the segments, and fork() may have copied the
-	 * client's lists in an inconsistent state. */
+	 * client's lists while another thread was changing them. */
 	mpib_keep_stop(c);
 	if (c->helper.wake >= 0)
 		close(c->helper.wake);

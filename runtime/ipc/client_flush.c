@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. The proxy completes a connection's flushes in the
- * order in which they were pushed. The reply segment contains the number of
- * completed flushes. If the ring is full, a new flush is queued. The next post
- * or test of a flush pushes the queued flushes. All functions run on the
- * connection's thread.
+ * Flushes of device memory. The proxy completes the flushes of a connection in
+ * the order in which they were pushed, and counts them in the reply segment. If
+ * the ring is full, a new flush is queued. The next post or test of a flush
+ * pushes the queued flushes. All functions run on the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,8 +40,8 @@ void mpib_flush_give(struct mpib_request *r)
 	q->free = r;
 }
 
-/* Push waiting flushes while the ring has room. If an error occurs, the
- * connection fails. */
+/* Push the queued flushes while the ring has room. After an error, mark the
+ * connection as failed. */
 static void push_queued(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
@@ -101,10 +100,10 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* If this function returns no request, the caller assumes that no flush
-	 * is needed. So queue the flush even if the connection is resuming, or
-	 * if the reason for the connection's failure is not known yet (rc is
-	 * 0). */
+	/* If mpib_iflush() returns no request, the caller assumes that no flush
+	 * is needed. So queue the flush even if `rc` is 0. `rc` is 0 while the
+	 * connection is resuming, and while the reason for its failure is not
+	 * known yet. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -129,7 +128,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 
 static bool is_flushed(const struct mpib_request *r)
 {
-	/* Acquire pairs with the release in flush_tell(): if this thread sees
+	/* Acquire pairs with the release in flush_tell(). If this thread sees
 	 * the new count, the bytes are in device memory. */
 	return !r->held &&
 	       (r->over ||
@@ -187,8 +186,9 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Search q->room instead of the list at q->first: that list may still
-	 * contain a failed flush that was released. */
+	/* Search all elements of q->room instead of the list of queued flushes
+	 * (q->first). That list may still contain a failed flush that was
+	 * released. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners and connections of the client library: opening, readiness, failure
- * and closing. The proxy answers CONNECT and ACCEPT before it has set up the
- * connection. After this answer, the library reads the connection's state from
- * the reply segment.
+ * Listeners and connections of the client library: how a connection is opened,
+ * becomes ready, fails and is closed. The proxy answers CONNECT and ACCEPT
+ * before it has set up the connection. After this answer, the library reads the
+ * connection's state from the reply segment.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,10 +73,11 @@ void mpib_close_listen(struct mpib_listener *listener)
 }
 
 /*
- * Prepare the ring of an index for another connection. The new connection will
- * push its first descriptor where the shard stopped reading. Erase the
- * descriptors that the previous connection pushed after that point. Otherwise
- * the shard would serve these descriptors for the new connection.
+ * Prepare the ring of a connection index for the next connection at this index.
+ * The new connection pushes its first descriptor where the shard stopped
+ * reading. Erase the descriptors that the previous connection pushed beyond
+ * that point. Otherwise the shard would treat them as descriptors of the new
+ * connection.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -98,18 +99,20 @@ static void index_paid(struct mpib_debt *d)
 
 static bool index_is_free(const struct mpib_client *c, uint32_t index)
 {
-	return !c->at->index[index].taken &&
-	       mpib_index_state(c->at, index) == MPIB_CONN_FREE;
+	return index >= c->at->used ||
+	       (!c->at->index[index].taken &&
+		mpib_index_state(c->at, index) == MPIB_CONN_FREE);
 }
 
-/* Count the connections that are open or closing. Do not count indexes, because
- * a connection that resumes has two. */
+/* Count the connections that are open or closing. This is not the number of
+ * used indexes, because a connection that moves to another instance has two
+ * indexes. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
+	for (uint32_t i = 0; i < c->at->used; i++)
 		n += !index_is_free(c, i);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -118,8 +121,8 @@ static unsigned count_conns(const struct mpib_client *c)
 	return n;
 }
 
-/* Under the lock. Take an index that is FREE. Release the window that the
- * previous connection left at this index. */
+/* Under the lock. Reserve a FREE index for a new connection. Release the window
+ * that the previous connection left at this index. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -133,6 +136,8 @@ static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 				 "this process has %d connections open or "
 				 "closing (close some)",
 				 MPIB_CONNS_MAX);
+	if (i == c->at->used)
+		c->at->used++;
 	x = &c->at->index[i];
 	mpib_window_put(c, x);
 	rewind_ring(c->at, i);
@@ -156,7 +161,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		return NULL;
 	memset(conn, 0, sizeof(*conn));
 	conn->client = c;
-	conn->work = 1; /* because `error` is set */
+	conn->work = 1; /* because `error` is not 0 */
 	conn->is_sender = is_sender;
 	conn->sends = is_sender ? c : NULL;
 	conn->receives = is_sender ? NULL : c;
@@ -171,8 +176,8 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		r->plain[3] = 1;
 		conn->placed[i] = r;
 	}
-	/* Most of these requests are never used. So do not write to this memory
-	 * here: an untouched page costs nothing. */
+	/* Do not write to this memory here. Most of these requests are never
+	 * used, and the kernel allocates no page that was never written. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      room * sizeof(struct mpib_request));
@@ -189,8 +194,9 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
-/* Put all requests that have places (feed.h) on the lists of unused requests.
- * The request to use next is the first in its list. */
+/* Give each request of conn->req its completion entry, and put it on a list of
+ * unused requests. The loop begins with the request that is to be used last,
+ * because each request is put at the front of its list. */
 static void set_places(struct mpib_conn *conn)
 {
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
@@ -209,14 +215,15 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
-	/* the proxy made the connection, even if no answer has arrived yet */
+	/* the proxy has made the connection, even if its answer has not arrived
+	 * yet */
 	conn->place->debt.asked = 0;
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
 	conn->first_gen = conn->place->gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->turn = conn->first_gen / MPIB_TURN;
-	/* Relaxed: other threads read `posts` only after the instance has
+	/* Relaxed: other threads read `posts` only after this instance has
 	 * ended. */
 	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
 	conn->reply = &at->reply->conn[i];
@@ -236,8 +243,9 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	};
 }
 
-/* Send CONNECT or ACCEPT, which the proxy answers at once. After the answer,
- * mpib_ready() polls the connection's state in the reply segment. */
+/* Send CONNECT or ACCEPT. The proxy answers at once, before the connection is
+ * ready. After the answer, mpib_ready() polls the connection's state in the
+ * reply segment. */
 static int connect_begin(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -288,7 +296,7 @@ bool mpib_conn_was_ready(const struct mpib_conn *conn,
 	       end->number == conn->number;
 }
 
-/* Ask the proxy to resume a receiving end that was accepted earlier. */
+/* Ask the proxy to resume a receiving connection that was accepted earlier. */
 static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
 		      struct mpib_message *m)
 {
@@ -358,8 +366,8 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
 		return rc;
-	/* A closed connection may still be listed with this index. Free that
-	 * connection while the state of the index is FREE. */
+	/* A closed connection that is still on client->conns may have the same
+	 * index. Free that connection while the state of the index is FREE. */
 	mpib_closed_sweep(conn->client);
 	if (conn->is_sender)
 		rc = ask_connect(conn, *index, &m);
@@ -417,10 +425,10 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 }
 
 /*
- * The proxy knows why a connection failed. The functions for posts, tests and
- * readiness ask for the reason with a WHY request, but do not wait for the
- * answer. Until the answer has arrived or the time limit has passed, they
- * report "not yet".
+ * The proxy knows why a connection failed. Posts, tests and mpib_ready() ask
+ * the proxy with a WHY request, but do not wait for the answer. Until the
+ * answer has arrived or the time limit has passed, these functions return as if
+ * the request or the connection were still in progress.
  */
 
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
@@ -428,8 +436,8 @@ void mpib_why_tell(struct mpib_conn *conn, const char *text)
 	struct mpib_reason *r = &conn->reason;
 
 	if (atomic_load_explicit(&r->told, memory_order_relaxed))
-		/* keep the first reason: the connection's thread may be reading
-		 * it */
+		/* keep the first reason, because the connection's thread may be
+		 * reading it */
 		return;
 	snprintf(r->text, sizeof(r->text), "%s", text);
 	/* Release pairs with the acquire in reason_told(). */
@@ -452,10 +460,10 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* The shard sends the reason to the proxy's control thread.
-		 * That thread may answer the WHY request before it has read the
-		 * shard's message. So if the first answer has no reason, ask
-		 * once more. */
+		/* The shard sends the reason to the proxy's control thread,
+		 * which may answer the WHY request before it has read the
+		 * shard's message. So if the first answer contains no reason,
+		 * ask once more. */
 		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
 			r->asked = 0;
@@ -466,7 +474,7 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 }
 
 /* Under the lock. Read late answers, and send the WHY request if it was not
- * sent yet. False: no answer will come. */
+ * sent yet. Returns false if no answer will come. */
 static bool why_ask(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -495,9 +503,9 @@ static bool reason_told(const struct mpib_reason *r)
 	return atomic_load_explicit(&r->told, memory_order_acquire);
 }
 
-/* Get the reason why the connection has failed with the error `rc`. True:
- * conn->why contains the reason. False: the answer has not arrived yet, call
- * again. Never waits. */
+/* Get the reason why the connection has failed with the error `rc`. Returns
+ * true if conn->why contains the reason. If it returns false, the answer has
+ * not arrived yet, and the caller must call again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
@@ -506,9 +514,9 @@ static bool why_known(struct mpib_conn *conn, int rc)
 
 	if (r->until == 0)
 		r->until = mpib_now_ms() + c->answer_ms;
-	/* If another thread holds the lock for long, that thread is waiting for
-	 * an answer from the proxy. That thread also receives the answer to
-	 * this WHY request. */
+	/* A thread that holds the lock for a long time is waiting for an answer
+	 * from the proxy. That thread also receives the answer to this WHY
+	 * request. */
 	if (!reason_told(r) && mpib_client_try(c)) {
 		hope = why_ask(conn);
 		mpib_client_unlock(c);
@@ -550,7 +558,7 @@ int mpib_conn_usable(struct mpib_conn *conn)
 				 "mpib_ready() first)",
 				 conn->index);
 	rc = mpib_conn_broken(conn);
-	/* the connection was lost after the check above */
+	/* the connection was lost after mpib_conn_goes_on() had checked it */
 	if (rc == MPIB_BROKEN_LOST)
 		return 0;
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
@@ -573,8 +581,8 @@ int mpib_ready(struct mpib_conn *conn)
 	if (state == MPIB_CONN_LOST)
 		return 0;
 	/* The receiver may close the connection before the sender calls
-	 * mpib_ready() for the first time. Report such a connection as ready:
-	 * its first send will fail. */
+	 * mpib_ready() for the first time. Report such a connection as ready.
+	 * Its first send will fail. */
 	if (state == MPIB_CONN_READY ||
 	    (state == MPIB_CONN_FAILED && conn->error == -ENOTCONN &&
 	     conn->is_sender &&
@@ -583,8 +591,8 @@ int mpib_ready(struct mpib_conn *conn)
 			conn->error = 0;
 			conn->work = 0;
 		}
-		/* The proxy's state does not show failures that this process
-		 * detected itself. */
+		/* The state that the proxy publishes does not show failures
+		 * that this process has detected itself. */
 		return conn->error < 0 ? mpib_conn_fail(conn, conn->error, NULL)
 				       : 1;
 	}
@@ -607,9 +615,10 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* This proxy may end before the other end knows of the close. Return whether
- * the next proxy must then close the connection. False for a connection that
- * was never ready: it has no other end, and only this proxy knows it. */
+/* The current proxy may end before the peer knows that this connection is
+ * closed. Return whether the next proxy must then close the connection. Returns
+ * false if the connection was never ready: in this case it has no peer, and
+ * only the current proxy knows it. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(conn->at, conn->index);
@@ -630,9 +639,10 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	/* Close a lost connection only after it has resumed. Otherwise the
-	 * proxy would have no instance of the connection. Such a proxy reports
-	 * the close to the peer at once, and data that has arrived is lost. */
+	/* Close a lost connection only after it has continued in another
+	 * instance. Otherwise the proxy would have no instance of the
+	 * connection. It would then report the close to the peer at once, and
+	 * data that has arrived would be lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

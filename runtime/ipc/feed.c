@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue of a connection: the requests that are not completely pushed
- * to the shard. This file also assigns places to sends, by the rule of feed.h.
- * All functions run on the connection's thread, inside post and test.
+ * The feed queue of a connection, which contains the requests that are not
+ * completely pushed to the shard. This file also assigns completion entries
+ * ("places", see feed.h) to sends. All functions run on the connection's
+ * thread, inside posts and tests.
  */
 #include <errno.h>
 
@@ -16,10 +17,10 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-/* Return whether a word at r's unused place already contains the next
- * generation. Such a word was written before generations wrapped. Check the
- * progress word, too: it is written for few requests, so it may be older than
- * the completion word. */
+/* Return whether a word in the unused completion entry of `r` already contains
+ * the next generation. Such a word was written before generations wrapped. Also
+ * check the progress word: the shard writes this word for few requests only, so
+ * it may be older than the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
@@ -45,8 +46,8 @@ static void use_last(struct mpib_request **list)
 
 void mpib_conn_lap(struct mpib_conn *conn)
 {
-	/* Relaxed: only this thread writes `posts`, and readers tolerate a
-	 * value that is one lap old. */
+	/* Relaxed: only this thread writes `posts`, and readers accept a value
+	 * that is too small by up to MPIB_RING_SLOTS. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
@@ -73,7 +74,8 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 	return r;
 }
 
-/* Give r, which has no place, the place of the request `from`. */
+/* Move the completion entry of the request `from` to the request `r`, which has
+ * none. */
 static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 		       struct mpib_request *from)
 {
@@ -90,8 +92,8 @@ static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
 	conn->bare = r;
 }
 
-/* Give r the place of an unused request on the list. False: the list has no
- * usable place. */
+/* Give `r` the completion entry of an unused request on the list. Returns false
+ * if no request on the list has a usable entry. */
 static bool take_idle(struct mpib_conn *conn, struct mpib_request *r,
 		      struct mpib_request **list)
 {
@@ -125,7 +127,7 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 
 	if (r->watched)
 		mpib_report_look(conn, r, true);
-	/* For the error text, keep the sizes of the send and the receive. */
+	/* Keep the sizes of the send and of the receive for the error text. */
 	if (result < 0) {
 		r->buf[0].size = cpl->size[0];
 		r->pos = cpl->size[1];
@@ -138,8 +140,9 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 	r->over = r->slow = true;
 }
 
-/* If r has completed, call mpib_request_end() with the result from the
- * completion word. False: r has not completed, or is not completely pushed. */
+/* If the request `r` has completed, call mpib_request_end() with the result
+ * from the completion word. Returns false if `r` has not completed, or is not
+ * completely pushed. */
 static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int32_t result;
@@ -154,15 +157,16 @@ static bool request_note(struct mpib_conn *conn, struct mpib_request *r)
 
 void mpib_place_rest(struct mpib_request *r)
 {
-	/* Relaxed: the shard does not write to an unused place. */
+	/* Relaxed: the shard does not write to an unused completion entry. */
 	uint64_t word = atomic_load_explicit(&r->completion->word,
 					     memory_order_relaxed);
 
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from `first` to `end` - 1 are in use. If one of their sends is
- * complete but not tested yet, give r the place of that send. */
+/* The completion entries from `first` to `end` - 1 are all in use. If one of
+ * their sends is complete but not tested yet, give its completion entry to
+ * `r`. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
@@ -177,7 +181,8 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 	return false;
 }
 
-/* Give r a place. Only a wanted send may get a reserved place. */
+/* Give the request `r` a completion entry. Only a wanted send may get a
+ * reserved entry. */
 static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const unsigned usual = MPIB_REQUESTS - MPIB_RESERVE;
@@ -188,13 +193,14 @@ static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 			     take_over(conn, r, usual, MPIB_REQUESTS));
 }
 
-/* Return whether at least one part of r was pushed. */
+/* Return whether some bytes of the request `r` were pushed. */
 static bool feed_begun(const struct mpib_request *r)
 {
 	return r->pos > 0;
 }
 
-/* Remove `tag` from the list of *n tags. False: the list does not have it. */
+/* Remove `tag` from the list of `*n` tags. Returns false if the list does not
+ * contain `tag`. */
 static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 {
 	for (unsigned i = 0; i < *n; i++) {
@@ -206,9 +212,9 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive needs. Store the
- * receive's other tags, for which no send is queued, in `tags`, and return
- * their number. */
+/* Mark the queued sends that the oldest unanswered receive needs. The receive
+ * may have other tags, for which no send is queued. Store these tags in `tags`,
+ * and return their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
@@ -284,7 +290,8 @@ void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->work++;
 }
 
-/* Like mpib_stage_push(), but the request may have no place yet. */
+/* Like mpib_stage_push(), but first give the request a completion entry if it
+ * has none. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int rc;
@@ -303,9 +310,10 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* If a request must wait, later requests must wait, too, except wanted
-	 * sends. If a wanted send must wait, later wanted sends must wait, too.
-	 * So sends of one tag stay in order. */
+	/* If a request must wait, all later requests must wait, too, except
+	 * wanted sends. If a wanted send must wait, all later wanted sends must
+	 * wait, too. So the order of sends with the same tag does not
+	 * change. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

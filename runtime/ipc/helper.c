@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper thread: see struct mpib_helper in client.h. All static functions
- * except helper_run() run under the client's lock. */
+/* The helper thread of a client: see struct mpib_helper in client.h. The helper
+ * waits until the proxy ends, attaches to the next proxy, and requests the
+ * client's objects from that proxy. client.h defines "attachment" and
+ * "instance". All static functions except helper_run() run under the client's
+ * lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -38,8 +41,9 @@ static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 
 static void instance_drop(struct mpib_client *c, struct mpib_instance *one)
 {
-	/* Also while the client is not attached as a whole: if this proxy has
-	 * ended, the next attach forgets the request. */
+	/* Send the undo request even if the client has not requested all its
+	 * objects yet. If this proxy has ended, the next attachment drops the
+	 * undo request. */
 	if (one->at == c->at)
 		mpib_rpc_undo_later(c, &one->at->index[one->index].debt);
 	mpib_attached_put(one->at);
@@ -56,9 +60,9 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* Request the connection from the proxy. 0: the proxy accepted or refused the
- * connection, or no index is free yet. -EPIPE: the proxy is gone. -ETIMEDOUT:
- * the proxy did not answer in time. */
+/* Request the connection from the proxy. Returns 0 if the proxy accepted or
+ * refused the connection, or if no connection index is free yet. Returns -EPIPE
+ * if the proxy is gone, or -ETIMEDOUT if it did not answer in time. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
@@ -80,17 +84,17 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 		return 0; /* conn_look() tries again */
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
-		return 0; /* other connections will free an index soon */
-	/* If the answer is late, keep the connection: an undo request would
-	 * close the connection at the peer. */
+		return 0; /* other connections will release an index soon */
+	/* If the answer is late, keep the requested connection, because an undo
+	 * request would close the connection at the peer. */
 	late = rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE;
 	if (late)
 		mpib_debt_keep(&c->at->index[index].debt);
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Close the earlier instance only after the new one was requested:
-	 * otherwise the proxy would have no instance of the connection, and
+	/* Close the earlier instance only after the new instance was requested.
+	 * Otherwise the proxy would have no instance of the connection, and
 	 * would tell the peer that the connection is closed. */
 	if (had)
 		instance_drop(c, &before);
@@ -145,7 +149,8 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 }
 
-/* Handle the failure of the connection at `index` of the current proxy. */
+/* The connection has failed at `index` of the current proxy. Get the reason,
+ * and give the connection up. */
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {
@@ -156,7 +161,7 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	int rc = mpib_rpc_of(c, MPIB_CTL_WHY, index, &m, sizeof(*got));
 
 	if (rc == -EPIPE)
-		/* the connection will be requested from the next proxy */
+		/* the client will request the connection from the next proxy */
 		return;
 	if (rc == 0) {
 		got = (const void *)m.bytes;
@@ -169,11 +174,11 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
-/* If the current instance has a window, get a window for the next instance,
- * too. mpib_test() needs that window to continue requests, but cannot request
- * it: only the functions that post can. True: the next instance has no window
- * yet. A quota or the memory may be used up until other connections release
- * their windows. */
+/* If the current instance has a staging window, get a window for the next
+ * instance, too. mpib_test() needs that window to continue requests, but cannot
+ * request it, because only posts request windows. Return whether the next
+ * instance still has no window. For example, a quota or the memory may be used
+ * up until other connections release their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -195,8 +200,8 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Allow the connection's thread to continue in the next instance. False: not
- * possible yet, call again. */
+/* Allow the connection's thread to continue in the next instance. Returns false
+ * if this is not possible yet. Then call again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -209,8 +214,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Check the state of the next instance at the current proxy, and handle it.
- * True: call again soon. */
+/* Check the state of the connection's next instance at the current proxy, and
+ * act on this state. Returns true if the caller must call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (mpib_index_state(c->at, conn->next.index)) {
@@ -220,10 +225,10 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
-		/* If the next instance was ready before it failed, the other
-		 * end has closed the connection. The instance's count of
-		 * completed receives is valid, so the connection can continue
-		 * in this instance. */
+		/* If the next instance was ready before it failed, the peer has
+		 * closed the connection. The instance's count of completed
+		 * receives is valid, so the connection can still continue in
+		 * this instance. */
 		if (mpib_conn_was_ready(conn, conn->next.at, conn->next.index))
 			return !next_ready(c, conn);
 		conn_failed(c, conn, conn->next.index);
@@ -235,7 +240,8 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 
 /* Call this only while a proxy runs. If the connection was lost or belongs to
  * an earlier proxy, request it from the current proxy. If it was already
- * requested, check the next instance. True: call again soon. */
+ * requested, check its next instance. Returns true if the caller must call
+ * again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(c->at, conn->index);
@@ -245,8 +251,8 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* If the connection failed after it was lost, the peer has closed it or
-	 * broken the protocol. */
+	/* If the connection was lost and then failed, the peer has closed it or
+	 * has broken the protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
 		conn_failed(c, conn, conn->index);
@@ -281,7 +287,7 @@ void mpib_closed_sweep(struct mpib_client *c)
 		if (!conn->closing || !closed_is_over(c, conn))
 			continue;
 		LIST_REMOVE(conn, link);
-		mpib_next_drop(c, conn); /* this closes the next instance */
+		mpib_next_drop(c, conn); /* closes the next instance */
 		if (conn->closing == MPIB_CLOSING_OWED && conn->at == c->at &&
 		    mpib_client_ok(c))
 			mpib_rpc_undo_later(c, &conn->place->debt);
@@ -295,9 +301,9 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* Request connections from a new proxy. If `accepts` is true, request the
- * receiving ends that no sender has connected to yet. Otherwise request all
- * other ends. Returns 0, -EPIPE or -ETIMEDOUT. */
+/* Request the connections from a new proxy. If `accepts` is true, request only
+ * the receiving connections to which no sender has connected yet. If `accepts`
+ * is false, request all other connections. Returns 0, -EPIPE or -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -319,7 +325,7 @@ static int conns_again(struct mpib_client *c, bool accepts)
 }
 
 /* Request the listener from a new proxy. If the proxy refuses the listener,
- * only the calls of mpib_accept() on this listener fail. Returns 0, -EPIPE or
+ * only the calls of mpib_accept() for this listener fail. Returns 0, -EPIPE or
  * -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
@@ -357,9 +363,9 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Request the client's objects from the new proxy, except those that were
- * already requested from it. Request listeners only after senders and accepted
- * receivers. Otherwise a repeated connect would use up the accept that belongs
+/* Request the client's objects from the new proxy, except the objects that were
+ * already requested. Request the listeners after the senders and the accepted
+ * receivers. Otherwise a repeated connect could use up the accept that belongs
  * to another connect (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
@@ -380,8 +386,9 @@ static int all_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Copy what is needed from the ended proxy's reports about connections. Drop
- * the instances that were requested from that proxy. */
+/* The ended proxy has published data about the connections. Copy the fields
+ * that later requests need. Then drop the instances that were requested from
+ * that proxy. */
 static void conns_learn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -400,7 +407,7 @@ void mpib_successor_drop(struct mpib_client *c)
 {
 	if (!c->successor)
 		return;
-	/* The shutdown tells the successor to drop the client. */
+	/* The shutdown makes the successor drop the client. */
 	shutdown(c->successor->sock, SHUT_RDWR);
 	mpib_attached_put(c->successor);
 	c->successor = NULL;
@@ -431,9 +438,9 @@ static void successor_tell(struct mpib_client *c, int rc)
 }
 
 /* Attach to the proxy that listens at the socket. If no proxy runs and
- * `start_until` is not 0, start a proxy and wait for it until that time (ms).
- * Other threads may take the lock during the attach. -EPERM: the proxy does not
- * resume connections. */
+ * `start_until` is not 0, start a proxy and wait for this proxy until that time
+ * (ms). Other threads may take the lock during the attach. Returns -EPERM if
+ * the proxy does not resume connections. */
 static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
 			   struct mpib_attached **attached)
 {
@@ -469,8 +476,8 @@ static int successor_attach(struct mpib_client *c)
 	return 0;
 }
 
-/* Prepare for an announced upgrade: attach to the successor, and register
- * memory there. */
+/* Prepare for an announced upgrade: attach to the successor proxy, and register
+ * the client's memory at that proxy. */
 static void successor_look(struct mpib_client *c)
 {
 	int rc = 0;
@@ -484,8 +491,8 @@ static void successor_look(struct mpib_client *c)
 		rc = mpib_memory_step(c, c->successor);
 	if (rc < 0)
 		mpib_successor_drop(c);
-	/* Report the result once. If the successor is lost later, the client
-	 * attaches again when it resumes. */
+	/* Report the result to the proxy only once. If the successor ends
+	 * later, the client attaches again when its current proxy ends. */
 	if (rc <= 0 && c->helper.upgrade && !c->helper.attach) {
 		successor_tell(c, rc);
 		c->helper.upgrade = 0;
@@ -510,7 +517,7 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
-/* Tell the proxy which thread will attach to the next proxy. */
+/* Tell the proxy the id of the thread that will attach to the next proxy. */
 static void thread_tell(struct mpib_client *c)
 {
 	const struct mpib_ctl_id resumed = {
@@ -521,9 +528,9 @@ static void thread_tell(struct mpib_client *c)
 	(void)mpib_message_send(c->at->sock, &resumed.h, NULL, 0);
 }
 
-/* Tell the proxy that the client will request nothing more. The message is not
- * sent while a connection waits for an index. Without the message, peers wait
- * until their grace period ends. */
+/* Tell the proxy that the client has requested all its objects. Do not send
+ * this message while a connection still waits for an index. Without the
+ * message, peers wait until their grace period ends. */
 static void resumed_tell(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -537,9 +544,9 @@ static void resumed_tell(struct mpib_client *c)
 	thread_tell(c);
 }
 
-/* If the client is not attached to another proxy yet, attach to one. Then
- * request all objects from that proxy. 0: done. -errno: not done yet, call
- * again. The text is set. */
+/* Attach to another proxy, unless the client has already done so. Then request
+ * all objects from that proxy. Returns 0 when all is done. If it returns
+ * -errno, the error text is set, and the caller must call again. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -549,8 +556,9 @@ static int attach_again(struct mpib_client *c)
 	atomic_store(&c->living, MPIB_ATTACHED(c->at->number) | c->forks);
 	rc = all_again(c);
 	if (rc < 0) {
-		/* If connections may have been requested, keep the socket: a
-		 * shutdown would close these connections at their peers. */
+		/* If connections may have been requested already, keep the
+		 * socket. A shutdown would close these connections at their
+		 * peers. */
 		if (rc == -EPIPE || c->at->state == MPIB_ATTACH_NEW) {
 			shutdown(c->at->sock, SHUT_RDWR);
 			c->at->state = MPIB_ATTACH_CUT;
@@ -565,8 +573,8 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* Give up: the client will not continue at another proxy. Returns -1;
- * helper_turn() returns this value, too. */
+/* Give up: the client will not continue at another proxy. Returns -1, the value
+ * that helper_turn() returns in this case. */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
@@ -580,14 +588,15 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	{
 		mpib_next_drop(c, conn);
 	}
-	/* Store `resumes` after `why`: a thread that reads false from `resumes`
-	 * may then read `why`. */
+	/* Store `resumes` after `why`, so that a thread that reads false from
+	 * `resumes` may read `why`. */
 	atomic_store(&c->helper.resumes, false);
 	return -1;
 }
 
 /* Try to continue at another proxy. Returns the time until the next attempt in
- * ms. 0: the client continues. -1: no further attempt. */
+ * ms, 0 if the client has continued at another proxy, or -1 if there will be no
+ * further attempt. */
 static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -624,8 +633,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* If the attach is not MPIB_ATTACH_WHOLE, this library itself shut the
-	 * socket down. So the proxy did not hang up. */
+	/* If the state is not MPIB_ATTACH_WHOLE, this library itself may have
+	 * shut the socket down. In this case the proxy did not hang up. */
 	if (c->at->state == MPIB_ATTACH_WHOLE &&
 	    atomic_load(&c->at->reply->ended))
 		return helper_fail(
@@ -647,8 +656,8 @@ static int proxy_gone(struct mpib_client *c)
 		c->path, helper->grace_ms / 1000);
 }
 
-/* Do the work that is due. Returns the time until the next turn in ms. -1: wait
- * for an event. */
+/* Do the work that is due. Returns the time until the next turn in ms, or -1 if
+ * the helper must wait for an event. */
 static int helper_turn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -718,7 +727,7 @@ static void *helper_run(void *arg)
 		mpib_client_unlock(c);
 	}
 	/* After this thread has ended, the client cannot attach to another
-	 * proxy. So no connection may wait for one. */
+	 * proxy. So no connection may wait for another proxy. */
 	rc = -errno;
 	mpib_client_hold(c);
 	helper_fail(c,
@@ -733,8 +742,8 @@ void mpib_helper_wake(struct mpib_client *c)
 {
 	static const uint64_t one = 1;
 
-	/* The write never blocks. If the eventfd is full, the helper wakes up
-	 * anyway. */
+	/* The write never blocks. If the eventfd is full, the write fails, and
+	 * the helper wakes up anyway. */
 	if (c->helper.runs && write(c->helper.wake, &one, sizeof(one)) < 0)
 		return;
 }
@@ -743,7 +752,7 @@ void mpib_helper_gives_up(struct mpib_client *c, int rc)
 {
 	if (!atomic_exchange(&c->helper.resumes, false))
 		return;
-	mpib_helper_wake(c); /* to drop a successor */
+	mpib_helper_wake(c); /* so that it drops the successor */
 	fprintf(stderr,
 		"mpib: no descriptor of registered memory can be kept: %s, so "
 		"this process cannot continue after the proxy at %s ends "

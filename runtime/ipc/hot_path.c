@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot path: mpib_isend(), mpib_irecv() and mpib_test(), on the connection's
- * thread in the rank. For memory that needs no copy, these functions take no
- * lock, allocate nothing, and make no system call unless the shard sleeps. All
- * unusual cases take the slow path.
+ * The hot path: mpib_isend(), mpib_irecv() and mpib_test(), which run on the
+ * connection's thread in the rank. For memory that needs no copy, these
+ * functions take no lock, allocate nothing, and make no system call unless the
+ * shard sleeps. Unusual cases take the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 /*
  * Post a request in the usual case: the request has one buffer that needs no
  * copy, client `c` has registered the buffer's memory, no other request is
- * queued on the connection, and the ring has room. In all other cases return
+ * queued on the connection, and the ring has room. In all other cases, return
  * NULL. Then request_post() handles the request.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
@@ -48,7 +48,7 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	struct mpib_desc *d;
 	uint64_t off;
 
-	/* `size` - 1 wraps if `size` is 0, so a request without bytes also
+	/* If `size` is 0, `size` - 1 wraps. So a request without bytes also
 	 * takes the slow path. */
 	if (unlikely(!region || size - 1 >= region->direct))
 		return NULL;
@@ -60,8 +60,9 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
 	r = conn->free;
-	/* If the place was last used before generations wrapped, its completion
-	 * word may already contain the next generation: see has_next_gen(). */
+	/* If the completion entry was last used before generations wrapped, its
+	 * completion word may already contain the next generation: see
+	 * has_next_gen(). */
 	if (unlikely(!r || r->gen == conn->gen + 2 ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
@@ -85,9 +86,10 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 }
 
 /*
- * Push r to the shard. Queue r instead if other requests are queued, if r is
- * staged, or if r has no place (feed.h). 1: r was accepted. 0: the ring or the
- * window has no room, call again. -errno.
+ * Push the request `r` to the shard. Queue `r` instead if other requests are
+ * queued, if `r` is staged, or if `r` has no completion entry (feed.h). Returns
+ * 1 if `r` was accepted, -errno after an error, or 0 if the ring or the window
+ * has no room: then call again.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -111,9 +113,9 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Record whether mpib_isend() has just refused a send, because no request was
- * free. Publish the time of the first refusal since the last accepted send, so
- * that tools can show this time. */
+/* Record whether mpib_isend() has just refused a send because it found no
+ * unused request. For tools, publish the time of the first refusal since the
+ * last accepted send. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -130,8 +132,9 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 			      memory_order_relaxed);
 }
 
-/* Return an unused request: for a receive of n buffers, or for a send with this
- * tag. `direct`: the request is not staged. NULL: no request is free. */
+/* Return an unused request for a receive of `n` buffers, or for a send with
+ * this tag. `direct` is true if the request is not staged. Returns NULL if
+ * there is no unused request. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -152,7 +155,7 @@ static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 	return r;
 }
 
-/* Checks of a request's arguments, on the slow path. */
+/* The functions below check the arguments of a request, on the slow path. */
 
 static int bad_buffer(const void *data, size_t size)
 {
@@ -166,7 +169,7 @@ static int bad_buffer(const void *data, size_t size)
 }
 
 /* Check one buffer of a request. The region must belong to client `c`, because
- * the MR ids of different clients are unrelated. */
+ * MR ids of different clients are unrelated. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -206,7 +209,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 }
 
 /* Fail a call that is valid only at the other end of the connection. Returns
- * -EINVAL; or the connection's error, if `conn` has failed. */
+ * the connection's error if the connection has failed, and -EINVAL
+ * otherwise. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -302,9 +306,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return request_post(conn, n, data, size, tag, region, req);
 }
 
-/* Finish a request that completed with the error `rc`: set the text, free the
- * request and return the error. 0: the reason for the error is not known yet,
- * so the request stays in use. */
+/* Finish a request that completed with the error `rc`: set the error text,
+ * release the request and return the error. Returns 0 if the reason for the
+ * error is not known yet. In this case the request stays in use. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -325,9 +329,10 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* Finish a request that completed with the result `res`: set *done to 1, store
- * the sizes of the buffers in `sizes`, and free the request. If the request
- * failed and the reason is not known yet, *done stays 0. */
+/* Finish a request that completed with the result `res`: set `*done` to 1,
+ * store the sizes of the buffers in `sizes`, and release the request. If the
+ * request failed and the reason is not known yet, set `*done` to 0 and keep the
+ * request. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
@@ -375,8 +380,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
 		/* Test the request again, because it may have completed before
-		 * the connection broke. The recursion ends, because conn->error
-		 * is now set. */
+		 * the connection broke. The second test does not get here,
+		 * because conn->error is now set. */
 		return mpib_test_int(r, done, sizes);
 	}
 	rc = mpib_conn_goes_on(conn);

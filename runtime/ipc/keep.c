@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep the file descriptors of memory that may be registered again at another
- * proxy. A separate thread holds these descriptors in its own descriptor table.
- * So the descriptors do not count towards the rank's limit (ulimit -n), and
- * forked children do not inherit them. The thread receives the descriptors over
- * a socket, and sends copies of them over the same socket. The thread is
- * started when the first descriptor is kept. The client sends requests to the
- * thread only under the client's lock, and receives all answers before it
- * releases the lock.
+ * Keep the file descriptors of memory that the client may have to register
+ * again at another proxy. A separate thread holds these descriptors in its own
+ * descriptor table. So the descriptors do not count towards the rank's limit
+ * (ulimit -n), and forked children do not inherit them. The client sends the
+ * descriptors to the thread over a socket, and gets copies of them back over
+ * the same socket. The client starts the thread when it keeps its first
+ * descriptor. It sends requests to the thread only under the client's lock, and
+ * receives all answers before it releases the lock.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,8 +25,9 @@
 
 /* ThreadSanitizer assumes that all threads share one descriptor table. If two
  * tables contain the same descriptor number, ThreadSanitizer reports a race. So
- * under ThreadSanitizer the thread uses the process's table. Then the kept
- * descriptors stay open if a client detaches while memory is registered. */
+ * under ThreadSanitizer the thread uses the descriptor table of the process. In
+ * this case the kept descriptors stay open if a client detaches while memory is
+ * registered. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -59,7 +60,8 @@ static int keep_send(int sock, uint32_t type, uint32_t kept, int status, int fd)
 	return mpib_message_send(sock, &h, &fd, fd >= 0);
 }
 
-/* Give this thread its own descriptor table, which contains only the socket. */
+/* Give this thread its own descriptor table, and close all descriptors in it
+ * except the socket. */
 static int keep_unshare(int sock)
 {
 	if (!own_table)
@@ -72,9 +74,9 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* Answer a request. The id of a kept descriptor is its number in this thread's
- * table plus 1; 0 means no descriptor. Returns 0, or -errno if no answer was
- * sent. */
+/* Answer a request of the client. The id of a kept descriptor is the
+ * descriptor's number in this thread's table plus 1; the id 0 means no
+ * descriptor. Returns 0, or -errno if no answer was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -97,8 +99,8 @@ static int keep_answer(int sock, struct mpib_message *m, int rc)
 	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
-/* Serve until the client shuts the socket down. The descriptors are closed when
- * the thread ends. */
+/* Answer requests until the client shuts the socket down. The kernel closes the
+ * kept descriptors when the thread ends. */
 static void *keep_run(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
@@ -114,8 +116,8 @@ static void *keep_run(void *arg)
 			break;
 		rc = keep_answer(sock, &m, got);
 	}
-	/* The client waits for answers without a time limit. The shutdown tells
-	 * the client that this thread ends. */
+	/* The client waits for answers without a time limit. The shutdown ends
+	 * this wait. */
 	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);
@@ -153,8 +155,8 @@ void mpib_keep_stop(struct mpib_client *c)
 	if (helper->keeper < 0)
 		return;
 	if (c->forks == mpib_forks) {
-		/* close() is not enough, because a forked child may also have
-		 * the socket. */
+		/* close() is not enough, because a forked child may have a copy
+		 * of the socket. */
 		shutdown(helper->keeper, SHUT_RDWR);
 		mpib_thread_join(helper->keeping);
 	}
@@ -162,8 +164,8 @@ void mpib_keep_stop(struct mpib_client *c)
 	helper->keeper = -1;
 }
 
-/* Send a request and wait for the answer. Returns 1 with the answer in *m, or
- * -errno. */
+/* Send a request to the thread and wait for the answer. Returns 1 and stores
+ * the answer in `*m`, or returns -errno. */
 static int keep_ask(const struct mpib_client *c, uint32_t type, uint32_t kept,
 		    int fd, struct mpib_message *m)
 {

@@ -18,8 +18,8 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
 
 	if (fds > MPIB_CTL_FDS_MAX)
 		return -EINVAL;
-	/* Use memcpy() to drop `const`, which iov_base does not have. sendmsg()
-	 * only reads the message. */
+	/* Copy the pointer with memcpy(), because iov_base is not a pointer to
+	 * `const`. sendmsg() only reads the message. */
 	memcpy(&iov.iov_base, &h, sizeof(h));
 	if (fds) {
 		struct cmsghdr *c;
@@ -47,7 +47,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		/* The control buffer has room for exactly MPIB_RIGHTS_MAX
-		 * descriptors, so this loop does not skip and leak any. */
+		 * descriptors. So this loop skips no descriptor, and none
+		 * leaks. */
 		for (size_t i = 0; i < n && m->fds < MPIB_RIGHTS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));
@@ -57,8 +58,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 int mpib_message_take(int sock, struct mpib_message *m)
 {
 	/* This array must have room for all descriptors that a message can
-	 * have. If it had less room, recvmsg() would close the remaining
-	 * descriptors, which may take long. */
+	 * have. Otherwise recvmsg() would close the descriptors that do not
+	 * fit, which may take long. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(m->fd))];
 	struct iovec iov = { .iov_base = m->bytes,
 			     .iov_len = sizeof(m->bytes) };

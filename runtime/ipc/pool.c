@@ -2,8 +2,8 @@
 /*
  * Memory that the proxy allocates and registers, and that the client maps: the
  * staging windows of connections, and the memory from mpib_mem_alloc(). Each
- * window has its own MR. So a peer that has the key of one window cannot access
- * the window of another connection.
+ * window has its own MR. So a peer that has the remote key of one window cannot
+ * access the window of another connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -70,9 +70,9 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 }
 
 /*
- * Release a window that this process no longer uses, without waiting for the
- * proxy's answer. If the connection is closing, the peer may still write to the
- * window. The proxy fences these writes before it deregisters the window.
+ * Release a window that this process does not use any more, without waiting for
+ * the proxy's answer. If the connection is closing, the peer may still write to
+ * the window. The proxy fences these writes before it deregisters the window.
  */
 static void window_drop(struct mpib_client *c, struct mpib_pool **window)
 {
@@ -106,9 +106,9 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 	else
 		window_drop(c, &x->window);
 	x->window = got;
-	/* Allocate the pages here, so that the first messages cause no page
-	 * faults. Linux before 5.14 does not support this call, so the first
-	 * messages cause page faults. */
+	/* Allocate the pages now, so that the first messages cause no page
+	 * faults. Linux before 5.14 does not support this call. On such a
+	 * kernel, the first messages cause the page faults. */
 	madvise(got->seg.addr, size, MADV_POPULATE_WRITE);
 	return 0;
 }
@@ -121,7 +121,7 @@ void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
 
 void mpib_windows_trim(struct mpib_client *c)
 {
-	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
+	for (uint32_t i = 0; i < c->at->used; i++) {
 		if (!c->at->index[i].taken)
 			mpib_window_put(c, &c->at->index[i]);
 	}
@@ -131,7 +131,7 @@ static bool rested(struct mpib_window *w, uint32_t before)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
 
-	/* Acquire pairs with the release in mpib_window_rest(). Once the state
+	/* Acquire pairs with the release in mpib_window_rest(). After the state
 	 * is NONE, the connection's thread must take the client's lock to get
 	 * another window. */
 	return atomic_load_explicit(&w->state, memory_order_relaxed) == rests &&
@@ -150,7 +150,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Keep the windows that became empty after the last sweep. */
+	/* Keep the windows that became empty after the previous sweep. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -193,7 +193,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 	struct mpib_pool *p;
 
 	if (client->forks != mpib_forks)
-		return; /* in a forked child the memory belongs to the parent */
+		/* this is a forked child: the memory belongs to the parent */
+		return;
 	mpib_client_hold(client);
 	LIST_FOREACH(p, &client->pools, link)
 	{

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Per-rail reports on requests, for NCCL's profiler. While a connection is
- * "armed", each request that is posted on it becomes "watched": the shard
- * reports what each rail does for the request.
+ * "armed", each request that is posted on it becomes "watched". For a watched
+ * request, the shard reports what each rail does.
  *
- * The fast path has no code for reports. An armed connection has conn->work
- * above 0, so its posts take the slow path. A watched request has r->slow set,
- * so its tests take the slow path.
+ * The fast path has no code for reports. An armed connection has a value of
+ * conn->work above 0, so its posts take the slow path. A watched request has
+ * r->slow set, so its tests take the slow path.
  */
 
 #include "base/clock.h"
 #include "ipc/client.h"
 
-/* MPIB_REPORT_LATER: number of mpib_test() calls without a result after which
- * the connection is armed. */
+/* With MPIB_REPORT_LATER, the connection is armed after this many mpib_test()
+ * calls that found a request incomplete. */
 #define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)
@@ -76,10 +76,10 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 		mpib_report_drop(r);
 }
 
-/* Return true if no rail will get a further part of the message. Until then, a
- * rail without bytes in flight is not done, because it may get another part.
- * Only the sender knows the size of the message. A receiver does not know that
- * no part follows until the request is complete. */
+/* Return whether the rails were given all bytes of the message. If not, a rail
+ * without bytes in flight is not done, because it may be given more bytes. Only
+ * the sender knows the size of the message. So a receiver must wait for the
+ * completion of the request. */
 static bool rails_have_all(const struct mpib_request *req,
 			   const struct mpib_rail_report *report)
 {
@@ -96,7 +96,7 @@ static bool rails_have_all(const struct mpib_request *req,
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report)
 {
-	/* A send without a place (feed.h) has no completion. */
+	/* A queued send may have no completion entry (feed.h). */
 	bool mapped = req->completion && req->conn->client->forks == mpib_forks;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {

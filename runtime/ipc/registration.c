@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory regions: registration and deregistration. Ordinary memory is staged:
- * its bytes are copied through a window. Memory from mpib_mem_alloc() and
- * memory registered with mpib_reg_fd() needs no copy. A region may be
- * deregistered while requests still use it.
+ * Memory regions: registration and deregistration. Ordinary memory is "staged":
+ * its bytes are copied through a staging window. Memory from mpib_mem_alloc()
+ * and memory registered with mpib_reg_fd() needs no copy. The program may
+ * deregister a region while requests still use it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@ void mpib_regions_ref(struct mpib_request *r)
 {
 	r->held = true;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Relaxed: callers must not deregister a region while they
-		 * post a request with it. So the region still exists. */
+		/* Relaxed: the region still exists, because callers must not
+		 * deregister a region while they post a request with it. */
 		if (r->buf[i].region)
 			atomic_fetch_add_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_relaxed);
@@ -36,17 +36,17 @@ void mpib_regions_unref(struct mpib_request *r)
 {
 	r->held = false;
 	for (unsigned i = 0; i < r->n; i++) {
-		/* Release pairs with the acquire in region_bury(): the region
-		 * is freed after its last use. */
+		/* Release pairs with the acquire in region_bury(). So the
+		 * region is freed only after its last use. */
 		if (r->buf[i].region)
 			atomic_fetch_sub_explicit(&r->buf[i].region->refs, 1,
 						  memory_order_release);
 	}
 }
 
-/* Under the lock: free deregistered regions that neither a request nor the
- * proxy uses. mpib_regions_unref() cannot free them: it runs in mpib_test(),
- * which must not wait for the lock. */
+/* Under the lock. Free the deregistered regions that no request uses and that
+ * have no MR at the proxy any more. mpib_regions_unref() cannot free them: it
+ * runs in mpib_test(), which must not wait for the lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -75,7 +75,7 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: if this load does not see MPIB_REGION_DEAD yet,
+	/* Relaxed: if this load misses a new MPIB_REGION_DEAD,
 	 * mpib_region_copy_begin() will see it. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
@@ -83,8 +83,8 @@ bool mpib_region_dead(const struct mpib_region *r)
 
 void mpib_region_copy_end(struct mpib_region *r)
 {
-	/* Release pairs with the acquire in mpib_dereg(): the copy ends before
-	 * the count is decremented. */
+	/* Release pairs with the acquire in mpib_dereg(). So the copy ends
+	 * before the count is decremented. */
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
@@ -96,14 +96,14 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * `like` describes a new region. Return whether the existing region r can be
+ * `like` describes a new region. Return whether the existing region `r` can be
  * used instead.
  *
- * With mpib_reg(), r must have the same addresses and the same MR. The
- * addresses alone do not suffice: after r's pool is freed, another pool may be
- * mapped at the same addresses.
+ * With mpib_reg(), both must have the same addresses and the same MR. The
+ * addresses alone do not suffice: after the pool of `r` is freed, another pool
+ * may be mapped at the same addresses.
  *
- * With mpib_reg_fd(), r must contain all memory of `like`. A dma-buf is
+ * With mpib_reg_fd(), `r` must contain all memory of `like`. A dma-buf is
  * identified by its addresses only, because each export of the same dma-buf has
  * its own inode. A memfd is identified by its addresses and its file, because
  * another memfd may have been mapped at the same addresses before.
@@ -125,8 +125,9 @@ static bool region_serves(const struct mpib_region *r,
 			 like->memory.offset));
 }
 
-/* Under the lock: find an existing region that can be used instead of `like`,
- * and count one more registration of that region. NULL: none. */
+/* Under the lock. Find an existing region that can be used instead of `like`,
+ * and increment the number of its registrations. Returns NULL if there is no
+ * such region. */
 static struct mpib_region *region_again(const struct mpib_region *like)
 {
 	struct mpib_region *r;
@@ -157,8 +158,8 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* Return the pool of mpib_mem_alloc() that contains the whole region. NULL:
- * none. */
+/* Return the pool of mpib_mem_alloc() that contains the whole region, or NULL
+ * if there is none. */
 static const struct mpib_pool *region_pool(const struct mpib_region *r)
 {
 	const struct mpib_pool *p;
@@ -179,7 +180,7 @@ static void region_set_mr(struct mpib_region *r, uint32_t mr)
 }
 
 /* Decide whether the region is staged. Memory from mpib_mem_alloc() is not
- * staged. */
+ * staged. Such a region gets the MR of its pool. */
 static void region_place(struct mpib_region *r)
 {
 	const struct mpib_pool *p = region_pool(r);
@@ -250,8 +251,8 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	return 0;
 }
 
-/* Record that the proxy has no MR of the region any more. The region is on
- * c->graves, and region_bury() will free it. */
+/* Record that the proxy has no MR of the region any more. After that,
+ * region_bury() may free the region, which is on c->graves. */
 static void mr_gone(struct mpib_debt *d)
 {
 	((struct mpib_region *)d)->own_mr = false;
@@ -266,15 +267,15 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 
 	if (mpib_fstat(fd, &st) < 0 || st.st_size < 0 ||
 	    end > (uint64_t)st.st_size)
-		return; /* reading beyond the end raises SIGBUS */
+		return; /* a read beyond the end of the file raises SIGBUS */
 	for (size_t i = 0; i < len; i += page)
 		(void)*(const volatile char *)(at + i);
 }
 
-/* Allocate all pages of a part of a memfd. This process allocates them, not the
- * proxy, so that they count as memory of this process. A failure needs no
- * message here: the proxy refuses memory with missing pages, and reports the
- * reason. */
+/* Allocate all pages of the `size` bytes of a memfd from `offset` on. This
+ * process allocates the pages, not the proxy, so that the kernel counts them as
+ * memory of this process. A failure needs no message here: the proxy refuses
+ * memory with missing pages, and reports the reason. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -289,8 +290,8 @@ static void allocate_pages(int fd, uint64_t offset, size_t size)
 	munmap(map, len);
 }
 
-/* Under the lock: register r at the proxy. `fd` is the descriptor of r's
- * memory. */
+/* Under the lock. Register the region `r` at the proxy. `fd` is the descriptor
+ * of the region's memory. */
 static int region_register(struct mpib_region *r, int fd)
 {
 	struct mpib_ctl_reg_fd ask = {
@@ -325,8 +326,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* The proxy would also refuse a size of 0. Refuse it here with the same
-	 * error text as in mpib_reg(). */
+	/* The proxy would refuse a size of 0, too. Refuse it here, with the
+	 * same error text as in mpib_reg(). */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -369,8 +370,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == -EPIPE && mpib_client_again(client))
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
-	/* Prevent further seals: after a seal against writing, the memory could
-	 * not be registered again. */
+	/* Prevent further seals. After a seal against writing, the memory could
+	 * not be registered at another proxy. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -392,12 +393,12 @@ int mpib_dereg(struct mpib_region *region)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* From now on region_again() does not find the region. */
+	/* After this, region_again() does not find the region. */
 	LIST_REMOVE(region, link);
 	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
 	 * that begins a copy after this point sees MPIB_REGION_DEAD and does
-	 * not copy. A running copy ends after at most one part, so the wait is
-	 * short. */
+	 * not copy. A running copy ends after at most one part of a message, so
+	 * the wait is short. */
 	atomic_fetch_or_explicit(&region->copying, MPIB_REGION_DEAD,
 				 memory_order_acq_rel);
 	while (atomic_load_explicit(&region->copying, memory_order_acquire) !=
@@ -416,7 +417,8 @@ int mpib_dereg(struct mpib_region *region)
 			       c->path);
 	region_bury(c);
 	mpib_client_unlock(c);
-	return rc == -EPIPE ? 0 : rc; /* a proxy that ended cannot write */
+	/* a proxy that has ended cannot write to the memory */
+	return rc == -EPIPE ? 0 : rc;
 }
 
 /*
@@ -425,12 +427,12 @@ int mpib_dereg(struct mpib_region *region)
  * trip for each region.
  */
 
-/* Maximum number of descriptors that are borrowed from keep.c at once. Each
- * call of mpib_keep_lend() costs two switches between threads. */
+/* Maximum number of descriptor copies that one call of mpib_keep_lend() gets
+ * from keep.c. Each call costs two switches between threads. */
 #define BORROWED 16
 
-/* Send the request that registers the memory of descriptor `fd`. -EAGAIN: the
- * socket is full. */
+/* Send the request that registers the memory of descriptor `fd`. Returns
+ * -EAGAIN if the socket is full. */
 static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 		       struct mpib_memory *memory, int fd)
 {
@@ -459,7 +461,8 @@ static int memory_send(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Return the memory whose registration request has the id `asked`, or NULL. */
+/* Return the memory whose registration request has the id `asked`. Returns NULL
+ * if there is no such memory. */
 static struct mpib_memory *memory_find(const struct mpib_client *c,
 				       uint32_t asked)
 {
@@ -479,8 +482,8 @@ static struct mpib_memory *memory_find(const struct mpib_client *c,
 	return NULL;
 }
 
-/* Store in `left` at most `max` memories that still have to be registered at
- * the proxy of `at`. Return their number. */
+/* Fill `left` with at most `max` memories that are not registered at the proxy
+ * of the attachment `at` yet. Return their number. */
 static unsigned memory_left(const struct mpib_client *c,
 			    const struct mpib_attached *at,
 			    struct mpib_memory **left, unsigned max)
@@ -515,8 +518,8 @@ static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
 		kept[i] = some[i]->kept;
 	mpib_keep_lend(c, kept, fd, n);
 	for (unsigned i = 0; i < n; i++) {
-		/* Not enough descriptors are free for all memories. Register
-		 * the others later. */
+		/* This process has too few free descriptors for all these
+		 * memories. Register this memory later. */
 		if (i > 0 && fd[i] == -EMFILE)
 			continue;
 		if (rc == 0)
@@ -527,8 +530,8 @@ static int memory_send_some(struct mpib_client *c, struct mpib_attached *at,
 	return rc;
 }
 
-/* Send requests until the limit of unanswered requests (MPIB_REGISTERING) is
- * reached or the socket is full. */
+/* Send registration requests until MPIB_REGISTERING of them are unanswered, or
+ * until the socket is full. */
 static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_memory *some[BORROWED];
@@ -547,8 +550,8 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Deregister `mr` at the proxy of `at`. Do not wait for the answer, because no
- * peer has a key of `mr` yet. */
+/* Deregister the MR `mr` at the proxy of the attachment `at`. Do not wait for
+ * the answer, because no peer has a remote key of this MR yet. */
 static void memory_deregister(struct mpib_client *c,
 			      const struct mpib_attached *at, uint32_t mr)
 {
@@ -565,8 +568,8 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
 	const struct mpib_attached *at = c->successor;
 
 	mpib_keep_close(c, memory->kept);
-	/* If the registration has no answer yet, memory_answered() deregisters
-	 * the memory after the answer. */
+	/* If the proxy has not answered the registration yet, memory_answered()
+	 * deregisters the memory after the answer. */
 	if (at && memory->at == at->number && !memory->asked)
 		memory_deregister(c, at, memory->mr);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Continue a connection in another instance (docs/recovery.md). The
- * connection's requests contain all data needed to post them again.
+ * Continue a connection in another instance (client.h, docs/recovery.md). The
+ * connection's requests contain all data that is needed to post them again.
  *
  * The old instance has stopped: no process writes its completion words any
- * more, so these words are final. A sending end also has a record of each send
- * (mpib_answer()). The record contains the number of the receive that the send
- * answers. If the receiver's rank has completed that receive, the send is
- * complete, too.
+ * more, so these words are final. In a sending end, the proxy also publishes a
+ * record for each send (mpib_answer()). This record contains the number of the
+ * receive that the send answers. If the receiving rank has completed that
+ * receive, the send is complete, too.
  */
 #include <errno.h>
 
@@ -25,17 +25,17 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* Derive the number of completed receives from `word`, the completion word of a
- * place. 0: the word is not from a recent request of this instance. `posts` is
- * the number of posted receives. It may be too small, by at most one lap of the
- * ring. */
+/* Return the number of the receive whose completion word is `word`. The first
+ * receive of this instance has number 1. Returns 0 if `word` is not from a
+ * recent request of this instance. `posts` is the number of posted receives, or
+ * up to MPIB_RING_SLOTS less. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Accept a word only if its receive is near receive number `posts`: at
-	 * most one lap of the ring plus MPIB_REQUESTS before it, and at most
-	 * one lap after it. */
+	/* Accept a word only if the number of its receive is close to `posts`:
+	 * at most MPIB_RING_SLOTS + MPIB_REQUESTS smaller, and at most
+	 * MPIB_RING_SLOTS larger. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;
@@ -49,7 +49,7 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: the value may not include the newest requests, at most
+	/* Relaxed: `posts` may not include the newest requests, at most
 	 * MPIB_RING_SLOTS of them. word_counts() accepts the completion words
 	 * of these requests, too. */
 	uint64_t posts =
@@ -67,9 +67,10 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	return conn->base + most;
 }
 
-/* If the peer's rank has completed the receive that the send r answers, end r
- * and return true. `answer` is the record of r (mpib_answer()). `base` is the
- * number of receives that both ends had completed before the next instance. */
+/* If the peer's rank has completed the receive that the send `r` answers, mark
+ * `r` as complete and return true. `answer` is the record of `r`
+ * (mpib_answer()). `base` is the number of receives that both ends had
+ * completed before the next instance. */
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
@@ -86,8 +87,9 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 	return true;
 }
 
-/* Among the requests that have places (feed.h), end the completed requests.
- * Store the others in `left`, oldest first, and return their number. */
+/* Call mpib_request_end() for each completed request that has a completion
+ * entry (feed.h). Store the other requests with completion entries in `left`,
+ * oldest first, and return their number. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -120,8 +122,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* The feed queue contains requests with and without places (feed.h). Store
- * those without a place in `left`, oldest first, and return their number. */
+/* Fill `left` with the queued requests that have no completion entry (feed.h),
+ * oldest first. Return their number. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -135,7 +137,7 @@ static unsigned queued_left(const struct mpib_conn *conn,
 }
 
 /* Under the lock. Return whether the buffer's region still exists and contains
- * the buffer. The region may be freed already, because requests of the fast
+ * the buffer. The region may already be freed, because requests of the fast
  * path do not hold references on their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
@@ -164,8 +166,8 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
-/* Under the lock. Let no other thread free the regions of the requests, until
- * the requests are posted again. */
+/* Under the lock. Prevent other threads from freeing the regions of the
+ * requests before the requests are posted again. */
 static void regions_ref(struct mpib_request *const *r, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -174,8 +176,8 @@ static void regions_ref(struct mpib_request *const *r, unsigned n)
 	}
 }
 
-/* Under the lock. Move the connection to its next instance. `left` holds the n
- * requests that will be posted again. */
+/* Under the lock. Move the connection to its next instance. `left` contains the
+ * `n` requests that will be posted again. */
 static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
 {
@@ -209,8 +211,8 @@ static void change_index(struct mpib_conn *conn,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
-	/* Release the old attach last, because it contains the completions of
-	 * the old instance. */
+	/* Drop the old attachment last, because it contains the completion
+	 * words of the old instance. */
 	mpib_attached_put(old);
 }
 
@@ -248,7 +250,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* First copy the arrived bytes out of the window. */
+	/* First copy the arrived bytes out of the staging window. */
 	mpib_window_drain(conn);
 	if (conn->is_sender)
 		answers = conn->at->reply->answers[conn->index];

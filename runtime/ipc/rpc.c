@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send control requests to the proxy and wait for the answers, with a time
- * limit. If a request took too long, undo its effect. Take and release the
- * client's lock. Detect that the proxy is gone, or that this process is a
- * forked child.
+ * Send control requests to the proxy, and wait for the answers with a time
+ * limit. If a request takes too long, undo its effect later. Lock and unlock
+ * the client. Detect that the proxy is gone, or that this process is a forked
+ * child.
  */
 #include <errno.h>
 #include <poll.h>
@@ -117,7 +117,8 @@ static void look_at_socket(struct mpib_client *c)
 
 int mpib_client_look_now(struct mpib_client *c)
 {
-	/* If another thread has the lock, that thread receives the answers. */
+	/* If another thread holds the lock, that thread receives the
+	 * answers. */
 	if (mpib_client_try(c)) {
 		mpib_windows_sweep(c, mpib_now_ms());
 		look_at_socket(c);
@@ -129,7 +130,8 @@ int mpib_client_look_now(struct mpib_client *c)
 int mpib_client_look(struct mpib_client *c)
 {
 	uint64_t now = mpib_now_ms();
-	/* Relaxed: it does no harm if two threads poll at the same time. */
+	/* Relaxed: two threads may poll at the same time, which does no
+	 * harm. */
 	uint64_t then = atomic_load_explicit(&c->looked, memory_order_relaxed);
 
 	if (now - then < LOOK_MS)
@@ -218,11 +220,11 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 }
 
 /*
- * Debts. A debt (struct mpib_debt) records that the proxy must drop an object
- * that the client does not use any more. The proxy still has the object, or
- * will make it later because of a request that timed out. To pay the debt, the
- * client sends an undo request as soon as the socket has room. No caller waits
- * for the answer.
+ * Undo records (struct mpib_debt). The list c->debts contains the undo records
+ * of objects that the client does not use any more. The proxy still has such an
+ * object, or will make it later because of a request that timed out. The client
+ * sends the undo request as soon as the socket has room. No caller waits for
+ * the answer.
  */
 
 static void debt_over(struct mpib_debt *d)
@@ -239,8 +241,8 @@ static void debt_pay(struct mpib_debt *d)
 	debt_over(d);
 }
 
-/* Read the id of the new object from the answer `m`. False: the answer is too
- * short. */
+/* Read the id of the new object from the answer `m`. Returns false if the
+ * answer is too short. */
 static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
@@ -253,7 +255,7 @@ static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 	case MPIB_CTL_DEREG:
 		d->id = r->mr;
 		return m->len >= sizeof(*r);
-	default: /* a connection: the client chose its index */
+	default: /* a connection, whose index the client has chosen */
 		return true;
 	}
 }
@@ -301,14 +303,14 @@ void mpib_debts_forget(struct mpib_client *c)
 		debt_pay(LIST_FIRST(&c->debts));
 }
 
-/* Record that the proxy sent an answer. */
+/* Record that a message from the proxy has arrived. */
 static void rpc_heard(struct mpib_client *c)
 {
 	c->deaf = false;
 	c->heard++;
 }
 
-/* Handle an answer that no caller waits for. */
+/* Handle a message that no caller waits for. */
 static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
 	if (m->h.type == MPIB_CTL_LOST)
@@ -323,9 +325,10 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 }
 
 /*
- * Wait for the answer to the request `id`. While waiting, handle late answers
- * to earlier requests. After 7/8 of the time limit, send a probe. If the proxy
- * answers the probe, the proxy still works, and only this request is slow.
+ * Wait for the answer to the request with this id. While waiting, handle late
+ * answers to earlier requests. After 7/8 of the time limit, send a probe. An
+ * answer to the probe shows that the proxy still works, and that only this
+ * request is slow.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)
@@ -351,8 +354,8 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		rc = mpib_wait_socket(c, c->at->sock, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			/* The probe is a WHY request, because the proxy answers
-			 * it at once, even while another request takes long. */
+			/* The probe is a WHY request. The proxy answers it at
+			 * once, even while another request takes long. */
 			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, 0, &probe);
 		} else if (rc < 0) {
 			return rc;
@@ -456,7 +459,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		mpib_rpc_undo_later(c, d);
 	} else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
 		   debt_learn(d, m)) {
-		mpib_rpc_undo_later(c, d); /* the proxy has made the object */
+		mpib_rpc_undo_later(c, d);
 	} else {
 		debt_over(d);
 	}

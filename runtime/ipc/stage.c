@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Push descriptors of queued requests (feed.c) into a connection's ring. The
- * bytes of ordinary memory pass through the staging window part by part
- * (window.h). This code runs on the connection's thread, inside mpib_isend(),
- * mpib_irecv() and mpib_test().
+ * Push the descriptors of queued requests (feed.c) into a connection's ring.
+ * Ordinary memory is copied through the staging window part by part (window.h).
+ * This code runs on the connection's thread, inside mpib_isend(), mpib_irecv()
+ * and mpib_test().
  */
 #include <errno.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
 
-/* If the proxy refuses a window, the client requests the next window after this
- * time, in ms. */
+/* Time, in ms, after which the client requests a window again if the proxy has
+ * refused one. */
 #define AGAIN_MS 10
-/* The same time if the connection has a small window, and the proxy refuses a
- * window of full size. */
+/* Time, in ms, after which the client requests a window of full size again, if
+ * the connection has a small window and the proxy has refused a larger one. */
 #define LARGER_MS 1000
-/* After this number of posts that found no room in a small window, the client
+/* Number of posts that find no room in a small window before the client
  * requests a window of full size. */
 #define WAITS 16
 
@@ -25,15 +25,15 @@ int mpib_bell_write(struct mpib_conn *conn)
 	static const uint64_t one = 1;
 	ssize_t n = write(conn->at->doorbell, &one, sizeof(one));
 
-	(void)n; /* EAGAIN: the eventfd is set already */
+	(void)n; /* EAGAIN: the eventfd is already set */
 	return 0;
 }
 
-/* Push a descriptor for `len` bytes at offset `pos` of buffer i. These bytes
- * are at offset `off` of the MR with the id `mr`. The caller has checked that
- * the ring has room. The code writes the fields directly into the ring, because
- * building a descriptor elsewhere and copying it would take more time than the
- * rest of a push. */
+/* Push a descriptor for `len` bytes at offset `pos` of the buffer with index
+ * `i`. These bytes are at offset `off` of the MR with the id `mr`. The caller
+ * has checked that the ring has room. The function writes the fields directly
+ * into the ring: to build the descriptor elsewhere and copy it would take more
+ * time than the rest of a push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -83,8 +83,8 @@ static bool is_direct(const struct mpib_buffer *b)
 /*
  * Fail the connection, because the memory of a request was deregistered before
  * the whole request was pushed. The peer expects the message, so the request
- * cannot be withdrawn. (If the request is a staged receive, the connection does
- * not fail: the message still arrives in the window, see copy_out().)
+ * cannot be withdrawn. The connection does not fail if the request is a staged
+ * receive: the message still arrives in the window, see copy_out().
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -98,8 +98,9 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* Push the next part of r, or all of r if r is not staged. 1: pushed; 0: the
- * ring or the window has no room yet; -errno. */
+/* Push the next part of the request `r`, or all of `r` if `r` is not staged.
+ * Returns 1 if something was pushed, 0 if the ring or the window has no room
+ * yet, or -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
@@ -135,7 +136,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 
 static uint32_t group_bytes(const struct mpib_request *r)
 {
-	/* mpib_irecv() ensures that the sum is below MPIB_WINDOW_MAX */
+	/* mpib_irecv() ensures that the sum is at most MPIB_WINDOW_MAX */
 	uint32_t sum = 0;
 
 	for (unsigned i = 0; i < r->n; i++)
@@ -161,8 +162,9 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least `size` bytes. 1: done; 0: another thread has the
- * lock, and may be waiting for the proxy; -errno. */
+/* Get a staging window of at least `size` bytes. Returns 1 after success,
+ * -errno after an error, or 0 if another thread holds the lock. That thread may
+ * be waiting for the proxy. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -185,11 +187,13 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * Return the result of a post whose request for a window failed with `rc`. If
- * the connection once had a window of at least `size` bytes, and this window
- * was released while idle, the result is 0: the caller posts again later. Such
- * a post must not fail only because other connections use the memory, or
- * because the proxy is slow. In all other cases the result is `rc`.
+ * The proxy has refused a window with the error `rc`. Return the result of the
+ * post that needs the window.
+ *
+ * The result is 0 if the connection once had a window of at least `size` bytes,
+ * which was released while idle. The caller then posts again later. Such a post
+ * must not fail only because other connections use the memory, or because the
+ * proxy is slow. In all other cases the result is `rc`.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -206,8 +210,9 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 	return 0;
 }
 
-/* Return the size of the window to request for r: full size if r is a group or
- * if many posts found no room, otherwise the size of a first window. */
+/* Return the size of the window to request for the request `r`: full size if
+ * `r` is a group or if many posts found no room, otherwise the size of a first
+ * window. */
 static uint32_t better(const struct mpib_conn *conn,
 		       const struct mpib_request *r)
 {
@@ -216,8 +221,9 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Try to replace a small window, which may hold parts, with a window of full
- * size. Do nothing if `need` bytes do not fit into a window of full size. */
+/* Try to replace a small window by a window of full size. The small window may
+ * still contain parts. Do nothing if `need` bytes do not fit into a window of
+ * full size. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -228,7 +234,7 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Get a window of `best` bytes, or of `need` bytes if `need` is larger. If the
+/* Get a window whose size is the larger of `best` and `need` bytes. If the
  * proxy refuses a window of `best` bytes, get a window of `need` bytes. Returns
  * the result of have_window(). */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
@@ -242,11 +248,11 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 }
 
 /*
- * Get a window for r, which is not queued yet. Only posts get windows. All
- * staged buffers of a group must be in the window at the same time, so a group
- * may need a larger window. The group gets the larger window when the current
- * window is empty and no request is queued. 1: the connection has a window for
- * r; 0: not yet; -errno.
+ * Get a window for the request `r`, which is not queued yet. Only posts call
+ * this. All staged buffers of a group must be in the window at the same time,
+ * so a group may need a larger window. The group gets the larger window when
+ * the current window is empty and no request is queued. Returns 1 if the
+ * connection has a window for `r`, 0 if not yet, or -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {
@@ -256,7 +262,8 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	int rc;
 
 	if (w->lost)
-		return 0; /* the connection failed for a reason not known yet */
+		/* the connection has failed, and the reason is not known yet */
+		return 0;
 	if (!used)
 		w->no_room = 0;
 	else if (w->size < better(conn, r) &&
@@ -317,15 +324,15 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
-		/* Wake the shard for each part, so that the proxy sends this
-		 * part while this thread copies the next one. */
+		/* Wake the shard after each part, so that the proxy sends this
+		 * part while this thread copies the next part. */
 		if (rc > 0)
 			mpib_ring_bell(conn);
 	}
 	return rc;
 }
 
-/* Reset r to the state before its first byte was pushed. */
+/* Set the fields of `r` to their values before the first push. */
 static void stage_begin(struct mpib_request *r)
 {
 	r->slow = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, and the error text of each thread. The simulator replaces this
- * file. */
+/* Threads, and the error text of each thread (mpib_strerror()). The simulator
+ * replaces this file. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include "ipc/client.h"
 
 /* With a C library older than 2.34, a program may be linked without libpthread.
- * So these symbols are weak. The directives below request a symbol version that
- * both old and new C libraries have. */
+ * Therefore these symbols are weak. The directives below request a symbol
+ * version that both old and new C libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock

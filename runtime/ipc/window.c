@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Set the run's range in a new window. Existing parts of the run stay in the
- * old window. Returns the number of these parts. */
+/* Set which bytes of a new window the FIFO uses. Existing parts of the FIFO
+ * stay in the old window. Returns the number of these parts. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -36,8 +36,9 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: if this thread reads an old value of `sweeps`, a sweep may
-	 * release the window too early, which does no harm. */
+	/* Relaxed: if this thread reads an old value of `sweeps`,
+	 * mpib_windows_sweep() may release the window too early, which does no
+	 * harm. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
@@ -47,8 +48,8 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Reserve `len` contiguous bytes of the run, or the whole run if `len` is
- * larger. NULL: the run has no room. */
+/* Reserve `len` contiguous bytes of the FIFO, or the whole FIFO if `len` is
+ * larger than the FIFO. Returns NULL if the FIFO has no room. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
 	struct mpib_staging_chunk *p;
@@ -70,8 +71,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* Return whether the shard knows the send's receive. If so, the shard posts
- * each part of the send at once. */
+/* Return whether the shard knows the receive that the send `r` answers. If so,
+ * the shard posts each part of the send at once. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;
@@ -199,8 +200,8 @@ void mpib_window_drop(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Return whether the part is complete. Set *arrived to the number of bytes of
- * the part that were transferred. */
+/* Return whether the part is complete. If so, `*arrived` becomes the number of
+ * bytes of the part that were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -233,7 +234,8 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-/* If the part is complete, detach it from its request and return true. */
+/* If the part is complete, copy its bytes out (receiver only), detach the part
+ * from its request, and return true. */
 static bool part_leaves(struct mpib_conn *conn,
 			const struct mpib_staging_chunk *p)
 {
@@ -270,8 +272,8 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 		run->tail = p->end;
 		run->part_tail++;
 	}
-	/* The run is empty: start at offset 0, so that the largest part
-	 * fits. */
+	/* The FIFO is empty. Start again at offset 0, so that the largest
+	 * possible part fits. */
 	run->head = run->tail = 0;
 }
 

@@ -29,13 +29,14 @@ void connect_both(void)
 	mpib_close_listen(l);
 }
 
-static int start(uint32_t grace_ms)
+static int start(uint32_t grace_ms, uint32_t answer_ms)
 {
 	f = fake_proxy_start();
 	if (!f)
 		return -1;
 	if (grace_ms)
 		fake_proxy_mortal(f, grace_ms);
+	f->welcome.answer_ms = answer_ms;
 	if (fake_attach(f, &c) < 0)
 		return -1;
 	from = malloc(BYTES);
@@ -52,24 +53,17 @@ static int start(uint32_t grace_ms)
 
 int loop_start(void **state)
 {
-	return start(0);
+	return start(0, 0);
 }
 
 int loop_start_mortal(void **state)
 {
-	return start(600000);
+	return start(600000, 0);
 }
 
 int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms)
 {
-	int rc = loop_start(state);
-
-	mpib_detach(c);
-	fake_proxy_mortal(f, grace_ms);
-	f->welcome.answer_ms = answer_ms;
-	rc |= fake_attach(f, &c);
-	connect_both();
-	return rc;
+	return start(grace_ms, answer_ms);
 }
 
 int loop_stop(void **state)

@@ -309,6 +309,9 @@ CASE(a_connection_lost_while_it_is_requested_is_requested_again)
  * new index. */
 CASE(a_lost_connection_waits_for_an_index)
 {
+	mpib_client_hold(c);
+	c->at->used = MPIB_INDEXES_MAX;
+	mpib_client_unlock(c);
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
 		if (i != rx->index && i != tx->index)
 			fake_set_state(f, i, MPIB_CONN_CLOSING, 0);
