@@ -475,8 +475,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* `rc` is the result of an attempt to attach. Return whether `rc` means that no
- * proxy runs, and MPIB_START allows this process to start a proxy. */
+/* Return true if MPIB_START names a program, and the result `rc` of an attempt
+ * to attach means that no proxy runs. Then this process may start a proxy. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);

@@ -179,10 +179,9 @@ struct mpib_reason {
 	uint32_t asked; /* id of the client's WHY request; 0: not sent yet */
 	/* value of client->heard when the WHY request was sent */
 	uint32_t heard;
-	/* The proxy answered the first WHY request without a reason. The
-	 * proxy's control thread may receive the reason from the shard later,
-	 * so the client sends one more WHY request. */
-	bool early;
+	/* number of answers that contained no reason, because the proxy's
+	 * control thread had not received it from the shard yet */
+	uint8_t early;
 	/* The text of the reason; an empty string if the reason is unknown. The
 	 * text does not change once `told` is true. */
 	char text[240];

@@ -431,6 +431,10 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
  * the request or the connection were still in progress.
  */
 
+/* Maximum number of repeated WHY requests. The control thread may answer more
+ * than one of them before it reads the messages of its shards. */
+#define WHY_AGAIN 4
+
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
 {
 	struct mpib_reason *r = &conn->reason;
@@ -462,10 +466,10 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 				 (int)sizeof(got->text) - 1, got->text);
 		/* The shard sends the reason to the proxy's control thread,
 		 * which may answer the WHY request before it has read the
-		 * shard's message. So if the first answer contains no reason,
-		 * ask once more. */
-		if (m->h.status == 0 && !text[0] && !r->early) {
-			r->early = true;
+		 * shard's message. So if an answer contains no reason, ask
+		 * again. */
+		if (m->h.status == 0 && !text[0] && r->early < WHY_AGAIN) {
+			r->early++;
 			r->asked = 0;
 			continue;
 		}

@@ -251,8 +251,9 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* If the connection was lost and then failed, the peer has closed it or
-	 * has broken the protocol. */
+	/* The shard reported the connection as lost, and after that the proxy
+	 * set the state FAILED: the peer has closed the connection or has
+	 * broken the protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
 		conn_failed(c, conn, conn->index);

@@ -6,7 +6,7 @@
  * The old instance has stopped: no process writes its completion words any
  * more, so these words are final. In a sending end, the proxy also publishes a
  * record for each send (mpib_answer()). This record contains the number of the
- * receive that the send answers. If the receiving rank has completed that
+ * receive that the send has matched. If the receiving rank has completed that
  * receive, the send is complete, too.
  */
 #include <errno.h>

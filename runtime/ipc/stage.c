@@ -332,7 +332,7 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 	return rc;
 }
 
-/* Set the fields of `r` to their values before the first push. */
+/* Initialize the fields of `r` that the pushes use. */
 static void stage_begin(struct mpib_request *r)
 {
 	r->slow = true;
