@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attackers try to change settings without the right to do so: over the stats
- * socket, from a container, and as root of a user namespace.
+ * Attackers without permission try to change settings: over the stats socket,
+ * from a container, and as root of a user namespace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,9 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Send the command and wait for the answer. Return 0 after a success, 1 after a
- * refusal, 2 if the socket cannot be reached, and 3 if no answer came. */
+/* Send the command and wait for the answer. Return 0 if the proxy accepted the
+ * command, 1 if the proxy refused it, 2 if `fd` is invalid, and 3 if no answer
+ * came. */
 static int give(int fd, const char *command)
 {
 	char line[4096];
@@ -39,7 +40,7 @@ static int give(int fd, const char *command)
 	if (!f)
 		return 3;
 	dprintf(fd, "%s\n", command);
-	/* The second line is the answer. */
+	/* The first line is the greeting, and the second line is the answer. */
 	for (unsigned i = 0; i < 2; i++) {
 		if (!fgets(line, sizeof(line), f))
 			line[0] = '\0';
@@ -77,7 +78,7 @@ static const char *const changes[] = { "drain SUP",
 				       "fault black-hole SOUT 60",
 				       "heal SUP" };
 
-/* The stats socket changes no setting, not even for root. */
+/* The stats socket must not change a setting, not even for root. */
 static int change_by_stats(void *arg)
 {
 	(void)arg;
@@ -96,8 +97,8 @@ TEST(the_stats_socket_cannot_change_settings)
 }
 
 /* Enter a new mount namespace whose root directory contains only the run
- * directory. As in pods without user namespaces, the process also has uid 0 on
- * the host. */
+ * directory. The process still has uid 0 on the host, like root of a pod
+ * without user namespaces. */
 static int be_a_pod(void *arg)
 {
 	char root[128], at[160];
@@ -115,8 +116,8 @@ static int be_a_pod(void *arg)
 	if (give(tenant_dial("/run", MPIB_STATS_SOCK, SOCK_STREAM),
 		 "drain SUP") != 1)
 		return 1;
-	/* The run directory is mounted into pods, so it must not contain the
-	 * admin socket. */
+	/* The run directory is mounted into pods, so the admin socket must not
+	 * be in it. */
 	return access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0 ? 2 : 0;
 }
 
@@ -175,8 +176,8 @@ TEST(a_tenant_cannot_reach_the_admin_socket)
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
 
-/* The admin socket works for root. This shows that the attacks above were
- * refused, not that the socket does not work. */
+/* The admin socket must work for root. Otherwise the attacks above would prove
+ * nothing. */
 TEST(root_can_change_settings_by_the_admin_socket)
 {
 	attack_needs_root();

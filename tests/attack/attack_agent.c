@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile agent: a user that the proxies accept as their agent. The agent
- * sends arbitrary answers and unrequested messages. The agent overwrites and
+ * Attacks by a user that the proxies accept as their agent. The agent sends
+ * arbitrary answers and unrequested messages. The agent overwrites and
  * truncates the hint file that the proxies read, and replaces the file with
  * other files.
  */
@@ -24,14 +24,14 @@
 #include "test.h"
 #include "victim.h"
 
-/* this user exists on every system and owns nothing important */
+/* a user that exists on every system and owns nothing important */
 #define AGENT "games"
 #define HEARD 8 /* connections that the agent accepts */
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* tells the test that the agent has attacked */
-static int frozen[2]; /* tells the agent that the proxies are stopped */
+static int ready[2]; /* the agent writes when it has attacked */
+static int frozen[2]; /* the test writes when the proxies are stopped */
 static char dir[] = "/tmp/mpib-agent.XXXXXX";
 static _Atomic unsigned *heard;
 
@@ -105,8 +105,7 @@ static int make_socket(void)
 	return fd;
 }
 
-/* Answer with a random slot or error, or send a random number of random
- * bytes. */
+/* Send an answer with a random slot or a random error, or send random bytes. */
 static void say(int to, uint64_t *rng)
 {
 	struct mpib_agent_request ask;
@@ -129,8 +128,8 @@ static void say(int to, uint64_t *rng)
 			    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Write random bytes over a hint. Now and then make the file shorter or longer,
- * empty, or full size with holes. */
+/* Write random bytes over a hint. Now and then change the file's size, truncate
+ * the file to zero bytes, or extend it to its full size with holes. */
 static void spoil_hints(int fd, uint64_t *rng)
 {
 	uint64_t entry[2] = { draw(rng, UINT64_MAX), draw(rng, UINT64_MAX) };
@@ -145,8 +144,8 @@ static void spoil_hints(int fd, uint64_t *rng)
 		(void)!ftruncate(fd, sizeof(struct mpib_hint_shm));
 }
 
-/* Replace the hint file with another file. A process that opens the hints later
- * gets the new file. */
+/* Replace the hint file. A process that opens the hint file later gets the new
+ * file. */
 static void replace_hints(uint64_t *rng)
 {
 	unlink(MPIB_AGENT_HINTS);
@@ -225,8 +224,8 @@ TEST(a_hostile_agent_affects_no_job)
 	print_message("proxies connected to the agent %u times\n", *heard);
 }
 
-/* Send both proxies messages that they have not requested. Each message passes
- * descriptors of lingering sockets. */
+/* Send both proxies unrequested messages, each with descriptors of lingering
+ * sockets. */
 static int send_sockets(void *arg)
 {
 	struct mpib_agent_response answer = { 0 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that sends false reports. The peer has the cluster's key, or the
- * cluster has no key. The peer requests the node's state endlessly without
- * reading the answers. The peer sends megabytes of unrequested reports in
- * another node's name, and answers no request.
+ * Attacks by a peer that sends false reports. Such a peer either has the
+ * cluster's key, or is in a cluster without a key. The peer requests the node's
+ * state endlessly without reading the answers. The peer sends megabytes of
+ * unrequested reports in the name of another node, and does not answer
+ * requests.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 static struct node node[2];
 static struct victim *victim;
 static char other[32]; /* address that no proxy uses */
-static int ready[2]; /* tells the test that the attacker has become a peer */
+static int ready[2]; /* the attacker writes when it is a peer */
 
 static int setup(void **state)
 {
@@ -38,8 +39,8 @@ static bool say(int fd, const struct mpib_peer_msg *m)
 	return send(fd, frame, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-/* Become a peer of the first node, with the second node's address as SOUT.
- * Returns the socket, or -1. */
+/* Become a peer of the first node, and claim that SOUT has the second node's
+ * address. Return the socket, or -1. */
 static int become_a_peer(uint16_t port)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -88,7 +89,8 @@ static void lie(struct mpib_peer_msg *m)
 	snprintf(r->agent.island, sizeof(r->agent.island), "\033[31m\n");
 }
 
-/* Send requests and reports endlessly. Connect again after a disconnect. */
+/* Send requests and reports endlessly. When the proxy disconnects, connect
+ * again. */
 static int lie_without_end(void *arg)
 {
 	const uint16_t *port = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user occupies connections without using them. The user opens silent
- * connections to the control socket. The user also opens readers of the stats
- * socket, which send no command or do not read the answers.
+ * A user opens many connections and does not use them: connections to the
+ * control socket on which it sends nothing, and connections to the stats socket
+ * on which it sends no command or does not read the answers.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -16,7 +16,7 @@
 #include "victim.h"
 
 #define READERS 1000
-/* number of connections; it is high, so that the answer to "conns" is long */
+/* many connections, so that the answer to "conns" is long */
 #define LONG 400
 #define HELD 120
 #define CROWD 1000 /* attaches; most are refused */
@@ -114,8 +114,9 @@ CASE(idle_readers_do_not_block_other_readers)
 	child_kill(pid);
 }
 
-/* Make the list of connections long. Request the list on many sockets, but read
- * no answer. Replace sockets that the proxy closes. */
+/* Open many connections, so that the list of connections is long. Request this
+ * list on many sockets without reading the answers. Replace sockets that the
+ * proxy closes. */
 static int hold_answers(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -195,8 +196,8 @@ CASE(unread_answers_do_not_delay_other_answers)
 	munmap(holds, 4096);
 }
 
-/* Attach until the proxy refuses. Keep the clients attached and continue to
- * try. */
+/* Attach clients until the proxy refuses one. Keep them attached, and continue
+ * to try. */
 static int attach_without_end(void *arg)
 {
 	_Atomic bool *holds = arg;
@@ -250,7 +251,7 @@ CASE(many_clients_of_a_user_do_not_block_other_users)
 	pid_t pid;
 
 	attack_needs_root();
-	/* without options, so with the default limits */
+	/* no options: use the default limits */
 	attack_start(&other, 3, NULL);
 	pid = tenant_begin(ATTACKER, attach_without_end, holds);
 	while (!atomic_load(holds))
@@ -262,4 +263,5 @@ CASE(many_clients_of_a_user_do_not_block_other_users)
 	munmap(holds, 4096);
 }
 
-/* Each attack has its own victim, so that each p99 belongs to one attack. */
+/* Start a new victim for each attack, so that the victim's p99 belongs to this
+ * attack only. */

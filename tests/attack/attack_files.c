@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on files, directories and sockets that other users can reach.
- * Attackers lock files, create files before the proxy creates them, and connect
- * endlessly to the agent's socket. The proxy and the agent must still start and
- * serve.
+ * Attacks on files, directories and sockets of the proxy and the agent that
+ * other users can access. Attackers lock files, create files before the proxy
+ * creates them, and connect endlessly to the agent's socket. The proxy and the
+ * agent must be able to start and serve nevertheless.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 static struct node node[2], other;
 static struct victim *victim;
 static char agent_dir[100], squatted[100], said[100];
-static int ready[2]; /* tells the test that the attack has begun */
+static int ready[2]; /* the attacker writes when the attack has begun */
 
 static int setup(void **state)
 {
@@ -68,7 +68,8 @@ static pid_t begin_agent(const char *dir)
 	return pid;
 }
 
-/* Return 1 if the agent answers a proxy's REGISTER, 0 if not yet. */
+/* Send the agent a REGISTER, as a proxy does. Return 1 if the agent answers, or
+ * 0 if it does not answer yet. */
 static int agent_answers(const char *dir)
 {
 	struct mpib_agent_request ask = { .type = MPIB_AGENT_REGISTER,
@@ -139,20 +140,20 @@ TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 	pid_t pid;
 
 	attack_needs_root();
-	/* As with the installed package, the proxy's user is in the group that
-	 * may attach. */
+	/* The proxy's user is in the group that may attach, as with the
+	 * installed package. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
-	usleep(300000); /* enough for a waiting process to get the lock */
+	usleep(300000); /* enough for a process that waits for the lock */
 	node_again(&other);
 	child_kill(pid);
 	node_wipe(&other);
 }
 
-/* Stop the agent with SIGTERM as an operator does, so that it removes its
- * files. */
+/* Stop the agent with SIGTERM, as an operator would, so that the agent removes
+ * its files. */
 static void end_agent(pid_t pid)
 {
 	int status;
@@ -181,8 +182,8 @@ TEST(locks_of_other_users_do_not_stop_an_agent_from_starting)
 	assert_true(came);
 }
 
-/* Replace the agent's new socket with a link before the agent sets the mode of
- * the socket. */
+/* Replace the agent's new socket with a symbolic link before the agent sets the
+ * socket's mode. */
 static int squat(void *arg)
 {
 	char sock[120];
@@ -220,7 +221,7 @@ TEST(an_agent_refuses_a_directory_of_another_user)
 		unsigned long long until = node_ms() + 20000;
 
 		/* The agent must refuse the directory, and must not change the
-		 * mode of the file behind the link. */
+		 * mode of the file to which the link points. */
 		while (waitpid(agent, &status, WNOHANG) == 0) {
 			assert_int_equal(fstat(fd, &st), 0);
 			assert_int_equal(st.st_mode & 0777, 0644);
@@ -267,7 +268,7 @@ TEST(connects_by_other_users_do_not_keep_proxies_from_the_agent)
 	assert_true(agent_comes(agent_dir, agent));
 	for (unsigned i = 0; i < 2; i++)
 		pid[i] = attacker_begin(call_agent, NULL, ready[0]);
-	/* A proxy tries each second until the agent answers. */
+	/* A proxy tries to connect once per second until the agent answers. */
 	for (; answered < ANSWERS; calls++) {
 		answered += agent_answers(agent_dir) > 0;
 		usleep(10000);
@@ -280,8 +281,8 @@ TEST(connects_by_other_users_do_not_keep_proxies_from_the_agent)
 		      calls);
 }
 
-/* Try to change or replace the agent's files. Like every client, the attacker
- * is in the group of the proxies' user. */
+/* Try to change or replace the agent's files. The attacker is in the group of
+ * the proxies' user, like every client. */
 static int take_agents_place(void *arg)
 {
 	char path[2][140], mine[140];

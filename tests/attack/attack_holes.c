@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks by holes in shared memory. While a process punches a hole into a
- * file, a thread that touches the page waits in the kernel. If the process
- * punches endlessly, the thread waits again and again. Each wait is long if the
- * page has many mappings, and arbitrarily long if the punching process gets
- * little CPU time.
+ * Attacks that punch holes into shared memory. While a process punches a hole
+ * into a file, a thread that touches the page waits in the kernel. If the
+ * process punches endlessly, the thread waits again and again. If the page has
+ * many mappings, each wait is long. If the punching process gets little CPU
+ * time, there is no limit on the wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 #include "victim.h"
 
 #define PAGE 4096
-/* number of mappings of a page; with this number, punching a hole takes 0.3
- * ms */
+/* Number of mappings of a page. With 2000 mappings, the kernel takes 0.3 ms to
+ * punch a hole. */
 #define MAPS 2000
 #define HOLES_MS 3000
 
@@ -52,8 +52,8 @@ static bool ask(int sock, const struct mpib_ctl_header *h,
 	       mpib_message_recv(sock, m) > 0 && m->h.status == 0;
 }
 
-/* Get the segments that the proxy reads in each turn and the memory that its
- * rails access. */
+/* Get the segment that the proxy reads in each turn, and a pool that its rails
+ * access. */
 static bool segments(int *submit, int *pool)
 {
 	const struct mpib_ctl_hello hello = {
@@ -80,8 +80,8 @@ static bool segments(int *submit, int *pool)
 static bool map_often(int fd)
 {
 	for (unsigned i = 0; i < MAPS; i++) {
-		/* Leave a gap in the file between two mappings. The kernel
-		 * would merge mappings of adjacent pages. */
+		/* Map pages that are not adjacent in the file, because the
+		 * kernel would merge mappings of adjacent pages. */
 		char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				 fd, i % 2 * 2 * PAGE);
 
@@ -163,7 +163,7 @@ static void *punch_on(void *arg)
 	return NULL;
 }
 
-/* Register memory that the proxy cannot seal against holes. Return 0 if the
+/* Register memory in which the proxy cannot prevent holes. Return 0 if the
  * proxy refuses the memory. */
 static int register_and_punch(void *arg)
 {
@@ -189,7 +189,8 @@ static int register_and_punch(void *arg)
 	return rc != -EPERM;
 }
 
-/* Run the attacker and report the victim's longest time without progress. */
+/* Run the attacker, and print the longest time in which the victim made no
+ * progress. */
 static void comes_to_nothing(int (*fn)(void *arg))
 {
 	unsigned long long moved, longest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user occupies connections to the HTTP page without using them. Meanwhile
- * another user scrapes the page.
+ * A user opens many HTTP connections to the proxy's page and does not use them,
+ * while another user scrapes the metrics.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Connect to the page and send text. Return the socket or -1. */
+/* Connect to the page and send `text`. Return the socket or -1. */
 static int visit(const char *text)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -62,8 +62,8 @@ static bool is_over(int fd)
 	       (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-/* Hold requests that never end. Send a byte now and then so that no request
- * counts as idle. Replace connections that the proxy closes. */
+/* Send requests that never end: send a byte now and then, so that the proxy
+ * does not treat them as idle. Replace connections that the proxy closes. */
 static int stay_slow(void *arg)
 {
 	int fd[SLOW];
@@ -84,8 +84,9 @@ static int stay_slow(void *arg)
 	return 0;
 }
 
-/* Read until the proxy closes the connection. Return whether the proxy closed
- * the connection before the timeout and the answer begins with this text. */
+/* Read until the proxy closes the connection. Return true if the proxy closed
+ * the connection before the timeout, and the answer begins with the given
+ * text. */
 static bool answer_begins(int fd, const char *with)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -161,7 +162,8 @@ TEST(slow_clients_do_not_block_scrapes)
 	child_kill(pid);
 }
 
-/* Four users take all connections except those reserved for root. */
+/* Four users together use all connections except those that are reserved for
+ * root. */
 TEST(slow_users_do_not_block_scrapes_by_root)
 {
 	pid_t pid[5];

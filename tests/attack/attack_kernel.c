@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system call filter kills a proxy that makes a call outside the filter's
- * list. With this filter, proxies must still serve clients, handle the loss of
- * a peer and answer requests for statistics. Injected code typically makes
- * other system calls, which must end the process.
+ * With --seccomp kill, the kernel kills a proxy that makes a system call that
+ * is not on the filter's list. Proxies with this filter must serve clients,
+ * handle the loss of a peer and answer requests for statistics. System calls
+ * that injected code typically makes must end the process.
  */
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -49,8 +49,8 @@ TEST(a_proxy_makes_only_the_system_calls_of_its_list)
 
 /* System calls that leave a container, read other processes' memory or keys,
  * load modules, execute another program, or change the user. With
- * MPIB_SECCOMP_KILL, each call ends the process with SIGSYS. With
- * MPIB_SECCOMP_YES, each call fails. */
+ * MPIB_SECCOMP_KILL, each of these calls must end the process with SIGSYS. With
+ * MPIB_SECCOMP_YES, each must fail. */
 static long forbidden_call(unsigned n)
 {
 	switch (n) {
@@ -103,7 +103,7 @@ static int call_in_filter(unsigned n, enum mpib_seccomp how)
 TEST(system_calls_outside_the_list_fail_or_end_the_process)
 {
 #ifdef MPIB_TRACED
-	skip_as("a sanitizer makes calls of its own");
+	skip_as("a sanitizer makes other system calls");
 #endif
 	for (unsigned n = 0; n < 13; n++) {
 		assert_int_equal(call_in_filter(n, MPIB_SECCOMP_YES), 7);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An attacker registers descriptors with wrong descriptions. The proxy must
- * refuse each descriptor, and must not get a signal such as SIGBUS. LIES is the
- * number of descriptors, 5000 by default.
+ * An attacker registers memory with descriptions that do not match the memory's
+ * descriptor. The proxy must refuse each descriptor, and must not get a signal
+ * such as SIGBUS. LIES is the number of descriptors, 5000 by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,8 +63,8 @@ static int half_of_a_pipe(void)
 	return fd[0];
 }
 
-/* Make the `n`-th descriptor and a wrong description of it. Return -1 if this
- * machine has no descriptor of that kind. */
+/* Make the `n`-th descriptor, and a description that does not match it. Return
+ * -1 if this machine does not support descriptors of that kind. */
 static int lie(unsigned n, uint64_t *offset, uint64_t *size)
 {
 	*offset = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on memory. Clients try to make the kernel charge pages to the proxy.
- * Clients also try to read the proxy's memory, which holds the data of all
- * users and the cluster's key.
+ * Attacks on memory. Clients try to use memory that the kernel accounts to the
+ * proxy. Clients also try to read the proxy's memory, which holds the data of
+ * all users and the cluster's key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,9 @@
 #define ATTACKED 1000 /* victim's messages during a short attack */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
-/* MiB that a proxy may grow by in addition to the user's memory: tables of the
- * user's regions, and the victim's window. A sanitizer keeps freed memory. */
+/* Growth of a proxy in MiB that the test allows in addition to the user's
+ * memory, for the tables of the user's regions and the victim's window. With a
+ * sanitizer, the growth is higher, because a sanitizer keeps freed memory. */
 #ifdef MPIB_TRACED
 #define BESIDE_MIB 1024
 #else
@@ -33,7 +34,7 @@
 
 static struct node node[2];
 
-/* Return the number after a word in a file of /proc/PID. */
+/* Return the number that follows `word` in the file /proc/PID/`file`. */
 static long number_of(pid_t pid, const char *file, const char *word)
 {
 	char path[64], line[256];
@@ -59,10 +60,10 @@ static long shared_kib(pid_t pid)
 }
 
 /* Register two memfds without pages. Do not use the library, which would
- * allocate the pages. The proxy may not write to the second memfd, so
- * mincore(2) does not tell the proxy which pages are missing. Return 0 if the
- * proxy refuses both memfds, because of the holes or, if the quota is lower,
- * because of the size. */
+ * allocate the pages. The proxy has no write permission for the second memfd,
+ * so mincore(2) does not show the proxy which pages are missing. Return 0 if
+ * the proxy refuses both memfds, either because of the holes or because the
+ * size exceeds the quota. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -120,7 +121,7 @@ static int register_by_library(void *arg)
 	return mpib_reg_fd(c, other, 4 << 20, 4096, fd, MPIB_REG_MEMFD, &r) < 0;
 }
 
-/* Take pools until the quota is used up. */
+/* Allocate pools until the quota is used up. */
 static int take_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -133,8 +134,9 @@ static int take_pools(void *arg)
 	return had >= *least && had <= 64 << 20 ? 0 : 1;
 }
 
-/* Take and keep all pools that the user gets. Retry the first pool while the
- * proxy still releases the user's earlier pools. */
+/* Allocate pools until the proxy refuses one, and keep them. If the first pool
+ * is refused, retry, because the proxy may still be releasing the user's
+ * earlier pools. */
 static int hold_pools(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -172,7 +174,7 @@ static long grown_kib(struct victim *v, long before)
 	return grown;
 }
 
-TEST(a_users_memory_is_bounded)
+TEST(memory_that_a_user_can_use_is_bounded)
 {
 	static const char *const args[] = { "--quota-memory", "64M", NULL };
 	uint64_t least = 8 << 20;
@@ -185,8 +187,8 @@ TEST(a_users_memory_is_bounded)
 	v = victim_start(&node[0], &node[1]);
 	had = number_of(node[0].pid, "status", "VmRSS:");
 	assert_int_equal(tenant_run(ATTACKER, register_by_library, NULL), 0);
-	/* In later rounds, the proxy may still be releasing the pools of the
-	 * round before, so the attacker may get none. */
+	/* From the second round on, the proxy may still be releasing the pools
+	 * of the previous round, so the attacker may get no pool. */
 	for (; atomic_load(&v->messages) < ATTACKED; least = 0)
 		assert_int_equal(tenant_run(ATTACKER, take_pools, &least), 0);
 	assert_true(grown_kib(v, had) < (64 + BESIDE_MIB) << 10);
@@ -245,8 +247,8 @@ static void leave_cgroup(const char *cgroup)
 	assert_true(tell(root, "cgroup.procs", "0"));
 }
 
-/* Connect the client to itself until the proxy refuses a connection. Return the
- * number of ends. */
+/* Make connections from the client to itself until the proxy refuses one.
+ * Return the number of ends. */
 static unsigned connections_of(struct mpib_client *c)
 {
 	struct mpib_listener *l;
@@ -271,7 +273,8 @@ static unsigned connections_of(struct mpib_client *c)
 	}
 }
 
-/* Take all connections that a user gets, with one client after the other. */
+/* Open connections with one client after the other until the proxy refuses
+ * them. */
 static int hold_connections(void *arg)
 {
 	_Atomic uint64_t *had = arg;
@@ -286,8 +289,8 @@ static int hold_connections(void *arg)
 	return 0;
 }
 
-/* Start a proxy in a cgroup of 300 MB. Two users take and keep as much as they
- * get. */
+/* Start a proxy in a cgroup of 300 MB. Two users allocate and keep as much as
+ * the proxy grants. */
 static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -336,8 +339,8 @@ TEST(users_cannot_use_up_the_memory_of_the_proxys_cgroup)
 
 #endif
 
-/* Try to read the proxy's memory as another program of the proxy's user, such
- * as an agent. */
+/* Act as another program of the proxy's user, such as an agent, and try to read
+ * the proxy's memory. */
 static int read_the_proxys_memory(void *arg)
 {
 	const struct node *n = arg;
@@ -355,12 +358,12 @@ TEST(no_user_can_read_the_proxys_memory)
 	struct node n;
 
 	attack_needs_root();
-	/* some machines write core dumps */
+	/* allow core dumps, which the proxy must disable */
 	setrlimit(RLIMIT_CORE, &all);
 	node_start(&n, 5, "--run-user", "nobody", NULL);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);
 #ifdef MPIB_TRACED
-	print_message("a sanitizer's build may be traced\n");
+	print_message("not tested: a sanitizer build may be traced\n");
 	(void)read_the_proxys_memory;
 #else
 	assert_int_equal(tenant_run(NOBODY, read_the_proxys_memory, &n), 0);

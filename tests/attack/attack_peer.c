@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the peer link. Strangers without the key and users with forged
- * handles try to fill the table of peers, to break off connection attempts, and
- * to hold lanes.
+ * Attacks on the peer link. Strangers without the key, and users with forged
+ * handles, try to fill the table of peers, to abort the connection attempts of
+ * others, and to use up lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +23,8 @@
 static struct node node[3];
 static char key[64];
 
-/* Connect to `to` from the address of `as`, which any user of this machine may
- * use. Return the socket or -errno. */
+/* Connect to node `to` from the address of node `as`. Any user of this machine
+ * may bind to this address. Return the socket or -errno. */
 static int call_as(const struct node *as, const struct node *to)
 {
 	struct sockaddr_in src = { .sin_family = AF_INET },
@@ -131,7 +131,7 @@ static int call_everywhere(void *arg)
 	return 0;
 }
 
-/* Take a lane for each traffic class. */
+/* Open a lane for each traffic class. */
 static int take_lanes(void *arg)
 {
 	struct mpib_handle h;
@@ -160,11 +160,12 @@ static int take_lanes(void *arg)
 		}
 		mpib_close(tx);
 	}
-	/* A peer may open a quarter of --quota-lanes 16. */
+	/* With --quota-lanes 16, a peer may open four lanes: a quarter. */
 	return failed == 255 - 16 / 4 ? 0 : 3;
 }
 
-/* Request the class that clients may use, and classes that they may not use. */
+/* Request the traffic class that clients may use, and classes that they may not
+ * use. */
 static int take_classes(void *arg)
 {
 	struct mpib_handle h;
@@ -293,8 +294,8 @@ TEST(a_hello_from_a_peers_address_breaks_no_connection_attempt)
 	assert_int_equal(write(fd, "the key of this cluster", 23), 23);
 	close(fd);
 	start_all(state, args);
-	/* The attacker starts before the peer link exists and continues
-	 * afterwards. */
+	/* Start the attacker before the peer link exists. It continues when the
+	 * link is up. */
 	pid = tenant_begin(ATTACKER, greet_as_the_peer, NULL);
 	usleep(100000);
 	v = victim_start(&node[0], &node[1]);

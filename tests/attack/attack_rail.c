@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attackers connect to the port of a software rail. The attackers send nothing,
- * or greetings with guessed QP numbers. The attackers must not connect or
- * disconnect a QP, the proxy must not keep their connections, and real peers
- * must still connect their lanes.
+ * Attackers connect to the TCP port of a software rail. They send nothing, or
+ * greetings with guessed QP numbers. No attacker may connect or disconnect a
+ * QP. The proxy must not keep the attackers' connections, and real peers must
+ * still be able to connect their lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,8 +25,8 @@ static struct node node[3];
 static uint32_t rail_addr;
 static uint16_t rail_port;
 
-/* Find the port on which the node's SOUT listens: the port at this address that
- * is not the peer link's. */
+/* Find the port on which the node's SOUT listens. The peer link listens on
+ * another port of the same address. */
 static void find_rail(const struct node *n)
 {
 	unsigned addr, port, state;
@@ -85,8 +85,8 @@ static int hold_the_port(void *arg)
 }
 
 /* Connect thousands of times per second without keeping a connection. Pause now
- * and then: an endless loop would take CPU time from other processes, and this
- * test does not measure that. */
+ * and then, so that the attacker does not take much CPU time from other
+ * processes, which is not what this test measures. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -196,8 +196,8 @@ TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 		node_stop(&node[i]);
 }
 
-/* Attack the third node. A victim uses the proxy's shard, and a newcomer must
- * be able to connect to the proxy. */
+/* Attack the third node. Meanwhile a victim uses the proxy's shard, and a new
+ * node must be able to connect to the proxy. */
 static void flooded(int (*attack)(void *arg))
 {
 	struct victim *before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client with the maximum number of connections deregisters regions that are
- * in use. Each deregistration ends one of the client's own connections. No
- * other user may have to wait.
+ * in use. Each deregistration ends one of the client's own connections. This
+ * must not make other users wait.
  */
 #include <mpib/control.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 
 #define CLIENTS 4u
 #define PAIRS (MPIB_CONNS_MAX / 2)
-#define PACE_US 300 /* stays within the quota of control messages */
+#define PACE_US 300 /* pause, to stay within quota.messages */
 #ifndef DEREG_US /* sanitizer builds set a higher limit */
 #define DEREG_US 100 /* maximum CPU time of the shard per region, in us */
 #endif
@@ -91,8 +91,8 @@ static int dereg_while_used(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Return the victim's longest time in ms without a message, until the attacker
- * writes to the pipe `done`. */
+/* Wait until the attacker writes to the pipe `done`. Return the longest time in
+ * ms in which the victim moved no message. */
 static unsigned long long longest_stand(pid_t attacker, int done)
 {
 	unsigned long long longest = 0, since = node_ms();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients try to resume connections that they never had, all at the same time.
- * In one test, the clients end before they get their answers. Meanwhile the
- * victim resumes its own connections, because its proxies are killed and
- * restarted.
+ * Many clients try at the same time to resume connections that they never had.
+ * In one test, the clients end before the proxy answers. Meanwhile the victim's
+ * proxies are killed and restarted, so the victim resumes its own connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +41,8 @@ static uint64_t random64(void)
 	return getrandom(&v, sizeof(v), 0) == sizeof(v) ? v : 1;
 }
 
-/* Resume the attacker's own connections with wrong completion states. */
+/* Resume the attacker's own connections with wrong values of `number` and
+ * `base`. */
 static int lie_about_its_own(void *arg)
 {
 	(void)arg;
@@ -68,7 +68,7 @@ static int lie_about_its_own(void *arg)
 		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
 		    tenant_answer(x.sock) != -EEXIST)
 			return 2;
-		/* After the close of the sending end, the receiving end has no
+		/* The sending end is closed, so the receiving end has no
 		 * peer. */
 		resume.conn = 3;
 		if (!raw_close(&x, 1))
@@ -81,15 +81,15 @@ static int lie_about_its_own(void *arg)
 	return 0;
 }
 
-TEST(wrong_states_of_own_connections_harm_only_their_owner)
+TEST(a_client_that_resumes_with_a_wrong_state_harms_only_itself)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, lie_about_its_own, NULL), 0);
 	victim_goes_on(victim, 64);
 }
 
-/* Send all these messages, then read their answers. Return whether all requests
- * succeeded. */
+/* Send all messages of `ask`, then read the answers. Return whether all
+ * requests succeeded. */
 static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
 			unsigned n)
 {
@@ -158,8 +158,7 @@ TEST(resuming_a_closed_connection_breaks_no_peer_link)
 	victim_goes_on(victim, 64);
 }
 
-/* Choose the address of a proxy, an address that may have a proxy, or an
- * address that never has a proxy. */
+/* Choose a random address, which may or may not belong to a proxy. */
 static void some_address(uint8_t addr[16], uint16_t *port)
 {
 	memset(addr, 0, 16);

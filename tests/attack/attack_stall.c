@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Users send descriptors that can block the proxy's system calls for an
- * unlimited time. One kind is memory whose lock is held by an endless write.
- * Another kind is a file whose close waits for a process of the user. The proxy
- * must not be blocked.
+ * Users send descriptors on which the proxy's system calls can block for an
+ * unlimited time. One example is memory that is locked by a write that never
+ * ends. Another is a file whose close waits for a process of the user. The
+ * proxy must continue to serve other users.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,8 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
-/* number of pending closes at which the proxy stops serving a user */
+/* number of a user's pending closes at which the proxy stops serving the
+ * user */
 #define LAST 16
 #define GOES 2000
 
@@ -38,8 +39,8 @@ static int setup(void **state)
 	return pipe(ready) || pipe(frozen);
 }
 
-/* For attackers: open the blocking file. Tell the test if the file cannot exist
- * on this machine. */
+/* For attackers: open the blocking file. If this machine does not allow such a
+ * file, tell the test. */
 static int stalled_file(bool closes)
 {
 	int fd = stall_open(closes);
@@ -108,7 +109,8 @@ static int offer_a_file(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Send files endlessly, so that the proxy always has files to close. */
+/* Send descriptors of blocking files endlessly, so that the proxy always has
+ * files to close. */
 static int offer_files_without_end(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -129,10 +131,10 @@ static int offer_files_without_end(void *arg)
 	}
 }
 
-/* Send sockets where the proxy does not expect them: as the memory of a
- * registration; in numbers that exceed the limit of a message; in messages that
- * the proxy never reads; to the stats socket, which takes no descriptors; with
- * an out-of-band byte. */
+/* Pass descriptors of sockets in every way that the proxy does not expect: as
+ * the memory of a registration; more than a message may have; in messages that
+ * the proxy never reads; to the stats socket, which accepts no descriptors;
+ * with an out-of-band byte. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -161,8 +163,8 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* Connect and disconnect repeatedly, as a user whose descriptors take long to
- * close. */
+/* Connect and disconnect repeatedly. Each time, leave descriptors whose close
+ * takes the proxy a long time. */
 static int come_and_go(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -274,8 +276,8 @@ static pid_t attack_asleep(int (*fn)(void *))
 	return pid;
 }
 
-/* Each connection takes a descriptor of the proxy, and the number of
- * descriptors is limited. */
+/* Each connection uses a descriptor of the proxy, which has a limited number of
+ * descriptors. */
 TEST(reconnecting_clients_do_not_use_up_descriptors)
 {
 	unsigned before = holds(node[0].pid);
@@ -295,8 +297,7 @@ TEST(lingering_sockets_are_closed)
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
-/* Freeing the memory takes 100 ms per GiB or more on the thread that does
- * it. */
+/* A thread that frees the memory is busy for at least 100 ms per GiB. */
 TEST(the_control_thread_does_not_free_large_memory)
 {
 	pid_t pid = attack_begin(register_much, NULL);

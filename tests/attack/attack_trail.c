@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the events and names that an operator sees, and on quotas. Users
- * cause events that displace the events of other users, and use names that look
- * like events. Users also reconnect to get a new quota of control messages.
+ * Attacks on the events and client names that an operator sees, and on message
+ * quotas. Users cause events that displace the events of other users, and use
+ * names that look like events. Users also reconnect to get a new quota of
+ * control messages.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -38,7 +39,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Attach with this name, and as part of a job. */
+/* Attach with the name `name`, as part of a job. */
 static int attach_as(const char *dir, const char *name)
 {
 	struct mpib_ctl_hello hello = {
@@ -132,8 +133,8 @@ static int attach_forged(void *arg)
 	return 0;
 }
 
-/* A proxy that is restarted after a kill reads the events from its event file.
- * A client's name must not forge an event in this file, either. */
+/* After a kill, the next proxy reads the events from the event file. In this
+ * file, too, a client's name must not look like an event. */
 TEST(client_names_cannot_forge_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);

@@ -3,7 +3,7 @@
  * Users post sends without receives, and receives without sends, on thousands
  * of connections. The users also post requests that complete immediately, as
  * fast as the proxy accepts them, and set summary bits of rings that do not
- * exist. These attacks must take little of the shard's CPU time and not delay
+ * exist. These attacks must cost the shard little CPU time, and must not delay
  * other users.
  */
 #include <mpib/control.h>
@@ -19,17 +19,17 @@
 #define CLIENTS 8u
 #define MANY_CLIENTS 240u /* a user may have 256 clients */
 #define PAIRS 500u /* pairs of ends per client */
-#define PACE_US 300 /* keeps the rate within the quota of control messages */
+#define PACE_US 300 /* pause, to stay within quota.messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more descriptors than a ring holds */
 #define PARTS 5
-#ifndef TURN_US /* sanitizer builds set a limit that is never exceeded */
+#ifndef TURN_US /* sanitizer builds set a very high limit */
 #define TURN_US 200 /* maximum CPU time of the shard per turn, in us */
 #define MOVED 4000 /* messages that the victim moves during the attack */
 #endif
 
 static struct node node[2];
 static struct victim *victim;
-/* tells the test that all connections have open requests */
+/* tells the test that every connection has outstanding requests */
 static int ready[2];
 
 static int setup(void **state)
@@ -38,15 +38,15 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-/* The attack: sends or receives that begin a message of many parts but leave
- * out the last part. */
+/* The attacker posts sends or receives of messages in many parts, but never
+ * posts the last part. */
 struct begun {
 	uint8_t op;
 	unsigned parts;
 };
 
-/* Wait for room in the ring. The proxy disconnects a client that overwrites
- * entries. */
+/* Wait for room in the ring. If the client overwrote entries, the proxy would
+ * disconnect it. */
 static void until_room(const struct raw_client *x, uint32_t index)
 {
 	while (x->tail[index] - atomic_load(&x->reply->conn[index].head) >=
@@ -158,8 +158,8 @@ static uint64_t turns_so_far(void)
 	return n;
 }
 
-/* Return the shard's CPU time per turn, in microseconds, while the victim moves
- * a part of its messages. */
+/* Measure the shard while the victim moves a part of its messages. Return the
+ * shard's CPU time per turn, in microseconds. */
 static uint64_t us_per_turn(void)
 {
 	uint64_t turns = turns_so_far(), us = shards_us(node[0].pid);
@@ -216,7 +216,7 @@ TEST(requests_that_complete_immediately_take_little_cpu_time)
 	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
 }
 
-TEST(summary_bits_of_missing_rings_take_little_cpu_time)
+TEST(summary_bits_without_a_ring_take_little_cpu_time)
 {
 	turns_stay_below(TURN_US / 10, name_what_is_not, (struct begun){ 0 });
 }

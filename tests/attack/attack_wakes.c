@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attackers watch their sockets with very many epolls. A process that writes to
- * a socket, or reads from it, wakes all waiters at the other end. The waking
- * runs in the context of that process and takes 130 ms for a million epoll
- * watches.
+ * Attackers watch their sockets with very many epoll descriptors. When the
+ * proxy writes to such a socket, or reads from it, the kernel wakes all waiters
+ * at the other end. With a million epoll watches, the proxy's system call takes
+ * 130 ms for this.
  */
 #include <mpib/control.h>
 #include <signal.h>
@@ -16,14 +16,15 @@
 #include "test.h"
 #include "victim.h"
 
-/* duplicates of the socket; every epoll watches all of them */
+/* number of duplicates of the socket; every epoll descriptor watches all of
+ * them */
 #define COPIES 400
 #define EPOLLS 500
 #define ATTACK_MS 4000
 
 static struct node node[2];
 static struct victim *victim;
-/* tells the test that the attacker has begun to send requests */
+/* the attacker writes to this pipe when it has begun to send requests */
 static int ready[2];
 
 static int setup(void **state)

@@ -6,11 +6,11 @@
 
 #include <sys/types.h>
 
-/* Return the number of sockets, memory files and shared mappings of the thread
- * that has the most. While a process exits, its first thread may have none
- * although another thread still has some. */
+/* Count the sockets, memory files and shared mappings of each thread, and
+ * return the highest count. While a process exits, its first thread may already
+ * have released them while another thread still holds them. */
 unsigned holds(pid_t pid);
-/* Wait until the process holds at most this many. */
+/* Wait until holds() returns at most `most`. */
 void until_holds_at_most(pid_t pid, unsigned most);
 
 #endif

@@ -110,8 +110,8 @@ static _Bool own_namespaces(void)
 	       put("/proc/self/gid_map", gids);
 }
 
-/* Start the server. The server must have no descriptor of the file, because the
- * close of that descriptor would wait for the server itself. */
+/* Start the server. The server must not have a descriptor of the file, because
+ * closing this descriptor would wait for the server itself. */
 static void server_begin(int dev, _Bool closes)
 {
 	pid_t owner = getpid();
@@ -124,8 +124,8 @@ static void server_begin(int dev, _Bool closes)
 	_exit(0);
 }
 
-/* Mount the file system over the file at `path`. The device must be opened in
- * the namespace of the mount. */
+/* Mount the file system over the file at `path`. Open the device in the
+ * namespace in which the file system is mounted, as the kernel requires. */
 static int mount_at(const char *path)
 {
 	int dev = own_namespaces() ? open("/dev/fuse", O_RDWR | O_CLOEXEC) : -1;

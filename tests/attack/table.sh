@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# table.sh TABLE: check the table that the script TABLE prints. Each successful
-# attack must have a row, even if its victim made no report or the attack ended
-# the program. Each ratio must compare victims of the same round.
+# table.sh TABLE: check the table that the script TABLE prints from the logs of
+# attacks. Each successful attack must have a row, even if its victim made no
+# report or the attack ended the program. Each ratio must compare the p99 of two
+# victims of the same round.
 table=$1
 . "$(dirname "$0")/../support/workdir.sh"
 
@@ -18,19 +19,20 @@ victim() {
 }
 run='[ RUN      ]' ok='[       OK ]' failed='[  FAILED  ]'
 
-# Each test has a victim. Test a_b also has a second, short-lived victim, as
-# from victim_newcomer(), which reports no p99.
+# Each test has a victim. Test a_b also has a second victim, which
+# victim_newcomer() starts for a short time, and which reports no p99.
 for round in 0 1 2; do
 	log each.$round.here "$run a_b" "the victim: 7 messages, 1 attaches, 0" \
 		"$(victim $((200 + 200 * round)) $((1000 + round)))" "$ok a_b" \
 		"$run c" "[  SKIPPED ] c"
 	log each.$round.elsewhere "$run a_b" "$(victim 200 9)" "$ok a_b"
 done
-# One victim serves all tests and reports at the end.
+# The program has only one victim, which reports at the end.
 log all.0.here "$run d" "$failed d" "$run e" "$ok e" "$(victim 300 30)" \
 	"$failed 1 test(s), listed below:" "$failed d"
 log all.0.elsewhere "$run d" "$ok d" "$run e" "$ok e" "$(victim 100 30)"
-# In the second test, no victim reports. In the third test, the program ends.
+# In the second test, the victim does not report. In the third test, the program
+# crashes.
 log ends.0.here "$run f" "$(victim 100 10)" "$ok f" "$run g" "$failed g" "$run h"
 log ends.0.elsewhere "$run f" "$(victim 100 10)" "$ok f"
 log alone.0.here "$run i" "$(victim 100 10)" "$failed i"

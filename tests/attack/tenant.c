@@ -97,7 +97,7 @@ int tenant_stay(int pipe)
 
 #define ATTACKERS 64
 
-/* The attackers that were started last. 0 means none. */
+/* Pids of the attackers that were started last. 0 means none. */
 static pid_t attacker[ATTACKERS];
 static unsigned attackers;
 
@@ -123,7 +123,7 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 	    setresgid(TENANT_GROUP, TENANT_GROUP, TENANT_GROUP) ||
 	    setresuid(uid, uid, uid))
 		_exit(100);
-	/* The change of the uid reset these two settings. A process must be
+	/* The change of the uid has reset these two settings. A process must be
 	 * dumpable to write its own uid_map. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users of the attacks. The uids of these users own nothing on the machine.
- * The users are in the group that may attach (nogroup, see attack_start()). If
- * one of these functions fails, the test fails, unless the function's comment
- * says otherwise.
+ * The users that attack, and those that are attacked. Their uids own nothing on
+ * the machine, and their group (nogroup, see attack_start()) may attach. If one
+ * of these functions fails, the test fails, unless the function's comment says
+ * otherwise.
  */
 #ifndef MPIB_TESTS_TENANT_H
 #define MPIB_TESTS_TENANT_H
@@ -28,12 +28,12 @@ void attack_start(struct node *node, unsigned n, const char *const *args);
 uint64_t control_us(pid_t pid);
 /* Return the CPU time of the proxy's shards. */
 uint64_t shards_us(pid_t pid);
-/* Run fn(arg) in a child with the uid, in the tenants' group, and without any
- * capability. */
+/* Run fn(`arg`) in a child process of user `uid`, in the tenants' group, and
+ * without capabilities. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
 /* Kill the attackers that a failed test has left running, but not the victim.
- * Call this function before the proxies are stopped: a living attacker can
- * block a proxy's close() of the attacker's file. */
+ * Call this function before the proxies are stopped, because a proxy may block
+ * in the close() of a file of an attacker that is still running. */
 void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
@@ -43,25 +43,26 @@ void tenant_many_descriptors(void);
 /* For children: write to the pipe to tell the test, then wait until the test
  * kills the child. */
 int tenant_stay(int pipe);
-/* Run fn(arg) as ATTACKER. Return when the child has written to the pipe whose
- * reading end is `ready`. Fail the test if the child ends without a write. */
+/* Run fn(arg) as ATTACKER. Return when the attacker has written to the pipe
+ * whose reading end is `ready`. Fail the test if the child ends without a
+ * write. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
 /* Wait until the attacker has written a byte to the pipe, and return the byte.
  * Fail the test if the attacker ends without a write. */
 char attacker_told(pid_t pid, int ready);
-/* Fail the test if the attacker has ended, since the test would prove
- * nothing. */
+/* Fail the test if the attacker has ended, because without an attack the test
+ * proves nothing. */
 void attacker_check(pid_t pid);
 
-/* Connect to a socket of the node. Children may call this function, since an
- * error does not end the test. Return the socket or -errno. */
+/* Connect to a socket of the node. An error does not end the test, so children
+ * may call this function. Return the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);
 /* Wait for an answer on the control socket. Return the answer's status, or 1 if
  * no answer came. */
 int tenant_answer(int sock);
 /* Attach without the library. Return the control socket, or -1. */
 int tenant_hello(const char *dir);
-/* Attach like tenant_hello(), but retry while the proxy refuses, because the
+/* Attach as tenant_hello() does, but retry if the proxy refuses, because the
  * proxy may still be closing the descriptors of an earlier attacker. */
 int tenant_hello_again(const char *dir);
 /* Register the memfd over `sock`. Return the answer's status, or 1 if no answer

@@ -37,13 +37,14 @@ static int until_ready(struct victim *v, struct mover *m)
 	return rc > 0 ? 0 : victim_say(v, "ready", rc ? rc : -ETIMEDOUT);
 }
 
-/* Return whether mpib_attach() failed with `rc` because no proxy is running. */
+/* Return whether `rc`, the error of mpib_attach(), means that no proxy is
+ * running. */
 static bool found_none(int rc)
 {
 	return rc == -ENOENT || rc == -ECONNREFUSED || rc == -ECONNRESET;
 }
 
-/* Attach, connect, wait until the connection is ready, and leave, as a new
+/* Attach, connect, wait until the connection is ready, and detach, as a new
  * process of the same user would. */
 static void attach_anew(struct victim *v)
 {
@@ -59,8 +60,8 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
-/* Attach repeatedly. A separate thread does this, so that the messages do not
- * wait. */
+/* Attach repeatedly. This is a separate thread, so that the messages do not
+ * wait for the attaches. */
 static void *newcomers(void *arg)
 {
 	struct victim *v = arg;
@@ -128,8 +129,8 @@ static int victim_main(void *arg)
 
 static unsigned elsewhere; /* number of running nodes that are not attacked */
 
-/* Choose the nodes for the victim's traffic: the attacked nodes, or other
- * nodes. */
+/* Choose the two nodes between which the victim moves messages: the attacked
+ * nodes, or other nodes. */
 static void victim_place(struct victim *v, const struct node *from,
 			 const struct node *to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy must read a configuration file or refuse it, with the file's name
- * in each line of the error message. */
+/* The input is a configuration file. The proxy must accept it or refuse it with
+ * an error message, each line of which begins with the file's name. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

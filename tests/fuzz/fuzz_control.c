@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for the control socket, with descriptors, and with or without a
- * correct HELLO before them. The proxy must answer each message or disconnect
- * the client. Afterwards the proxy must serve a correct client.
+ * The input is a list of messages for the control socket, with descriptors, and
+ * with or without a correct HELLO before them. The proxy must answer each
+ * message or disconnect the client. Afterwards the proxy must serve a correct
+ * client.
  *
  * The input begins with a flag byte. The rest of the input is a list of
  * messages. Each message has a type byte, a byte for the number and kind of
@@ -56,7 +57,8 @@ static void say_hello(int sock)
 	mpib_message_send(sock, &hello.h, NULL, 0);
 }
 
-/* Send one message of the input. Return false if the socket accepts no more. */
+/* Send one message of the input. Return false if the socket accepts no more
+ * data. */
 static int say(int sock, struct fuzz_input *in)
 {
 	const int fds[3] = { sealed, unsealed, null };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that breaks every rule writes to the submit segment: descriptors,
- * random sequence words, summary bits, and indices. For each bad descriptor,
- * the shard must fail the connection or disconnect the client. Another client,
- * which follows the rules, must still move its bytes.
+ * A client that ignores the protocol writes into its submission segment:
+ * descriptors, random sequence words, summary bits, and indices. After a bad
+ * descriptor, the shard must fail the connection or disconnect the client.
+ * Another client, which follows the rules, must still move its bytes.
  *
  * The input is a list of steps. Each step has a byte that selects the action,
  * and the bytes for the action.
@@ -105,7 +105,7 @@ static void attach(struct raw_client *x, uint32_t *mr)
 	}
 }
 
-/* Push a descriptor that is valid enough to pass the first checks. */
+/* Push a descriptor that passes the shard's first checks. */
 static void push(struct raw_client *x, uint32_t mr, struct fuzz_input *in)
 {
 	unsigned i = fuzz_take8(in) % (2 * PAIRS);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data that an agent gives the proxy: its answers and its hint file. The
- * file has any size and contents, and may change at any moment. The proxy
- * refuses the file or maps it. If an answer names no slot of the file, the
- * proxy disconnects the agent. Whatever the entries contain, a split never
- * gives a rail more bytes than the message has, and never loses a byte.
+ * The input is the data that an agent gives the proxy: the agent's answers and
+ * its hint file. If an answer names a slot that the file does not have, the
+ * proxy must disconnect the agent. The file may have any size and contents, and
+ * may change at any moment. The proxy must refuse the file or map it. No entry
+ * may make a split give a rail more bytes than the message has, or lose a byte.
  *
  * The input begins with the file's size and first bytes. The rest of the input
  * is a list of steps. Each step has a byte that selects the action, and the
@@ -35,7 +35,7 @@ static int listener;
 static struct mpib_loop loop;
 
 struct agent {
-	int file, sock; /* `sock` is -1 while the proxy is not connected */
+	int file, sock; /* `sock`: connection to the proxy, or -1 */
 	struct mpib_shard shard;
 	struct mpib_lane lane;
 	struct engine_conn *econn[FLOWS];
@@ -90,7 +90,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Make a hint file that is valid except for what the input changes. */
+/* Make a valid hint file, which the input then changes. */
 static int make_file(struct fuzz_input *in)
 {
 	struct mpib_hint_shm shm = {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames for the peer link after the greeting of another node, or raw bytes
- * without a greeting. If a frame can be decoded, encoding and decoding the
- * message again must give the same message. The proxy must read the whole input
- * or hang up, and must greet the next node that connects.
+ * The input contains either frames for the peer link, which are sent after the
+ * greeting of another node, or raw bytes, which are sent without a greeting. If
+ * a frame can be decoded, encoding and decoding the message again must give the
+ * same message. The proxy must read the whole input or hang up, and must greet
+ * the next node that connects.
  *
  * Input: a flag byte, then the stream.
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages that servers send to "mpib-perf check". There are two servers.
- * Each server is only a socket that already holds all messages of the server.
- * The hub must accept the messages or fail with an error line. No line that the
- * hub prints may have a control character.
+ * The input contains the messages that servers send to "mpib-perf check", the
+ * hub. There are two servers. For the hub, each server is a socket that already
+ * holds all messages of the server. The hub must accept the messages or fail
+ * with an error line. No line that the hub prints may have a control character.
  *
  * Input: messages. Each message has the number of the server, the type, two
  * bytes of length in native byte order, and the data. If a server's first
- * message is not a HELLO, a correct HELLO is sent before the message.
+ * message is not a HELLO, the target sends a correct HELLO before this message.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -95,8 +95,8 @@ static void read_messages(const uint8_t *data, size_t size)
 	}
 }
 
-/* Return the hub's end of a socket from which it can read all messages of the
- * server. Data that the hub writes stays unread at the other end,
+/* Return the hub's end of a socket from which the hub can read all messages of
+ * the server. The data that the hub writes stays unread at the other end,
  * far_end[server]. */
 static int server_open(unsigned server)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines for the stats socket. The proxy must answer each line with one line of
- * JSON or close the connection. Afterwards the proxy must still answer a
- * correct command.
+ * The input contains lines for the stats socket. The proxy must answer each
+ * line with one line of JSON or close the connection. Afterwards the proxy must
+ * still answer a correct command.
  */
 #include <jansson.h>
 #include <mpib/control.h>
@@ -60,7 +60,8 @@ static void ask(const void *data, size_t size)
 	close(fd);
 }
 
-/* Send each command once, since a fuzzer would have to guess the names. */
+/* Send each command once at the start, because the fuzzer does not know the
+ * names of the commands. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

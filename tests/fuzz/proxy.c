@@ -78,7 +78,7 @@ void fuzz_proxy_start(void)
 	set_addresses();
 	set("quota", "messages", "0");
 	set("limit", "memory", "64M");
-	/* If the machine stalls, that is not a finding. */
+	/* A timeout because the machine stalls is not a finding. */
 	set("peer", "silence", "60");
 	if (mpib_config_finish(&proxy.cfg, why) < 0 ||
 	    mpib_proxy_start(&proxy, why) < 0)
@@ -95,7 +95,7 @@ const char *fuzz_run_dir(void)
 
 static int dial(int fd, const void *addr, socklen_t len)
 {
-	/* If the listen queue is full for a moment, that is not a finding. */
+	/* A listen queue that is full for a moment is not a finding. */
 	for (int i = 0; i < 1000; i++) {
 		if (connect(fd, addr, len) == 0 || errno == EISCONN)
 			return fd;

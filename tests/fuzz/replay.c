@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run a target over files and folders of inputs, for builds without a
- * fuzzer. */
+/* Run a target on files and folders of inputs, in builds without a fuzzer. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# agent.sh BUILD: run two proxies in advanced mode with mpib-agent. The agent is
-# killed, starts again with other rules, and keeps running while the proxies
-# restart. The rails of the sending node move bytes exactly in the ratio that
-# the agent sets.
+# agent.sh BUILD: run two proxies in advanced mode with mpib-agent. First the
+# script kills the agent and starts it again with other rules. Then it restarts
+# the proxies while the agent keeps running. The bytes on the sending node's
+# rails must have exactly the ratio that the agent sets.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
@@ -32,7 +32,7 @@ expect "adaptive" '$2 == 0'
 end -TERM agent
 agent static 512
 expect "static 512" '$1 == $2'
-# Restart the proxies but not the agent.
+# Restart the proxies while the agent keeps running.
 end -9 perf
 end -TERM 0
 end -TERM 1

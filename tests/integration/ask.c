@@ -37,7 +37,7 @@ FILE *ask_admin(const struct node *n)
 	return f;
 }
 
-/* Read the next line as JSON. Return NULL at the end. */
+/* Return the next line as JSON, or NULL at the end of the stream. */
 json_t *ask_next(FILE *f)
 {
 	char *line = NULL;
@@ -67,7 +67,7 @@ void ask_pass(FILE *f)
 	json_decref(v);
 }
 
-/* Send a command that must succeed. Return the data of the answer. */
+/* Send a command that must succeed. Return the `data` member of the answer. */
 json_t *ask_data(FILE *f, const char *command)
 {
 	json_t *v, *data;

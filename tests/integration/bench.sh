@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench.sh BUILD: check that each benchmark program prints the metrics that the
-# commands of bench/ read, and that the metrics are above zero.
+# scripts of bench/ read, and that no metric is zero.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"

@@ -20,7 +20,7 @@ unsigned buffer_held(const struct node *node, const char *name)
 	snprintf(dir, sizeof(dir), "/proc/%d/fd", node->pid);
 	d = opendir(dir);
 	if (!d && errno == EACCES)
-		skip_as("only root sees what a proxy has open");
+		skip_as("only root can list a proxy's descriptors");
 	assert_non_null(d);
 	while ((e = readdir(d))) {
 		ssize_t len;
@@ -42,7 +42,7 @@ void buffer_until_held(const struct node *node, const char *name, unsigned n)
 
 	while (buffer_held(node, name) != n) {
 		if (node_ms() > until)
-			fail_msg("%s is still open %u times", name,
+			fail_msg("the proxy still holds %s %u times", name,
 				 buffer_held(node, name));
 		usleep(1000);
 	}
@@ -57,7 +57,7 @@ bool buffer_mapped(const struct node *node, const char *name)
 	snprintf(path, sizeof(path), "/proc/%d/maps", node->pid);
 	f = fopen(path, "r");
 	if (!f && errno == EACCES)
-		skip_as("only root sees what a proxy has mapped");
+		skip_as("only root can list a proxy's mappings");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
 		found |= strstr(line, name) != NULL;

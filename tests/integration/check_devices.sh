@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# check_devices.sh BUILD: run mpib-perf check on two nodes with four devices of
-# two rails each and on a node with two devices. Each device is tested and gets
-# a verdict. A drained rail of one device is not reported for other devices. A
-# server that sends wrong data about itself neither crashes the check nor writes
-# to the terminal.
+# check_devices.sh BUILD: run "mpib-perf check" on two nodes with four devices
+# each and a node with two devices. The check must test each device and print a
+# verdict for it. It must report a drained rail only for the rail's own device.
+# If a server sends wrong data about itself, the check must not crash, and must
+# not print the data unfiltered.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -55,8 +55,8 @@ for i in 0 1 2 3; do
 done
 has '^# check : PASS, 1 of 1 pairs' <"$dir/four" || fail "$(<"$dir/four")"
 [ "$(grep -c '"device": [0-3],' "$dir/json")" -eq 4 ] || fail "JSON: $(<"$dir/json")"
-# No rate may be impossibly high. If the difference of two device counters were
-# computed wrongly, the rate would be huge.
+# No rate may be impossibly high, as it would be if the check subtracted the
+# wrong device counters.
 awk '/ ok / { for (i = 9; i <= NF; i++) if ($i + 0 > 100000) exit 1 }' "$dir/four" ||
 	fail "rates: $(<"$dir/four")"
 

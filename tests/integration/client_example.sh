@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# client_example.sh BUILD SOURCE: docs/client.md must show the example
-# unchanged. The example sends a message between two proxies. The example is
-# built in the tree, and again with pkg-config against the installed files, as a
-# user does.
+# client_example.sh BUILD SOURCE: check that docs/client.md quotes the example
+# program unchanged. The program sends a message between two proxies. The test
+# runs the program from the build folder. Then it compiles the program with
+# pkg-config against the installed files, as a user would, and runs it again.
 set -uo pipefail
 build=$1 source=$2
 # shellcheck source=../support/nodes.sh
@@ -49,15 +49,14 @@ ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
 readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
 	fail "the example does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
-# Build it as docs/client.md describes for a program that is linked statically
-# with the library.
+# Link the example statically with the library, as docs/client.md describes.
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
 	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"
 exchange "$dir/mpib-send"
 
 # Each installed header must compile alone, in C and in C++. Both libraries must
-# work for a program in C++ and for CMake.
+# work in a C++ program that CMake builds.
 headers=$libraries/../include
 for header in "$headers"/mpib/*.h; do
 	for language in c:c11 c++:c++17 c++:c++11; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# closed.sh BUILD: start a proxy, a daemon and an agent with closed standard
-# input, output and error. These programs must open /dev/null in place of each
-# closed descriptor. Otherwise another file would get the number of standard
-# error, and the log would be written to that file.
+# closed.sh BUILD: start mpib-proxy, mpib-proxy --daemon and mpib-agent with
+# closed standard input, output and error. Each program must open /dev/null as
+# descriptors 0, 1 and 2. Otherwise a file that the program opens later could
+# become descriptor 2, and the program would write its log to that file.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -25,7 +25,7 @@ gone() {
 	! lives "$1"
 }
 for how in "" --daemon; do
-	# shellcheck disable=SC2086 # no word, or one
+	# shellcheck disable=SC2086 # one word or none
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
 		--sout "soft:$net.1" --sup "soft:$net.11" $how <&- >&- 2>&- &
 	await answers || {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cluster.sh BUILD: run bench-crowd with 50 nodes. The program ends only after
-# all lanes have connected, carried messages, survived both kinds of rail
-# failure, and used the rail again. The figures must be printed, but their
-# values are not checked.
+# every lane has connected, carried messages, survived both kinds of rail
+# failure, and used the failed rail again. The script checks that the program
+# prints its figures, but not their values.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"

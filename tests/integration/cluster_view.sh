@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# cluster_view.sh BUILD: a node with three peers requests their state. One peer
-# has a different setting, and another peer is stopped. The answer must name
-# both of these peers and also contain the others.
+# cluster_view.sh BUILD: "mpibctl cluster" on a node with three peers shows the
+# state of all nodes. One peer has a different setting, and another peer is
+# stopped. The output must report both of these peers, and must show the other
+# nodes, too.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
-# Print field $2 of node $1, as node 0 shows it.
+# Print field $2 of node $1 from the output of node 0.
 of() {
 	ctl cluster -o "peer,$2" |
 		awk -F '\t' -v p="$net.$((1 + $1)):" 'index($1, p) == 1 { print $2 }'
@@ -26,7 +27,7 @@ for node in 0 1 2 3; do
 	node "$node" --metrics-listen "127.0.0.1:0" "${own[@]}"
 done
 nodes_ready 0 1 2 3
-# A node without peers is alone and healthy.
+# A node without peers must show only itself, without a fault.
 status 0 -s "$dir/n0" cluster
 has '^nodes: 1 well, 0 faulty' <"$dir/out" || fail "alone: $(cat "$dir/out")"
 
@@ -43,10 +44,11 @@ answer() { # all three peers answer
 }
 await answer || fail "not all answer"
 
-# mpibctl must name only the node whose setting differs, and the setting.
+# mpibctl must report only the node whose setting differs, with the name of the
+# setting.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
-# On a busy machine, a peer's answers may be late for a moment.
+# Wait for this, because on a busy machine a peer may answer late.
 others_are_well() {
 	[ "$(ctl cluster --quiet -o peer | wc -l)" -eq 1 ] &&
 		has '^nodes: 3 well, 1 faulty' < <(ctl cluster)
@@ -55,18 +57,17 @@ await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
 has 'settings differ (failover.hold_down)' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
-# The rates were checked above. The rest of the test needs only links, so end
-# the traffic.
+# The rest of the test needs only peer links and no rates, so end the traffic.
 for node in 1 2 3; do
 	kill "${pids[perf$node]}"
 	wait "${pids[perf$node]}" 2>/dev/null
 done
-# Node 1 shows its link with node 0 from its own side.
+# Node 1 must report its peer link with node 0, too.
 seen_by_1() { # its only link is with node 0
 	has '^nodes: 1 well, 1 faulty' < <(ctl_of 1 cluster)
 }
 await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
-# Node 0 shows the same version of node 2 as node 2 itself.
+# Node 0 must show the version that node 2 shows.
 [ "$(of 2 version)" = "$(ctl_of 2 info -o version)" ] || fail "version"
 has '"slowest"' < <(ctl cluster -j) || fail "-j"
 
@@ -78,21 +79,21 @@ drained() {
 await drained || fail "drained: $(of 2 notes)"
 ctl_of 2 rails resume SUP >/dev/null
 
-# The view soon shows a stopped node as silent, and how long ago the node last
-# answered. The other nodes still answer.
+# Node 0 must soon show that a stopped node is silent, and how long ago it last
+# answered. The other nodes must still answer.
 kill -STOP "${pids[3]}"
 silent() {
 	[ "$(of 3 state)" = silent ]
 }
 await silent || fail "state of the stopped node: $(of 3 state)"
-# Ask again after a while. No request may still wait for the stopped node.
+# Further requests must not wait for the stopped node.
 [ "$(of 2 state)" = answered ] || fail "node 2: $(of 2 state)"
 has 'silent for [0-9]' < <(of 3 faults) || fail "$(of 3 faults)"
 kill -CONT "${pids[3]}"
 await answer || fail "node 3 does not come back: $(ctl cluster)"
 
-# Sixty simultaneous readers of the admin socket, which accepts 64, cause one
-# request per peer.
+# The admin socket accepts 64 readers. For 60 simultaneous readers, node 0 sends
+# only one request to each peer.
 for ((i = 0; i < 60; i++)); do
 	ctl cluster -o state >"$dir/reader.$i" &
 	readers[i]=$!

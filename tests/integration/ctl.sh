@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ctl.sh BUILD: check how scripts use mpibctl: fields as CSV, errors as JSON,
-# repeated tables, whole lines in a pipe, help for one noun, completion.
+# ctl.sh BUILD: check what scripts need from mpibctl: fields as CSV, errors as
+# JSON, repeated tables, uncut lines in a pipe, help for one noun, completion.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -8,7 +8,7 @@ long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
 
-# mpibctl reports a change or an empty result in words.
+# mpibctl must confirm a change, and must say so if a result is empty.
 is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
@@ -44,15 +44,16 @@ json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
 ctl nonsense 2>/dev/null | has . && fail "JSON without -j"
 
-# A command with --watch ends when the reader of its output or the proxy ends.
+# A command with --watch ends when the process that reads its output ends, or
+# when the proxy ends.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 [ "$(grep -c '^RAIL ' "$dir/twice")" -eq 2 ] || fail "watch: $(<"$dir/twice")"
 [ "$(grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$dir/twice")" -ge 2 ] ||
 	fail "--watch prints no time: $(<"$dir/twice")"
 ctl --watch 1 -j ping >/dev/null 2>&1
 [ $? -eq 2 ] || fail "a command without a table is watched"
-# If a reader closes the pipe early, no error is printed, even if the shell of a
-# service or Python ignores SIGPIPE.
+# If the reader of the output closes the pipe early, mpibctl must print no
+# error, even if its parent (such as a service or Python) ignores SIGPIPE.
 (
 	trap '' PIPE
 	{
@@ -66,8 +67,8 @@ for n in 0 -1 x 3601 ''; do
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
-# --rates reports by how many bytes the counters grew during the second that the
-# command takes.
+# A command with --rates takes one second and reports how much the counters grew
+# in that second.
 moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
@@ -76,14 +77,14 @@ for _ in $(seq 100); do
 	rate=$(ctl -r rails -o tx_gbps |
 		awk '{ n += $1 } END { printf "%.6f\n", n }')
 	now=$(moved)
-	# The rate cannot be higher than all bytes that moved during the
-	# command, divided by one second.
+	# The command takes at least one second, so the rate cannot exceed the
+	# bytes that moved during the command, divided by one second.
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
-# Without arguments mpibctl prints a summary. mpibctl report writes everything
-# to one new file and never overwrites a file.
+# Without arguments mpibctl prints a summary. "mpibctl report" writes the output
+# of all commands to a new file, and never overwrites a file.
 [ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
 	fail "the summary is: $(ctl)"
 ctl -j | has '"rails": \[' || fail "no JSON of the summary"
@@ -102,7 +103,8 @@ ctl rails --help | has 'clients kick' && fail "help of a noun has the others"
 [ "$(ctl help)" = "$(ctl --help)" ] || fail "help is not --help"
 ctl help | has 'clients kick CLIENT' || fail "help lacks a command"
 
-# Software rails are for trials: only a strict doctor refuses them.
+# Software rails are meant only for trials. "mpibctl doctor" accepts them, but
+# not with --strict.
 verdict=$(ctl doctor --strict)
 [ $? -eq 1 ] || fail "doctor --strict: $verdict"
 quiet=$(ctl doctor --strict --quiet)
@@ -115,7 +117,7 @@ ctl rails --strict 2>/dev/null
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 
-# A rule can be removed while the proxy runs.
+# The share rules can be removed while the proxy runs.
 rules() {
 	ctl config -o section,key,value | sed -n 's/^share\trules\t//p'
 }
@@ -127,7 +129,7 @@ ctl events '' >/dev/null || fail "an empty word that limits nothing"
 ctl config set limit.readers '' 2>"$dir/err" && fail "an empty number is accepted"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
-# An option that would have no effect is refused.
+# mpibctl must refuse an option that would have no effect.
 for command in metrics 'events follow'; do
 	# shellcheck disable=SC2086 # words
 	timeout 30 "$build/proxy/mpibctl" -s "$dir/n0" $command -o pid >"$dir/out" 2>&1
@@ -136,8 +138,8 @@ done
 [ "$(ctl doctor --strict --quiet -o status | sort -u | xargs)" = WARN ] ||
 	fail "quiet: $(ctl doctor --strict --quiet -o status)"
 ctl -j doctor --strict --quiet | has '"OK"' && fail "doctor --json --quiet prints checks that passed"
-# With --json, "events follow" prints each event as one line. The failure at the
-# end is one line, too.
+# With --json, "events follow" prints each event as one line. When the command
+# fails at the end, the error is one line, too.
 ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
 follower=$!
 await test -s "$dir/followed"
@@ -146,7 +148,7 @@ wait "$follower"
 tail -n 1 "$dir/followed" | has '^{"ok": false' || fail "no failure"
 grep -vE '^{.*}$' "$dir/followed" && fail "an event is not one line"
 
-# completes WORDS...: print what bash offers for the last word.
+# completes WORDS...: print the completions that bash offers for the last word.
 completes() (
 	. "$(dirname "$0")/../../proxy/ctl/completion/mpibctl.bash"
 	COMP_WORDS=("$build/proxy/mpibctl" "$@")
@@ -169,8 +171,8 @@ is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 
-# mpibctl reports a stopped proxy once, with the reason. The doctor still makes
-# all other checks.
+# "mpibctl doctor" reports once that the proxy is stopped, with the reason, and
+# still makes all other checks.
 kill -STOP "${pids[0]}"
 ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
 [ $? -eq 3 ] || fail "doctor of a stopped proxy"
@@ -181,7 +183,7 @@ ctl ping >"$dir/still" 2>&1
 [ $? -eq 3 ] && has "pid ${pids[0]} is stopped" <"$dir/still" || fail "$(<"$dir/still")"
 kill -CONT "${pids[0]}"
 
-# A path may contain any bytes. The JSON output must still be valid.
+# The JSON output must be valid even if a path is not valid UTF-8.
 odd=$dir/$'odd\xff'
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
 	--sout "soft:$net.9" --sup none >"$dir/odd.out" 2>"$dir/odd.log" &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # devices.sh BUILD: run two proxies with three devices each, configured by a
 # file. Ranks use all devices. While messages move, a rail of one device is
-# drained. The other rails carry the messages, and no byte is lost. Later a
-# fault is injected into a rail of one device, and must not affect other
+# drained. The other rails carry the messages, and no byte is lost. Then a fault
+# is injected into a rail of one device, which must not affect the other
 # devices.
 set -uo pipefail
 build=$1
@@ -52,7 +52,7 @@ ctl metrics | has '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
 ctl -j events | tr -d ' \n' | has '"rail":"SUP","net":"gpu1"' ||
 	fail "no event is about gpu1"
 
-# A fault on a rail does not affect rails with the same name on other devices.
+# A fault on a rail must not affect rails with the same name on other devices.
 ctl fault play link-down gpu2.sup 60 >/dev/null ||
 	fail "no fault is injected on gpu2.SUP"
 down() {

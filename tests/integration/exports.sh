@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# exports.sh PLUGIN: the plugin exports exactly the five tables, and dlclose()
-# does not unload it, since a thread of NCCL may still use it.
+# exports.sh PLUGIN: check that the plugin exports exactly the five function
+# tables of NCCL's interface, and that dlclose() does not unload the plugin,
+# since a thread of NCCL may still use it.
 . "$(dirname "$0")/../support/lines.sh"
 want=$(printf 'ncclNetPlugin_v%s\n' 8 9 10 11 12 | sort)
 got=$(nm -D --defined-only "$1" | awk '{ print $3 }' | sort)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# hardened.sh BUILD: every installed program and library has these protections:
-# a random load address (PIE), tables that are read-only after the start (RELRO,
-# BIND_NOW), a stack that is guarded and not executable, and checked copies
-# (FORTIFY). To test itself, the script also checks a program without these
-# protections.
+# hardened.sh BUILD: check that every installed program and library has these
+# protections: a random load address (PIE), tables that are read-only after the
+# start (RELRO, BIND_NOW), a stack that is guarded and not executable, and
+# checked copies (FORTIFY). To test itself, the script also checks a program
+# without these protections.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/workdir.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# history.sh BUILD: check what an operator can see later: the last hour,
-# counters, and the bytes of a job. After the proxy is killed, event numbers
-# continue, and a follower gets each event once.
+# history.sh BUILD: check the records that an operator can query afterwards: the
+# history of the last hour, counters, and the bytes of a job. When the proxy is
+# killed and started again, event numbers must continue, and "mpibctl events
+# follow" must print each event once.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -66,8 +67,8 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# If the follower gets no answer for three seconds, the follower prints the
-# reason and ends.
+# "mpibctl events follow" prints the reason and ends if it gets no answer for
+# three seconds.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

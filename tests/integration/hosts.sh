@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# hosts.sh BUILD: run mpib-perf over several "hosts", which are processes that
-# share only TCP: a server and a client, each pair of servers, and ranks of a
-# launcher. If an error occurs on a host, the process that prints the report
-# also prints the error, and the test ends.
+# hosts.sh BUILD: run mpib-perf on several "hosts", which are processes that
+# communicate only over TCP: first a server and a client, then each pair of
+# servers, then the ranks of a launcher. If an error occurs on a host, the
+# process that prints the report must also print the error, and the run must
+# end.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -22,7 +23,7 @@ serve() {
 serve 0 1 "$plugin" && first=$net.1:$port
 serve 1 2 "$plugin" && second=$net.2:$port
 
-# client NAME OPTIONS...: run mpib-perf --client on node 0 with the server of
+# client NAME OPTIONS...: run mpib-perf --client on node 0 against the server of
 # node 1.
 client() {
 	local name=$1
@@ -50,7 +51,8 @@ kill -INT "$steady"
 wait "$steady" || fail "interrupted: $(<"$dir/steady")"
 grep -q '^# wrong : 0$' "$dir/steady" || fail "interrupted: no report"
 
-# Test each pair of hosts, and a host that does not answer.
+# Run "mpib-perf check" on each pair of hosts, and with a host that does not
+# answer.
 timeout 120 "$perf" check "$first" "$second" --steady 0.2s --timeout 100 \
 	--json "$dir/json" >"$dir/check" 2>&1 || fail "check: $(<"$dir/check")"
 grep -q '^# check : PASS, 1 of 1 pairs' "$dir/check" || fail "check prints no summary"
@@ -65,9 +67,9 @@ timeout 120 "$perf" check "$first" "$second" --steady 0.2s --expect 100000 \
 grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||
 	fail "slow: $(<"$dir/check")"
 
-# Run one rank per process, with the variables of three launchers. ranks NAME
-# VARIABLE=VALUE...: run two ranks with these variables. In a value, %d stands
-# for the rank.
+# Run two ranks as separate processes, with the environment variables that each
+# of three launchers sets. ranks NAME VARIABLE=VALUE...: run two ranks with
+# these variables. %d in a value is replaced by the rank.
 ranks() {
 	local name=$1 rank rc=0 all=()
 	shift
@@ -90,8 +92,8 @@ ranks mpirun OMPI_COMM_WORLD_RANK=%d OMPI_COMM_WORLD_SIZE=2 \
 ranks srun SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 \
 	"SLURM_STEP_NODELIST=127.0.0.[1,7]" "SLURM_JOB_ID=$dir"
 
-# Send data that no client sends. The server must continue, and the next test
-# must work.
+# Send invalid data to a server. The server must keep running, and the next test
+# with this server must succeed.
 for text in x "$(head -c 9000 /dev/zero | tr '\0' G)" ""; do
 	timeout 20 bash -c 'exec 3<>"/dev/tcp/${0%:*}/${0#*:}"
 		printf %s "$1" >&3' "$second" "$text" 2>/dev/null

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# islands.sh BUILD: run four proxies in two islands, in vanilla mode:
-#
-#   within an island (4 ranks): payload and CTS use SUP, with 1 + 1 QPs
-#   between islands (4 ranks): all bytes use SOUT, with one QP and none on SUP
-#   all four nodes (8 ranks): each path as above
-#   a node with other islands: no lane; the message has the views of both ends
+# islands.sh BUILD: run four proxies in two islands, in vanilla mode. Between
+# ranks of one island, payload and CTS must use SUP, and a lane has one QP per
+# rail. Between islands, all bytes must use SOUT, and a lane has one QP on SOUT
+# and none on SUP. With ranks on all four nodes, each lane must follow the rule
+# for its nodes. A node with other islands must get no lane, and the error
+# message must say how each end sees the islands.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -62,7 +62,7 @@ for node in a0 a1; do
 		fail "within an island: $node moved $(rails $node)"
 done
 
-# Number the ranks node by node, so that each rank sends only to the other
+# The ranks are numbered node by node, so each rank sends only to the other
 # island.
 before=$(rails a1)
 perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
@@ -76,7 +76,8 @@ read -r _ sout _ _ sup cts <<<"$(rails a1)"
 all=$dir/a0,$dir/a1,$dir/b0,$dir/b1
 perf "$all" --ranks-per-node 2 --pattern alltoall
 
-# Make a ring over all four nodes. Check the lanes while the ring runs.
+# Run a ring of ranks over all four nodes, and check the lanes while messages
+# move.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$all" --ranks-per-node 2 --pattern sendrecv --min 64K \
 	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
@@ -98,8 +99,7 @@ why() {
 	{ ctl b0 why -o source,path,sup_bw; ctl b1 why -o source,path,sup_bw; } |
 		sort -u
 }
-# The ring's connections appear later than its lanes, so wait for the
-# connections.
+# Wait for the ring's connections, which are made after its lanes.
 both_why() {
 	why >"$dir/why"
 	[ "$(wc -l <"$dir/why")" -ge 2 ]
@@ -109,7 +109,7 @@ printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || fail "why says something else"
 kill -9 "$ring"
 
-# Start a node that counts all nodes as one island.
+# Start a node whose island prefix makes all nodes one island.
 proxy odd 1 3 --island-prefix 8
 timeout 60 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # liar.sh BUILD: check that mpib-perf finds each message that support/liar.c
 # corrupts: in warm-up, timed and last iterations, in every pattern, and with
-# every version of the plugin's table. mpib-perf must print the number of
+# every version of NCCL's plugin interface. mpib-perf must print the number of
 # corrupted messages and exit with 1. Without corruption mpib-perf must exit
 # with 0.
 set -uo pipefail
@@ -24,8 +24,8 @@ perf() {
 		awk -F: '$1 == "wrong_messages" { n = $2 } END { print n }')
 }
 
-# lies_at BASE KIND...: list one corruption of each kind, for the messages BASE,
-# BASE + 2, BASE + 4 and so on.
+# lies_at BASE KIND...: print a list of corruptions, one of each kind. The first
+# is of message BASE, the next of BASE + 2, and so on.
 lies_at() {
 	local at=$1 list='' kind
 	shift
@@ -36,7 +36,8 @@ lies_at() {
 	echo "$list"
 }
 
-# all_lies KIND...: list corruptions in warm-up, timed and last messages.
+# all_lies KIND...: set LIAR_DOES to corruptions of each kind in warm-up
+# messages, in timed messages and in the last messages.
 all_lies() {
 	local list
 	list=$(lies_at 0 "$@")$(lies_at 40 "$@")$(lies_at $((96 - 2 * $#)) "$@")
@@ -44,7 +45,7 @@ all_lies() {
 }
 
 # found NAME LEAST OPTION...: check that mpib-perf finds every corrupted
-# message, and that there were at least LEAST of them.
+# message, and that at least LEAST messages were corrupted.
 found() {
 	local name=$1 least=$2
 	shift 2
@@ -93,12 +94,13 @@ found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
 found nccl 30 --pattern nccl --channels 1
 found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
 found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
-# With early completion the plugin reports no size, so corrupt only bytes.
+# With early completion, the plugin reports no size of a message, so do not
+# corrupt sizes.
 all_lies "${bytes[@]}"
 found "early completion" 40 --early-completion
 
-# A rank that has a wrong sum passes it to other ranks, so mpib-perf may count
-# more errors than corruptions.
+# A rank with a wrong sum sends it to other ranks, so mpib-perf may count more
+# errors than there are corruptions.
 i=0
 for kind in "${bytes[@]}" short long; do
 	for base in 1 30 94; do

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # live_page.sh BUILD: test the live page in headless Chromium while messages
-# move. The page must show both rails, with the numbers of the proxy. The first
-# line names problems, and rows keep their places. Text is readable in both
-# themes at three widths. Keys do what the pointer does. The page of a node with
-# 8 rails and 64 clients fits into the window. The page shows when the proxy has
-# ended. The script leaves page-*.png in BUILD.
+# move. The page must show both rails, with the same numbers as the proxy. The
+# first line of the page must report problems. The order of the rows must not
+# change. The text is readable in the light and the dark theme at three window
+# widths. The arrow keys select a sample, as the mouse pointer does. The page of
+# a node with 8 rails and 64 clients fits into the window. The page shows when
+# the proxy has ended. The script leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -47,9 +48,9 @@ for _ in $(seq 40); do
 done
 wait "${curls[@]}"
 
-# No matter how many visitors there are, the proxy sends each peer only one
-# request per second. The test counts the requests by the different times in the
-# answers.
+# The proxy sends each peer at most one request per second, even if there are
+# many visitors. Each request takes a different time, so the test counts the
+# different times in the answers.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS
@@ -85,7 +86,8 @@ if [ "$session" = / ]; then
 	echo "chromium did not start"
 	exit 1
 fi
-# js EXPRESSION: print its value as JSON.
+# js EXPRESSION: evaluate the JavaScript expression in the page, and print its
+# value as JSON.
 js() {
 	local text=${1//\\/\\\\}
 	text=${text//[$'\n\t']/ }
@@ -101,7 +103,7 @@ until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
 # has_both CANVAS: wait until the canvas shows the colours of both rails. Each
-# channel may differ by 40 of 255.
+# colour channel may differ by 40 of 255.
 has_both() {
 	until_true "['--r0', '--r1'].every((name) => {
 	const c = document.getElementById('$1');
@@ -118,9 +120,8 @@ width() {
 		{"width":'"$1"',"height":1250,"deviceScaleFactor":1,"mobile":false}}' >"$dir/url"
 	until_true "innerWidth === $1"
 }
-# readable: check that all text of the page has a contrast of at least 4.5 with
-# its background by the formula of WCAG 2.1, and that nothing is wider than the
-# window.
+# readable: check that the contrast between each text and its background is at
+# least 4.5 (formula of WCAG 2.1), and that nothing is wider than the window.
 readable() {
 	js "(window.weak = () => {
 	const rgb = (s) => { const n = s.match(/[0-9.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
@@ -158,7 +159,7 @@ done
 until_true "document.querySelectorAll('#clients tbody tr').length === 2"
 until_true "document.querySelectorAll('#conns tbody tr').length === 4"
 until_true "document.getElementById('live').textContent === 'live'"
-# The tables have the headings and texts of mpibctl.
+# The page's tables must have the headings and texts of mpibctl.
 for noun in 'rails -r' 'clients -r' 'conns -r' 'peers -r' devices cluster; do
 	# shellcheck disable=SC2086 # words
 	heads=$("$build/proxy/mpibctl" -s "$dir/n0" $noun | head -n 1 | xargs)
@@ -168,14 +169,14 @@ done
 until_true "model.rails.every((r, i) => { const row = document.querySelector('#rails tbody').rows[i];
 	return row.cells[3].textContent === number(r.tx_gbps) && row.cells[2].textContent === 'active'; })"
 has_both flow
-# The first line reports only the software rails.
+# The first line of the page must report only that the rails are software rails.
 verdict="document.getElementById('verdict').textContent"
 problems="document.getElementById('problems').innerText"
 until_true "$verdict === 'ok'"
 until_true "$problems === 'software rails, for trials only'"
 until_true "document.title === '$(uname -n): ok \u2013 mpib'"
-# Some samples later, the same element must still be row 1, and the rows must
-# still be sorted by connection number.
+# After some more samples, row 1 must still be the same element, and the rows
+# must still be sorted by connection number.
 js "(window.row = document.querySelector('#conns tbody').rows[1],
 	window.then = +document.documentElement.dataset.samples, true)" >"$dir/url"
 until_true "document.documentElement.dataset.samples > window.then + 4"
@@ -186,18 +187,19 @@ until_true "[...document.querySelectorAll('#clients tbody tr')].map((r) => +r.da
 	.every((id, i, all) => i === 0 || id > all[i - 1])"
 until_true "document.querySelectorAll('#devices tbody tr').length === 1"
 until_true "document.querySelectorAll('#peers tbody tr').length >= 1"
-# Both nodes of the cluster are listed, this node first.
+# The page must list both nodes of the cluster, its own node first.
 cluster="[...document.querySelectorAll('#cluster tbody tr')]"
 until_true "${cluster}.length === 2 && ${cluster}[0].cells[0].textContent === model.now.info.peer_link"
 until_true "${cluster}.every((r) => r.cells[7].textContent === 'well' && r.cells[2].textContent === '2/2')"
 until_true "document.getElementById('cluster-beside').textContent.startsWith('nodes: 2 well, 0 faulty')"
-# The proxy keeps the last hour, including the time before the page was loaded.
+# The page must show the last hour that the proxy has recorded, including the
+# time before the page was loaded.
 until_true "model.hour.length >= 2"
 open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
 until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
 until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
-# Arrow keys select a sample, as the pointer does.
+# Arrow keys select a sample, as the mouse pointer does.
 until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
 	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),
 	document.getElementById('tip').innerText.includes('SOUT') && !document.getElementById('tip').hidden)"
@@ -214,8 +216,8 @@ until_true "model.rails[1].tx_gbps < 1e-4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
 until_true "$verdict === 'ok'"
 until_true "model.rails[1].tx_gbps > 0.01"
-# A setting that differs is reported in the row of the peer and in the first
-# line. Such a setting is not reported as a fault of this node.
+# If a peer has a different setting, the page must report it in the peer's row
+# and in the first line, but not as a fault of this node.
 "$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 1048576 >"$dir/set" ||
 	fail "config set: $(<"$dir/set")"
 until_true "(model.clusterAsked = 0, ${cluster}[0].cells[7].textContent === 'settings differ (lane.window)')"
@@ -232,7 +234,7 @@ for wide in 1600 800 400; do
 		picture "cluster-$theme-$wide"
 		js "scrollTo(0, 0)" >"$dir/url"
 	done
-	# Each row has a visible cell for each column.
+	# Each row must have a visible cell for each column.
 	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 9 &&
 		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
 		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
@@ -243,7 +245,7 @@ done
 until_true "(model.clusterAsked = 0, !$problems.includes('a peer has faults'))"
 width 1600
 
-# Show invented data of a larger node, with 8 rails and 64 clients.
+# Let the page show made-up data of a larger node, with 8 rails and 64 clients.
 open_page '?hold&theme=light'
 js "(() => {
 	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
@@ -275,7 +277,8 @@ js "(() => {
 	return true; })()" >/dev/null
 until_true "document.querySelectorAll('#rails tbody tr').length === 8"
 until_true "document.querySelectorAll('#clients tbody tr').length === 64"
-# Rows with faults come first. The page says how many rows it hides.
+# Nodes with faults must come first. The page must say how many of the 120 nodes
+# it shows.
 until_true "${cluster}.length === 100 && ${cluster}[0].cells[7].textContent === 'SUP at 100 of 400 Gb/s' &&
 	${cluster}[1].cells[7].textContent === 'silent for 4.2 s' && ${cluster}[2].cells[1].textContent === 'node000'"
 until_true "document.getElementById('cluster-beside').textContent === 'nodes: 118 well, 2 faulty; answers took 1.2 ms, slowest: 10.0.0.7:24790 to 10.0.0.9:24790, 38.20 Gb/s while busy, round trip 12 \u00b5s, 100 shown, those with faults first'"
@@ -283,7 +286,8 @@ until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
-# Invent the maximum number of connections of two users. The first line must
+# Set the page's data to 131072 connections: as many as two users can have,
+# 65536 each. The page's first line must report a waiting request, so it must
 # consider all connections.
 until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
@@ -295,7 +299,8 @@ until_true "document.getElementById('live').textContent.includes('does not answe
 until_true "$verdict === 'mpib-proxy does not answer'"
 until_true "/the data below is from [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
-# Old data is marked as old, even after the window changed its size or colours.
+# Old data must be marked as old, even after the window has changed its size or
+# the theme.
 width 800
 for theme in light dark; do
 	js "setTheme('$theme')" >"$dir/url"

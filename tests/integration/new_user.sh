@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # new_user.sh BUILD SOURCE: try every command as a user who has not read the
-# manual. An error is one line, "tool: what: why (remedy)". The exit status is 1
-# for a failure, 2 for wrong usage, and 3 without a proxy. Tables fit into 80
-# columns.
+# manual. Each error must be one line, "tool: what: why (remedy)". The exit
+# status must be 1 for a failure, 2 for wrong usage, and 3 without a proxy.
+# Tables must fit into 80 columns.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 at_end() {
-	# Read the pid from the file: `mpibctl upgrade` has replaced the
+	# Read the pid from the file, because `mpibctl upgrade` has replaced the
 	# process.
 	[ -n "${proxy:-}" ] && kill "$(<"$run/proxy.pid")" && wait "$proxy"
 }
@@ -46,7 +46,7 @@ shown() {
 	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
 }
 
-# Print one word for each required argument of a command.
+# Print "1" for each required argument of a command.
 words() {
 	local word
 	for word in $1; do
@@ -72,8 +72,7 @@ while read -r noun verb args; do
 	need=$(words "$args")
 	[[ $args == *'...]' ]] || refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
-	# Skip doctor and report: without a proxy, these commands report what
-	# they find.
+	# Skip doctor and report, which do not fail immediately without a proxy.
 	[[ $noun = doctor || $noun = report ]] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
 done <"$dir/commands"
 MPIB_RUN_DIR=$(printf 'x%.0s' {1..200}) refused 3 mpibctl rails
@@ -134,8 +133,7 @@ mpibctl metrics >"$dir/m.prom" || fail "metrics"
 grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/m.prom" || fail "metrics: a rail"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
 
-# Use the commands that change state: correctly, incorrectly, and without
-# permission.
+# Use the commands that change state, first correctly, then incorrectly.
 mpibctl rails drain SUP >"$dir/out" || fail "drain"
 grep -q 'SUP' "$dir/out" || fail "drain says nothing"
 mpibctl rails | has '^SUP .* drained' || fail "SUP is not drained"
@@ -181,7 +179,7 @@ while read -r noun verb args; do
 	grep -q 'Permission denied' "$dir/err" || fail "$noun: $(<"$dir/err")"
 done <"$dir/commands"
 
-# Completion offers nouns and verbs.
+# Completion must offer nouns and verbs.
 complete_at() {
 	bash -c 'source "$1"; shift; COMP_WORDS=("$@" ""); COMP_CWORD=$#
 		_mpibctl; echo "${COMPREPLY[@]}"' bash \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# one_lane.sh BUILD: each of two proxies has 16 ranks and 64 connections. All
-# connections share one lane with 1 + 1 QPs. If mpib-perf is interrupted, all
-# ranks end at the same message, and mpib-perf prints its report.
+# one_lane.sh BUILD: run two proxies with 16 ranks and 64 connections each. All
+# connections share one lane with 1 + 1 QPs. When mpib-perf is interrupted, all
+# ranks must end after the same message, and mpib-perf must print its report.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # packages.sh BUILD: test the packages that cpack makes of this build. Every
-# program has a manual page. The packages are installed in a scratch copy of
-# this machine's root. In this copy the proxy runs as its own user, and the
-# tools find the proxy. After a purge no file remains. The machine itself is not
-# changed. The packages are made under the most restrictive umask.
+# program must have a manual page. The packages are installed in a scratch copy
+# of this machine's root. In this copy, the proxy must run as its own user, and
+# the tools must find the proxy. After a purge, no file may remain. The test
+# does not change the machine itself. The packages are built under umask 077,
+# because the modes of the packed files must not depend on the umask.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 umask 022
@@ -64,7 +65,7 @@ for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
-# Skip documents: an example in a document may contain such a path.
+# Skip documents, because their examples may contain such a path.
 if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
 	fail "these files contain a path of this build"
 fi
@@ -98,7 +99,7 @@ id mpib >/dev/null || fail "there is no user mpib"
 [ "$(stat -c '%a %U %G' /run/mpib)" = "750 mpib mpib" ] ||
 	fail "/run/mpib: $(stat -c '%a %U %G' /run/mpib)"
 
-# Start the proxy as the unit does, but on software rails.
+# Start the proxy with the unit's options, but on software rails.
 [ "$(stat -c '%a %U' /etc/mpib /etc/mpib/mpib.conf | tr '\n' ' ')" = \
 	"755 root 644 root " ] || fail "/etc/mpib: $(ls -ld /etc/mpib /etc/mpib/*)"
 dpkg-query -W -f='${Conffiles}\n' mpib-proxy | has /etc/mpib/mpib.conf ||
@@ -148,8 +149,8 @@ cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
-	# Write a drop-in file for the agent, as the unit and the manual
-	# describe.
+	# Write a drop-in file for the agent's unit, as the unit and the manual
+	# page describe.
 	agent=/etc/systemd/system/mpib-agent.service.d
 	mkdir -p "$agent"
 	for text in /usr/lib/systemd/system/mpib-agent.service \
@@ -171,20 +172,20 @@ if command -v systemd-analyze >/dev/null; then
 			{ cat /security; fail "the sandbox of $unit is open"; }
 		tail -n 1 /security
 	done
-	# As with mpib-proxy.socket, the first client that attaches starts the
-	# proxy.
+	# The first client that attaches must start the proxy, as with
+	# mpib-proxy.socket.
 	systemd-socket-activate --seqpacket -l /run/mpib/proxy.sock \
 		setpriv --reuid=mpib --regid=mpib --init-groups \
 		mpib-proxy --config /dev/null --run-dir /run/mpib \
 		--sout "soft:$1.3" --sup "soft:$1.4" >/out 2>&1 &
 	proxy=$!
 	await test -S /run/mpib/proxy.sock
-	# Do not test with ping whether the proxy runs: ping attaches and would
-	# start it.
+	# Do not use ping to check whether the proxy runs: ping attaches, which
+	# would start the proxy.
 	[ -S /run/mpib/stats.sock ] && fail "it runs before a client attaches"
 	/attach || fail "no client can attach to the socket"
 	mpibctl ping || fail "it was not started"
-	# The new process uses the same socket.
+	# After an upgrade, the new process serves the same socket.
 	mpibctl upgrade || fail "no upgrade of a proxy that the socket started"
 	wait "$proxy" || fail "the proxy ended with $?"
 	/attach || fail "no client can attach after the upgrade"
@@ -194,8 +195,7 @@ else
 	echo "SKIPPED: the units: systemd-analyze is not installed"
 fi
 
-# Make the file of events that the unit configures. The purge must remove this
-# file.
+# Create the event file that the unit names. The purge must remove this file.
 mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # programs.sh BUILD SOURCE: check that every program answers --help and
-# --version: the installed programs, the programs of benches and GPU tests, and
-# every script that people run. Invalid arguments give one line, "program: what
-# failed: why (remedy)", and the exit status of the manual. No proxy is needed.
+# --version: the installed programs, the programs of bench/ and of the GPU
+# tests, and every script that people run. For invalid arguments the program
+# prints one line, "program: what failed: why (remedy)", and exits with the
+# status that the manual page gives. No proxy is needed.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
@@ -49,7 +50,7 @@ scripts=(bench/budget bench/cluster bench/compare bench/demo bench/nccl
 	bench/busy bench/recovery bench/shares
 	tests/run tests/soak tests/gpu/run)
 
-# The list above must name every program.
+# The list above must contain every program.
 for program in "$source"/bench/* tests/run; do
 	name=${program#"$source/"}
 	[ -f "$program" ] && [ -x "$program" ] || continue
@@ -67,8 +68,8 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
-	# If a letter of combined options is wrong, the error names that letter
-	# or the whole word, not another argument.
+	# If one of several combined option letters is wrong, the error must
+	# name this letter or the whole word, and no other argument.
 	for word in -zq -hz=1; do
 		[ "$word" = -zq ] || [[ $name =~ ^mpib-proxy|^mpib-agent ]] || continue
 		refuses "$bad" "$program" "$word"
@@ -119,7 +120,7 @@ refuses 2 "$source/tests/gpu/run" --gpus 0
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
-# A program must fail if it cannot print.
+# A program must fail if it cannot write its output.
 for option in "--sout soft --check-config" --help --version; do
 	# shellcheck disable=SC2086 # words
 	"$proxy" $option >/dev/full 2>"$dir/err"
@@ -133,8 +134,8 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# A log line that goes to the journal starts with its level, but a log line that
-# goes to a file does not.
+# A log line must start with its level if it goes to the journal, but not if it
+# goes to a file.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
 	fail "a level for a file: $(<"$dir/err")"
@@ -145,7 +146,8 @@ JOURNAL_STREAM=$(stat -c %d:%i "$dir/err") "$proxy" --config "$dir/conf" \
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" --sout soft:192.0.2.77
-# --check-config refuses the same settings as a start.
+# With --check-config, the proxy must refuse every setting that it refuses at
+# its start.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
 	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
 	for check in "" --check-config; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# release.sh BUILD SOURCE [COMMIT]: the proxy of the newest release, built from
-# its tag, forms a cluster with the proxy of BUILD. Every byte between the two
-# proxies is correct, and both proxies count the same number of bytes. With
-# COMMIT, use the proxy of this commit instead. If no release has a tag, skip
-# the test.
+# release.sh BUILD SOURCE [COMMIT]: build the proxy of the newest release from
+# its tag, and run it in a cluster with the proxy of BUILD. Every byte that
+# moves between the two proxies must be correct, and both proxies must count the
+# same number of bytes. With COMMIT, use the proxy of this commit instead. If
+# there is no tag of a release, skip the test.
 set -uo pipefail
 build=$1 source=$2
 commit=${3:-$(git -C "$source" describe --tags --abbrev=0 --match 'v[0-9]*' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # removed.sh BUILD: a user removes the control socket, all sockets, or the whole
-# run directory of a running proxy. mpibctl ping and doctor report that no
-# process can attach. Soon afterwards processes can attach again. A running job
-# is not affected.
+# run directory of a running proxy. "mpibctl ping" and "mpibctl doctor" must
+# report that no process can attach. Soon after that, processes must be able to
+# attach again. A running job must not be affected.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"
@@ -13,16 +13,16 @@ pair_traffic 1
 attaches() {
 	ctl ping >"$dir/ping" 2>&1
 }
-# not_attached: check that no process can attach and that both commands report
-# it.
+# not_attached: check that no process can attach and that mpibctl ping and
+# doctor report this.
 not_attached() {
 	! attaches && has 'proxy.sock' <"$dir/ping" &&
 		! ctl doctor --quiet >"$dir/doctor" 2>&1 &&
 		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
 }
 # removed WHAT PATH...: remove the paths. The proxy checks every 10 s whether
-# the paths exist. If the proxy makes a path again before the test has checked,
-# the test removes the path again.
+# the paths exist. If the proxy recreates a path before the test has made its
+# check, the test removes the path again.
 removed() {
 	local what=$1 tries
 	shift

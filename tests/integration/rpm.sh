@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# rpm.sh BUILD SOURCE: rpmbuild makes the spec's six packages from this build.
-# The packages contain the files of the Debian packages. Any user can run the
-# unpacked programs. The plugin has no unnecessary dependencies.
+# rpm.sh BUILD SOURCE: rpmbuild must make the six packages of the spec file from
+# this build. The packages must contain the same files as the Debian packages.
+# Any user must be able to run the unpacked programs. The plugin's package must
+# have no unnecessary dependencies.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")
@@ -14,7 +15,7 @@ version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
 spec=$source/proxy/packaging/rpm/mpib.spec
 grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
 	fail "the spec does not have version $version"
-# Use --nodeps: the build requirements have the package names of RPM systems.
+# Use --nodeps, because the build requirements name packages of RPM systems.
 rpmbuild -bb --nodeps --define "_topdir $dir" --define "prebuilt $build" \
 	--dbpath "$dir/db" "$spec" >"$dir/log" 2>&1 ||
 	fail "rpmbuild: $(tail -n 20 "$dir/log")"

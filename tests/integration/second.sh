@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # second.sh BUILD: two nodes in network namespaces have a wire for each rail.
-# The peer link uses SOUT's address. When SOUT's wire is cut, the link moves to
-# SUP's address. When SUP's wire is cut, the link moves back to SOUT's address.
-# A job runs all the time. The kernel shows which address the link uses.
+# The peer link uses SOUT's address. When SOUT's wire is cut, the link must move
+# to SUP's address. When SUP's wire is cut, the link must move back to SOUT's
+# address. A job runs during the whole test. The output of ss shows which
+# address the link uses.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then
@@ -21,8 +22,8 @@ links() {
 has_link() {
 	links | has -F "$1:"
 }
-# goes_by ADDRESS: check that there is only one link, and that it uses this
-# address of node 1.
+# goes_by ADDRESS: check that there is exactly one peer link, and that the link
+# uses this address of node 1.
 goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
 		has_link "$1"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # spread.sh BUILD: run proxies that spread lanes in the same way or in different
-# ways:
-#
-#   two with the same mode: traffic, and mpibctl shows the mode of lanes and connections
-#   two with different modes: no lane; the message names the modes of both ends
+# ways. If two proxies have the same mode, messages must move, and mpibctl must
+# show the mode of lanes and connections. If the modes differ, no lane is made,
+# and the error message must name the modes of both ends.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
@@ -24,8 +23,8 @@ ask() {
 		>"$dir/says" 2>/dev/null
 	[ -s "$dir/says" ]
 }
-# says NODE VIEW MODE: check that, after some messages, this view of the node
-# shows the mode.
+# says NODE VIEW MODE: wait until messages have moved, and check that the view
+# VIEW of mpibctl shows the mode.
 says() {
 	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||
@@ -37,8 +36,8 @@ proxy spray 2 spray
 proxy spray2 3 spray
 proxy dqplb 4 dqplb
 
-# Run the program without a shell around it, so that kill ends it. The program's
-# last output goes to a file that no other process writes.
+# Do not run the program in a subshell, so that kill ends the program itself.
+# Use a separate output file, to which the program may still write at the end.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/spray,$dir/spray2" --min 64K --max 64K --timeout 60 \
 	--pattern stream --steady 60s >"$dir/steady" 2>&1 &

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# stalled.sh BUILD: the program that reads a proxy's log stops reading. The
-# proxy still starts, answers mpibctl, serves ranks, moves their messages, and
-# stops on a signal.
+# stalled.sh BUILD: check a proxy whose log goes to a program that has stopped
+# reading. The proxy must still start, answer mpibctl, serve ranks, move their
+# messages, and stop on a signal.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"
 
-# Fill the pipe and keep it open, so that a write to it blocks.
+# Fill the pipe and keep it open, so that a write to the pipe blocks.
 mkfifo "$dir/log0"
 exec 3<>"$dir/log0"
 dd if=/dev/zero of="$dir/log0" bs=4096 count=1000 oflag=nonblock 2>/dev/null

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# standby.sh BUILD: two proxies with two HCAs each and device.layout = each.
-# While a device's own HCA works, its standby rail moves no byte. When the HCA
-# fails, the standby rail replaces it. After the HCA is back, the standby rail
-# is idle again.
+# standby.sh BUILD: run two proxies with two HCAs each and device.layout = each.
+# While a device's own HCA works, the device's standby rail must move no byte.
+# When the HCA fails, the standby rail must carry the device's bytes. When the
+# HCA works again, the standby rail must be idle again.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 
-# rests RAIL: check that the standby rail moves no byte while its device sends.
+# rests RAIL: check that the standby rail RAIL moves no byte while its device
+# sends.
 rests() {
 	local was
 	was=$(sent "$1")

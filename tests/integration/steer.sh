@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# steer.sh BUILD: two proxies in adaptive mode without failover, with an agent.
-# The agent has rules, some of them for a limited time, and limits for the
-# proxy's counters. Without the agent, a job fails when a QP fails. With the
-# agent, the job continues, because the agent has seen that the rail degraded.
+# steer.sh BUILD: run two proxies in adaptive mode without failover, and an
+# agent. The agent's configuration has rules, some of them for a limited time,
+# and limits for the proxy's counters. Without the agent, a job fails when a QP
+# fails. With the agent, the job continues, because the agent has moved it off
+# the degrading rail.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
 proxy_options=(--mode adaptive --failover=no --resume-grace=0 --fault=yes)
 agent_options=(--config "$dir/conf")
 
-# told WHAT TEXT COMMAND...: wait until the command prints the text.
+# told WHAT TEXT COMMAND...: wait until the output of the command contains the
+# text. WHAT names the check in an error message.
 told() {
 	local what=$1 text=$2
 	shift 2
@@ -24,7 +26,7 @@ told() {
 gone() {
 	! lives "$1"
 }
-# rules LINE...: write the agent's rules.
+# rules LINE...: write these rules to the agent's configuration file.
 rules() {
 	printf '%s\n' "hold $hold" "sick sout cqe_errors 10" "$@" \
 		>"$dir/conf"
@@ -37,7 +39,8 @@ rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
 	fail "the valid file was refused"
 
-# First run without the agent. When a QP of SUP fails, the job must fail.
+# First run without the agent. In this run, the job must fail when a QP of SUP
+# fails.
 proxy 0
 proxy 1
 traffic
@@ -51,8 +54,8 @@ expect "an agent without a reason" '$1 > 0 && $2 > 0'
 told "the agent" '^SUP *well' ctl agent
 told "why" 'adaptive.*no rule' ctl why
 
-# While SUP is congested, it gets a quarter of the bytes. Afterwards SUP gets
-# its measured share again.
+# While SUP counts as congested, it gets a quarter of the bytes. After that, SUP
+# gets its measured share again.
 rules "congested sup tx_bytes 1"
 expect "congested" '$1 == 3 * $2'
 told "the agent" '^SUP *eased .*SUP: tx_bytes' ctl agent
@@ -64,7 +67,8 @@ rules "sick sup no_such_counter 1"
 told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 	cat "$dir/agent.log"
 
-# A reload that is refused changes nothing. A valid reload takes effect.
+# If the agent refuses the file at a reload, nothing must change. A valid file
+# must take effect.
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
@@ -79,14 +83,14 @@ told "a field" 'rule of line 4' ctl why -o agent.why
 rules
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
-# First put SOUT under maintenance for node 1, then for another peer.
+# Drain SOUT for messages to node 1, then instead for messages to another peer.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
 told "why" 'SOUT avoided: maintenance, line 3' ctl why
 rules "rule peer $net.99 $then drain sout"
 told "another's maintenance" adaptive ctl why
 
-# A dry run prints the same decisions but does not steer.
+# With --dry-run the agent must print the same decisions but not steer.
 end -TERM agent
 agent --dry-run
 rules "rule peer $net.2 $then drain sout"
@@ -99,8 +103,8 @@ hold=100000
 rules
 agent
 
-# The rail degrades and is no longer used. Then a QP of this rail fails, and the
-# job continues.
+# SUP counts as degraded, so no job uses it. Then a QP of SUP fails, and the job
+# continues.
 rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'
 told "the agent" '^SUP *left .*SUP: tx_bytes' ctl agent

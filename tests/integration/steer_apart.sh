@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# steer_apart.sh BUILD: limit the rates of the rails. The short messages of one
-# job wait behind the bulk data of a job to another node. No matter how each job
-# is split, its messages wait on both rails. An agent that knows the jobs keeps
-# them on different rails.
+# steer_apart.sh BUILD: run two jobs over rails with limited rates: one sends
+# short messages, the other sends bulk data to another node. If both jobs use
+# both rails, the short messages wait behind the bulk data. An agent that knows
+# the jobs puts them on different rails.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -11,7 +11,8 @@ messages() {
 	ctl peers -o peer,messages | awk -v to="$net.$((1 + $1)):" \
 		'index($1, to) == 1 { n = $2 } END { print n + 0 }'
 }
-# Print the bytes over SOUT, SUP and both, and the number of short messages.
+# Print the bytes that SOUT, SUP and both rails have moved so far, and the
+# number of short messages.
 now() {
 	local -a n
 	read -r -d '' -a n < <(ctl rails -o tx_bytes)
@@ -22,9 +23,9 @@ passed() { # BYTES over both rails, short MESSAGES
 	read -r -a n < <(now)
 	[ "${n[2]}" -ge "$1" ] && [ "${n[3]}" -ge "$2" ]
 }
-# Wait until both rails together have moved 16 MiB and there were at least 16
-# short messages. Print how many bytes SOUT, SUP and both moved during this
-# wait, and the number of short messages.
+# Wait until both rails together have moved 16 MiB and at least 16 short
+# messages have been sent. Print how many bytes SOUT, SUP and both rails moved
+# meanwhile, and the number of short messages.
 while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
@@ -64,8 +65,8 @@ while_bulk_moves >/dev/null # earlier messages complete during this call
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
-# Check only which rail carries the short messages. How much faster the messages
-# are depends on the machine.
+# Check only which rail carries the short messages, because their speed depends
+# on the machine.
 [ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||
 	fail "SUP carries bulk, beside short messages: ${kept[*]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# tables.sh BUILD [--update]: compare the output of mpibctl for a pair with
-# traffic, and the names in its JSON, with tables.golden. Numbers, addresses and
-# times are replaced by N. After that, equal lines become one line. --update
-# writes tables.golden.
+# tables.sh BUILD [--update]: run two nodes with traffic. Compare mpibctl's
+# tables, and the names in its JSON output, with tables.golden. Before the
+# comparison, numbers, addresses and times are replaced by N, and equal lines by
+# one line. With --update, write tables.golden instead.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -17,8 +17,8 @@ mask() {
 		s/\b(- )+/- /g; s/ +/ /g; s/^ //; s/ (-|N)( (-|N))*/ N/g'
 }
 
-# table ARGUMENT...: run mpibctl. Print the heading, then the other lines in
-# sorted order.
+# table ARGUMENT...: run mpibctl. Print the heading, and after it the other
+# lines in sorted order.
 table() {
 	local text
 	text=$(ctl "$@" | mask)

@@ -23,7 +23,7 @@ int talk_stop(void **state)
 	return 0;
 }
 
-/* The teardown of each test. */
+/* The teardown of each test, see talk.h. */
 int talk_nothing_is_left(void **state)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of clients share a proxy, and functions for messages to its control
- * socket. With these functions a test acts as a client that breaks every rule.
+ * The tests of clients share a proxy, and functions that send messages to its
+ * control socket. With these functions, a test can act as a client that breaks
+ * the protocol.
  */
 #ifndef TALK_H
 #define TALK_H
@@ -11,9 +12,10 @@
 
 extern struct node talk_node;
 
-/* talk_start() and talk_stop() are the set-up and the teardown of the group.
- * talk_nothing_is_left() is the teardown of each test: it checks that the usage
- * is zero and that a well-behaved client is served. */
+/* talk_start() and talk_stop() are the set-up and the teardown of the test
+ * group. talk_nothing_is_left() is the teardown of each test. It checks that
+ * the proxy's usage counters are zero, and that the proxy serves a client that
+ * follows the protocol. */
 int talk_start(void **state);
 int talk_stop(void **state);
 int talk_nothing_is_left(void **state);
@@ -31,7 +33,7 @@ void talk_hello(int sock, uint32_t version);
 /* Read the next answer. Return the message's length, or 0 if the proxy hung
  * up. */
 size_t talk_hear(int sock, struct mpib_message *m);
-/* Read the answer to this request. Return its status. */
+/* Read the answer to the request with this type and id. Return its status. */
 int talk_hear_status(int sock, uint32_t type, uint32_t id);
 
 #endif

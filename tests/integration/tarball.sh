@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tarball.sh BUILD SOURCE: the target "release" makes a source archive. The
-# unpacked archive must work outside git: it can be configured, builds the
-# library and a program that uses the library, and makes the same archive again.
+# tarball.sh BUILD SOURCE: check the source archive that the target "release"
+# makes. The unpacked archive must work outside of git: cmake must configure it,
+# build the library and a program that uses the library, and make the same
+# archive again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/workdir.sh"
@@ -14,7 +15,7 @@ fail() {
 tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
 cd "$dir/mpib-x" || fail "it unpacks to another folder"
 [ ! -e .git ] || fail "the archive has .git"
-# The last file is a symbolic link in the repository.
+# The last of these files is a symbolic link in the repository.
 for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md \
 	proxy/packaging/helm/mpib-proxy/files/mpib-alerts.yml; do
 	[ -s "$file" ] || fail "$file is not in it"
@@ -25,7 +26,7 @@ cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
 cmake --build build --target mpib mpib-send >"$dir/log" 2>&1 ||
 	fail "$(tail -n 20 "$dir/log")"
 [ -x build/docs/example/mpib-send ] || fail "it built nothing"
-# Make a tree that git refuses to read, like a tree of another user.
+# Make a tree that git refuses to read, as it refuses the tree of another user.
 mkdir .git && : >.git/config
 cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \

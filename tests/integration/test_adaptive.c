@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adaptive mode between two nodes on software rails. The tests check which rail
- * carries which bytes, and with how many WRs. tests/unit/engine/test_settle.c
- * tests the algorithm itself.
+ * Tests of adaptive mode between two nodes on software rails. The tests check
+ * how many bytes each rail carries, and in how many WRs.
+ * tests/unit/engine/test_settle.c tests the algorithm itself.
  */
 #include <stdlib.h>
 
@@ -65,8 +65,8 @@ static struct sent sent(void)
 	return s;
 }
 
-/* Shares follow measured times, so a busy machine may give a rail very
- * little. */
+/* The split depends on measured times, so on a busy machine one rail may get
+ * only a few bytes. */
 static void assert_both_used(uint64_t sup, uint64_t all)
 {
 	assert_in_range(sup, 1, all - 1);
@@ -101,8 +101,7 @@ CASE(single_messages_use_both_rails)
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
 }
 
-/* Send `n` messages in parallel over the connection of each of the two
- * pairs. */
+/* Send `n` messages in parallel over each pair's connection. */
 static void transfer_both(struct pair_end *tx2, struct pair_end *rx2,
 			  struct pair *more, unsigned n, uint32_t len)
 {
@@ -138,7 +137,7 @@ static void assert_lane_used_both(const struct pair *p)
 	assert_both_used(sup, sout + sup);
 }
 
-/* Each shard splits by its own bytes in flight. */
+/* Each shard splits according to its own bytes in flight. */
 TEST_OF(two_shards_of_a_device_both_use_both_rails, NULL, pair_teardown)
 {
 	struct pair more;

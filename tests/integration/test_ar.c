@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In networks with adaptive routing, a message is a WRITE with the payload,
- * then an IMM without payload. The receiver must still learn the exact size.
+ * In networks with adaptive routing, a message is sent as a WRITE with the
+ * payload, and then a WRITE_WITH_IMM without payload. The receiver must still
+ * learn the exact size.
  */
 #include "engine_pair.h"
 #include "test.h"
@@ -12,7 +13,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Record the largest payload that an IMM carried to the receiver. */
+/* spy_poll() records in `largest` the largest payload of a received
+ * WRITE_WITH_IMM. */
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static uint32_t largest;
 
@@ -100,8 +102,8 @@ pair_test(a_receive_in_parts_completes_at_the_messages_end)
 	uint32_t gen;
 
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
-	/* The first message ends at the end of a part that is not the last
-	 * part. The second message ends within a part. */
+	/* The receive has four parts. The first message ends exactly at the end
+	 * of the second part. The second message ends within the third part. */
 	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
 		d.gen = ++rx.gen;
 		d.mr = pair.node[1].mr;

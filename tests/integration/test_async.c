@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests of engine/async.c. The control thread reads the asynchronous events of
- * devices and passes them to the shards in order. It never blocks on a device
- * that has no event.
+ * devices and passes them to the shards in order. The control thread never
+ * blocks on a device that has no event.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 static struct pair pair;
 
-/* The test delivers these events instead of the device. */
+/* The test, which acts as the device, reports these events. */
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
@@ -125,13 +125,13 @@ fixture_test(a_full_cq_takes_its_rail_down_for_good)
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
 
-/* Fail like a removed device, which delivers no more events. */
+/* Act as a removed device: fail each read of an event. */
 static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
 	return -EIO;
 }
 
-fixture_test(a_context_without_a_device_is_lost_once)
+fixture_test(a_removed_device_takes_its_rail_down_once)
 {
 	scripted_verbs.get_async_event = no_device;
 	rail_of(0, 1)->verbs = &scripted_verbs;
@@ -150,7 +150,7 @@ fixture_test(events_of_another_port_are_ignored)
 	assert_true(rail_of(0, 1)->up);
 }
 
-fixture_test(only_a_changed_address_takes_effect)
+fixture_test(an_address_event_without_a_new_address_has_no_effect)
 {
 	struct mpib_rail *rail = rail_of(0, 1);
 
@@ -183,8 +183,8 @@ fixture_test(a_changed_address_does_not_bring_a_port_up)
 	assert_int_equal(rail->downs, 1);
 }
 
-/* Take so long to send for one lane that the pass over the lanes must pause
- * after this lane. */
+/* Send the message of one lane so slowly that the control thread handles the
+ * next lane only in its next turn. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
@@ -225,7 +225,8 @@ fixture_test(a_new_address_stops_lanes_over_several_turns)
 	}
 }
 
-/* Check the state of the rail that statistics and new clients see. */
+/* Check the rail's state in the statistics, and in the port data that new
+ * clients get. */
 static void told_of_port(bool up, uint64_t mbps)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&pair, 0);
@@ -256,8 +257,8 @@ fixture_test(a_new_port_speed_is_reported)
 	say(IBV_EVENT_PORT_ACTIVE);
 	pair_turns(&pair, 4);
 	told_of_port(true, full / 2);
-	/* Act as if the link had been lost for a short time and the event of
-	 * the loss had been missed. */
+	/* Act as if the link was down for a short time and its PORT_ERR event
+	 * was missed. */
 	mbps_now = full;
 	gid_now.raw[15]++;
 	say(IBV_EVENT_PORT_ACTIVE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * With policy.bdp_by = path, a message to another island counts as small if it
- * is not longer than the bandwidth-delay product of SOUT. The test uses
- * invented and real measurements.
+ * is not longer than the bandwidth-delay product of SOUT. One test sets the
+ * measured values, and the other sends messages to measure them.
  */
 #include <mpib/agent.h>
 
@@ -57,7 +57,8 @@ static uint64_t sup_of(uint32_t len)
 	return sup;
 }
 
-/* Set the measured rate of SOUT, in bytes per busy second, and its latency. */
+/* Set the measured latency of SOUT, and its measured rate in bytes per second
+ * in which SOUT was busy. */
 static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 {
 	struct mpib_tracker *t = &pair.node[0].lane->track[MPIB_RAIL_SOUT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations of entries in a rail's CQ (rail/budget.h). The tests check how
- * many entries each object reserves, that all entries are released, that no
- * request waits for an entry forever, and how many entries one user may
+ * Tests of the reservation of entries in a rail's CQ (rail/budget.h). The tests
+ * check how many entries each object reserves, that all entries are released,
+ * that no request waits for an entry forever, and how many entries one user may
  * reserve.
  */
 #include <errno.h>
@@ -59,8 +59,7 @@ pair_test(users_that_have_left_hold_no_reservation)
 
 		assert_int_equal(
 			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
-		/* A user may leave before the shard has seen that the user
-		 * exists. */
+		/* A user may leave before the shard has learned of the user. */
 		pair_turns(&pair, uid % 3);
 		mpib_tenant_put(t);
 		pair_turns(&pair, uid % 2);
@@ -72,7 +71,7 @@ pair_test(users_that_have_left_hold_no_reservation)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-pair_test(a_user_without_room_is_refused_with_a_reason)
+pair_test(a_user_is_refused_with_a_reason_if_the_cq_has_no_room)
 {
 	enum {
 		MOST = 200
@@ -101,7 +100,8 @@ pair_test(a_user_without_room_is_refused_with_a_reason)
 	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
-	/* When one user leaves, another user can take the room. */
+	/* When one user leaves, another user can reserve the entries that this
+	 * releases. */
 	mpib_tenant_put(t[--n]);
 	pair_turns(&pair, 4);
 	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
@@ -126,7 +126,8 @@ pair_test(any_sq_depth_works_with_any_cts_interval)
 		open_with(&cfg);
 		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
-		/* There must also be room for a grouped answer and a replay. */
+		/* The SQ must also have room for a send op that answers a
+		 * grouped receive, and for a replay. */
 		pair_turns(&pair, 100);
 		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
@@ -134,7 +135,8 @@ pair_test(any_sq_depth_works_with_any_cts_interval)
 	}
 }
 
-/* Return the reserved entries of the node's CQ except those for receives. */
+/* Return the number of entries in SOUT's CQ that are reserved for send
+ * completions. */
 static uint32_t sends(unsigned node)
 {
 	return budget(node, SOUT)->sends;
@@ -153,8 +155,9 @@ pair_test(an_idle_lane_reserves_no_cqes)
 	assert_int_equal(sends(1), 0);
 }
 
-/* If few entries are left, a connection must not wait for the next check of
- * idle connections, which releases entries. */
+/* Unsignalled CTS keep their entries until the next check of idle connections.
+ * If few entries are left, a connection must not have to wait for this
+ * check. */
 pair_test(with_few_cqes_left_each_cts_is_signalled)
 {
 	struct mpib_lane_qp *q;
@@ -169,7 +172,7 @@ pair_test(with_few_cqes_left_each_cts_is_signalled)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* A full CQ still has entries reserved for a probe and for the end of a
+/* Even in a full CQ, entries are reserved for a probe and for the last WR of a
  * lane. */
 pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 {
@@ -188,7 +191,7 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
 	assert_int_equal(mpib_qp_room(q), 0);
 	assert_true(mpib_qp_probe(q));
-	/* false: the first probe has taken the reserved entry */
+	/* the first probe uses the reserved entry */
 	assert_false(mpib_qp_probe(q));
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
@@ -200,8 +203,8 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* Another user attaches while sends that do not complete use all entries that
- * were not reserved until then. */
+/* The outstanding sends use all entries that are not reserved. Then another
+ * user attaches. */
 TEST(receives_leave_the_entries_that_are_reserved_for_qps)
 {
 	struct mpib_budget b = { .size = 4096 };
@@ -217,7 +220,7 @@ TEST(receives_leave_the_entries_that_are_reserved_for_qps)
 		assert_false(mpib_budget_is_full(&b));
 		mpib_budget_send(&b, 1);
 	}
-	/* A new QP's entries become free only when sends complete. */
+	/* The entries for a new QP become free only when sends complete. */
 	assert_int_equal(mpib_budget_promise_qp(&b, 2), 0);
 	assert_true(mpib_budget_is_full(&b));
 	mpib_budget_release_qp(&b);
@@ -225,7 +228,8 @@ TEST(receives_leave_the_entries_that_are_reserved_for_qps)
 	assert_true(mpib_budget_receive(&b, 512));
 }
 
-/* A probe and the last WR of a QP do not belong to a connection. */
+/* A probe does not belong to a connection, so no connection counts its
+ * completion. */
 pair_test(a_probe_is_counted_for_no_connection)
 {
 	struct mpib_lane_qp *q;

@@ -2,8 +2,8 @@
 /*
  * If all connection ids of a shard are in use, another connection is refused
  * with a reason, and existing connections continue. A released id is used
- * again, but as late as possible: after a fence, a message of the peer may
- * still be about the previous connection with this id.
+ * again, but as late as possible: after a fence, a message from the peer may
+ * still refer to the previous connection with this id.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "engine_pair.h"
 #include "test.h"
 
-TEST(a_connection_beyond_the_shards_ids_is_refused)
+TEST(a_connection_is_refused_if_the_shard_has_no_free_id)
 {
 	struct mpib_engine_config cfg;
 	struct engine_conn *more;
@@ -46,8 +46,8 @@ TEST(a_connection_beyond_the_shards_ids_is_refused)
 	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
 					    MPIB_TABLE_SLOTS, n->lane, &more),
 			 -ENOSPC);
-	/* The id has 18 bits. Messages of this connection must carry all 18
-	 * bits. */
+	/* This id has 18 bits, all of which must be in the IMMs of the
+	 * connection's messages. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }
@@ -109,7 +109,7 @@ TEST(the_last_connections_are_reserved_for_root)
 	pair_join(&root, &user, 1000);
 	s = root.node[0].engine_client->shard;
 	had = s->conns_made;
-	/* Set the counter as if other users had most connections. */
+	/* Set the counter as if other users had almost all connections. */
 	s->conns_made = ENGINE_CONNS_MAX - ENGINE_CONNS_MAX / 32 - 1;
 	assert_int_equal(try_one(&user), 0);
 	s->conns_made++;

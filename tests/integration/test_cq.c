@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test how cq.c handles a completion with an error. The WRs fail on a QP in
- * ERR, and the test sets their status.
+ * Test how cq.c handles a completion with an error. The test puts a QP into
+ * ERR, so its WRs fail, and replaces the status of their completions.
  */
 #include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
@@ -49,8 +49,7 @@ static void fail_part_with(enum ibv_wc_status status)
 	assert_false(lane->open & 1u << SUP);
 }
 
-/* Return the error of the sending connection. All requests of the connection
- * must have this error. */
+/* Return the error of the sending connection. */
 static int broken_by(void)
 {
 	return atomic_load(&tx.reply->conn[tx.index].broken);
@@ -112,7 +111,8 @@ TEST(other_completion_errors_fail_only_the_rail)
 	}
 }
 
-/* The WR would fail again, because this end built it wrongly. */
+/* These errors mean that this end built a wrong WR, which would fail again
+ * after a resume. */
 TEST(a_connection_with_a_wrong_request_is_not_resumed)
 {
 	static const enum ibv_wc_status wrong[] = {
@@ -132,8 +132,8 @@ TEST(a_connection_with_a_wrong_request_is_not_resumed)
 	}
 }
 
-/* The connection must be resumed, because the peer's device also refuses access
- * while the peer's proxy ends. */
+/* The peer's device also refuses access while the peer's proxy is ending, so
+ * the connection must be resumed. */
 TEST(a_refused_access_resumes_the_lane)
 {
 	resume = true;
@@ -155,8 +155,8 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* The wr_id of a destroyed QP's completion may match a newer connection and
- * send op. */
+/* The CQ may still hold a completion of a destroyed QP. Its wr_id may match a
+ * send op of a newer connection. */
 TEST(a_completion_of_a_destroyed_qp_fails_no_connection)
 {
 	struct ibv_context *ctx;

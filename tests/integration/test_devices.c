@@ -115,7 +115,7 @@ TEST(sixteen_devices_work)
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
 		assert_true(snap->rail[r].up);
 	mpib_snapshot_free(snap);
-	/* Rail 31 is the last bit of the masks of rails. */
+	/* Rail 31 has the highest bit in masks of rails. */
 	assert_int_equal(mpib_engine_drain(home.node[0].engine, 31, true), 0);
 	assert_int_equal(mpib_engine_drained(home.node[0].engine), 1u << 31);
 	close_all();
@@ -134,7 +134,7 @@ TEST(a_drain_affects_one_device)
 	assert_int_equal(mpib_engine_drain(e, 0, true), 0);
 	assert_int_equal(mpib_engine_drain(e, 1, true), -EBUSY);
 	assert_int_equal(mpib_engine_drained(e), 1u << 3 | 1u << 0);
-	/* The lane learns that the rail is drained. */
+	/* Each lane must learn that a rail of its device is drained. */
 	mpib_lane_established(away.node[0].lane);
 	pair_turns(&home, 8);
 	assert_int_equal(home.node[0].lane->drain, 1u << MPIB_RAIL_SOUT);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptor of a dma-buf on its way from a client to the rails. A sealed
- * memfd stands for the dma-buf. The dma-buf of a GPU takes the same path to an
- * HCA, but is not tested here.
+ * Tests of how the descriptor of a dma-buf gets from a client to the rails. A
+ * sealed memfd stands for the dma-buf. The dma-buf of a GPU takes the same path
+ * to an HCA, but is not tested here.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -101,8 +101,8 @@ static int detach(void **state)
 
 #define CASE(name) TEST_OF(name, attach, detach)
 
-/* All requests are sent before the first answer is read. So the proxy must
- * match each descriptor with its own message. */
+/* The client sends all requests before it reads the first answer. So the proxy
+ * must not mix up the descriptors of the messages. */
 CASE(each_registration_takes_its_own_descriptor)
 {
 	static const char *const name[] = { "d-first", "d-second", "d-third" };
@@ -117,7 +117,8 @@ CASE(each_registration_takes_its_own_descriptor)
 		mr[i] = hear_region(10 + i);
 		close(fd[i]);
 	}
-	/* Check that each handle belongs to the descriptor of its message. */
+	/* Check that each region handle belongs to the memory whose descriptor
+	 * came with the same message. */
 	dereg(mr[1]);
 	assert_int_equal(buffer_held(&node, "d-first"), 1);
 	assert_int_equal(buffer_held(&node, "d-second"), 0);
@@ -175,7 +176,7 @@ CASE(a_dead_client_leaves_no_descriptor)
 	hear_region(50);
 	close(fd);
 	assert_int_equal(buffer_held(&node, "d-orphan"), 1);
-	/* detach() checks that the descriptor is gone */
+	/* detach() checks that the proxy has closed the descriptor */
 }
 
 CASE(descriptors_count_towards_the_quota_of_their_user)

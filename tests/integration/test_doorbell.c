@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Test engine/lane/qps.c between two nodes on software rails. All WRs that a
- * turn has for a QP are posted in order with one doorbell, even if they belong
- * to different connections. Other tests are about a QP that refuses WRs. */
+/* Test engine/lane/qps.c between two nodes on software rails. In one turn, a
+ * shard posts all WRs for a QP in order and with one doorbell, even if the WRs
+ * belong to different connections. Two tests check a QP that refuses WRs. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"
@@ -65,8 +65,8 @@ CASE(sends_of_many_connections_are_posted_by_one_doorbell)
 			    FLOWS * LEN);
 }
 
-/* Announce a receive. Then put the lane's first QP into RESET, so that it
- * accepts no more WRs. */
+/* Post a receive and wait until the sender has its CTS. Then put the lane's
+ * first QP into RESET, so that it accepts no more WRs. */
 static void refuse_next(struct mpib_lane *lane, bool failover)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -79,7 +79,7 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 			 0);
 }
 
-/* If the lane has no other rail, the lane and its connections end. */
+/* Without failover, the lane and its connections fail. */
 CASE(a_qp_that_refuses_wrs_breaks_a_lane_of_one_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -94,7 +94,7 @@ CASE(a_qp_that_refuses_wrs_breaks_a_lane_of_one_rail)
 	assert_non_null(strstr(pair.node[0].why, "ibv_post_send"));
 }
 
-/* If the lane has another rail, only this rail fails. */
+/* With failover, only SOUT fails, the rail of the QP that refuses WRs. */
 CASE(a_qp_that_refuses_wrs_stops_only_its_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of a proxy that drops root's rights when it starts. */
+/* Tests of a proxy that is started by root and drops root's privileges. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -40,9 +40,9 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Write a hexadecimal mask with the one capability that the proxy keeps: it
- * needs this capability to prevent holes in shared memory. Write zeros if this
- * process lacks the capability. */
+/* Write a hexadecimal mask with CAP_LINUX_IMMUTABLE, the only capability that
+ * the proxy keeps. The proxy needs it to prevent holes in shared memory. Write
+ * zeros if this process lacks the capability. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;
@@ -77,15 +77,15 @@ TEST(the_proxy_drops_all_rights_and_serves)
 	assert_non_null(mpib_mem_alloc(c, 1 << 20));
 	mpib_detach(c);
 
-	/* Kill the proxy and start it again in its old directory, which belongs
-	 * to the other user. */
+	/* Kill the proxy and start it again. Its run directory now belongs to
+	 * the other user. */
 	node_kill(&node);
 	node_again(&node);
 	mpib_detach(ends_attach(&node, "client"));
 	node_wipe(&node);
 }
 
-/* The user "nobody" is only in its own group, not in games. */
+/* The user "nobody" is not a member of the group "games". */
 TEST(the_sockets_may_belong_to_another_group)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK,
@@ -125,8 +125,8 @@ static unsigned warnings(FILE *f)
 }
 
 /* Start a node whose stderr goes to `f`. A thread writes the warnings after the
- * node is ready, so stop the node only when `f` has the expected number of
- * warnings. */
+ * node is ready, so wait for the expected number of warnings before the node is
+ * stopped. */
 static void start_and_end(FILE *f, unsigned expected)
 {
 	struct node node;
@@ -141,16 +141,16 @@ static void start_and_end(FILE *f, unsigned expected)
 	close(err);
 }
 
-/* If this process lacks the capability in its bounding set, it cannot pass the
- * capability to the proxy. */
+/* A process can pass a capability to the proxy only if the capability is in its
+ * bounding set. */
 TEST(a_start_without_the_capability_prints_a_warning)
 {
 	FILE *f = tmpfile();
 
 	need_root();
 	assert_non_null(f);
-	/* Append: the test changes the file's position when it reads while the
-	 * node writes. */
+	/* Set O_APPEND, because the test reads the file while the node writes,
+	 * and a read changes the file position that both share. */
 	assert_return_code(fcntl(fileno(f), F_SETFL, O_APPEND), 0);
 	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1 &&
 	    mpib_memseg_holes() == 0) {

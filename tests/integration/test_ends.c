@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send completes only after its receive, even with the result -EMSGSIZE, and
- * even if the send's ops are released earlier. In each test, the peer's HCAs
- * receive all bytes before the peer's shard handles any of them.
+ * A send completes only after its receive, even if the send fails with
+ * -EMSGSIZE, and even if its send ops are released earlier. In each test, the
+ * peer's HCAs receive all bytes before the peer's shard handles any of them.
  */
 #include <errno.h>
 
@@ -38,8 +38,8 @@ static void until_announced(uint64_t n)
 	pair_turns(&pair, 100);
 }
 
-/* Make turns until all posted WRs are acknowledged and the sender has answered
- * all slots before `cts`. */
+/* Make turns until all posted WRs are acknowledged and the sender has posted
+ * sends for all slots before `cts`. */
 static void until_acknowledged(uint64_t cts)
 {
 	const struct mpib_sender *s = &tx.conn->tx;
@@ -92,7 +92,7 @@ static uint32_t progress_of(uint8_t req, uint32_t gen)
 	return mpib_completion_progress(pair_completion(&tx, req), gen);
 }
 
-/* Check that the send has recorded which receive it answers. */
+/* Check that the reply segment records which receive this send answers. */
 static void check_answer(uint8_t req, uint32_t gen, bool refused,
 			 uint32_t receive)
 {
@@ -108,7 +108,7 @@ static void check_sizes(uint8_t req)
 	assert_int_equal(c->size[1], LEN);
 }
 
-pair_test(answers_of_sends_are_stored_before_completion)
+pair_test(the_receive_of_a_send_is_recorded_before_completion)
 {
 	uint32_t gen;
 
@@ -125,8 +125,8 @@ pair_test(answers_of_sends_are_stored_before_completion)
 	}
 }
 
-/* The client does not know yet that the send is too large, so it still posts
- * the rest. */
+/* The client posts the second half of the send before it learns that the send
+ * is too large. */
 pair_test(a_too_large_send_completes_after_its_receive)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -164,8 +164,8 @@ pair_test(a_too_large_send_completes_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* When the bytes of a staged send have been sent, its part of the window is
- * free for other sends, although the send has not completed. */
+/* After the last byte of a staged send was sent, its part of the staging window
+ * is free for other sends, although the send has not completed. */
 pair_test(a_send_to_a_group_completes_after_the_group)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -202,8 +202,9 @@ pair_test(a_send_to_a_group_completes_after_the_group)
 			    LEN);
 }
 
-/* The client may need the window's room for the other sends of the group. */
-pair_test(a_refused_send_of_a_group_releases_its_room)
+/* The client may need that part of the staging window for the other sends of
+ * the group. */
+pair_test(a_refused_send_of_a_group_releases_its_part_of_the_window)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,

@@ -103,8 +103,9 @@ pair_test(a_too_large_send_fails_at_both_ends)
 	}
 }
 
-/* Let each rail delay messages by a random number of turns, so that the halves
- * of a message, and messages on different QPs, overtake each other. */
+/* Let each rail delay messages by a random number of turns. So the two halves
+ * of a message may arrive in any order, and messages on different QPs may
+ * overtake each other. */
 static void hold_back(unsigned turns)
 {
 	for (unsigned n = 0; n < 2; n++) {
@@ -115,8 +116,8 @@ static void hold_back(unsigned turns)
 			};
 			struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
-			/* Skip real rails, where the network determines the
-			 * order. */
+			/* Skip rails on real HCAs: there the network determines
+			 * the order. */
 			if (s->rail[r].verbs != &mpib_verbs_soft)
 				continue;
 			assert_int_equal(
@@ -128,8 +129,8 @@ static void hold_back(unsigned turns)
 pair_test(slots_wrap_many_times_with_sends_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
-	/* The rails that MPIB_TEST_RAILS names do not delay messages, so fewer
-	 * rounds are enough. */
+	/* hold_back() cannot delay messages on the rails that MPIB_TEST_RAILS
+	 * names, so fewer rounds are enough. */
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
@@ -193,7 +194,7 @@ pair_test(deregistering_waits_for_users_of_the_region)
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
 	pair_turns(&pair, 20);
-	/* The region stays: the peer may still write to it. */
+	/* The region still exists, because the peer may still write to it. */
 	assert_false(gone);
 	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
@@ -202,7 +203,7 @@ pair_test(deregistering_waits_for_users_of_the_region)
 	pair_until(&pair, &gone);
 }
 
-/* Post receives of 64 bytes until they fill the receiver's table. */
+/* Fill the receiver's table with receives of 64 bytes. */
 static void fill_slots(void)
 {
 	struct mpib_desc d = { .op = MPIB_OP_RECV,
@@ -244,7 +245,7 @@ pair_test(a_new_region_is_not_confused_with_a_removed_one)
 				     pair_set_flag, &gone),
 			 0);
 	pair_until(&pair, &gone);
-	/* the request waits in the ring */
+	/* the request still waits in the ring */
 	assert_int_equal(pair.node[1].broken, 0);
 	new = pair_add_memory(&pair, 1, mem[1], SMALL);
 	pair_fill(pair.node[0].mem, SMALL, 1);

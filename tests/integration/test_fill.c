@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test which clients wait while the proxy allocates the pages of regions
- * (client/client.h). The tests also check regions without pages and regions
- * whose client has left. The test makes the turns of the proxy's control thread
- * and counts its steps.
+ * The proxy allocates the pages of regions in steps (client/client.h). The
+ * tests check which clients must wait for a step. They also check regions for
+ * which no pages are left and regions whose client has left. The test program
+ * calls the turns of the proxy's control thread and counts the steps.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,15 +30,15 @@
 #define MFD_HUGETLB 4u
 #endif
 #define HUGE (2l << 20)
-#define LARGE ((size_t)32 << 20) /* size of a region that takes many steps */
+#define LARGE ((size_t)32 << 20) /* size of a region that needs many steps */
 
 static struct mpib_proxy filled;
 static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
 
-/* Threads of the filler read these variables while a test changes them. */
-static atomic_bool huge_pages; /* fstat() reports huge pages for all memory */
+/* A test changes these variables while the filler's threads read them. */
+static atomic_bool huge_pages; /* fstat() reports huge pages for every file */
 static atomic_bool stalled; /* the filler waits */
 static atomic_int error;
 static atomic_uint pass;
@@ -199,8 +199,8 @@ static struct proxy_client *newest(void)
 	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
 }
 
-/* Allocate the pages of a memfd. A client must do that before it registers the
- * memfd. */
+/* Allocate the pages of a memfd. A client must allocate the pages before it
+ * registers the memfd. */
 static void fill_memfd(int fd, uint64_t size)
 {
 	static const char some[65536];
@@ -232,7 +232,7 @@ static void reg(int sock, unsigned flags, uint64_t size, bool filled_first)
 
 static void ask_reg(int sock, unsigned flags, uint64_t size)
 {
-	/* Huge pages cannot be written by write(2). */
+	/* write(2) does not support huge pages. */
 	reg(sock, flags, size, !flags);
 }
 
@@ -260,8 +260,8 @@ static void ask_why(int sock)
 	tell(sock, &ask.h);
 }
 
-/* Let the kernel allocate pages for the next `calls` calls, and let all later
- * calls fail with the error `with`. If `with` is 0, no call fails. */
+/* Let madvise() allocate pages in the next `calls` calls, and then fail once
+ * with the error `with`. If `with` is 0, no call fails. */
 static void fail_after(unsigned calls, int with)
 {
 	pass = calls;
@@ -350,9 +350,9 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* Client b's region first waits for the current step, which has a piece
-	 * of each region of client a. The next step has a piece of b's region
-	 * and at most two pieces of a's regions. */
+	/* Client b's region first waits for the end of the current step, which
+	 * allocates a piece of each region of client a. The next step allocates
+	 * a piece of b's region and at most two pieces of a's regions. */
 	had = filled_of(s);
 	while (filling(other))
 		turn();
@@ -383,7 +383,7 @@ FILL_TEST(small_regions_share_a_step)
 		assert_int_equal(hear_status(a), 0);
 }
 
-FILL_TEST(the_regions_of_a_client_are_removed_with_it)
+FILL_TEST(the_regions_of_a_client_are_removed_when_it_leaves)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
@@ -395,7 +395,8 @@ FILL_TEST(the_regions_of_a_client_are_removed_with_it)
 		turn();
 	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
 	leave(a);
-	/* The region in the current step is freed only after the step. */
+	/* The region whose pages the current step allocates is removed only
+	 * after the step. */
 	while (filled.clients.usage.regions > 1)
 		turn();
 	assert_int_equal(filled.clients.pieces, 1);
@@ -430,8 +431,8 @@ FILL_TEST(a_lack_of_pages_is_reported)
 	assert_int_equal(hear_status(a), 0);
 }
 
-/* If a memfd has holes, the proxy refuses it and does not allocate the missing
- * pages for the owner, no matter how large the pages are. */
+/* The proxy does not allocate the missing pages of a client's memfd. This also
+ * holds for a memfd of huge pages. */
 FILL_TEST(a_memfd_with_holes_is_refused)
 {
 	struct mpib_message m;
@@ -477,7 +478,8 @@ FILL_TEST(a_lack_of_huge_pages_is_reported)
 	a = attach();
 	ask_reg(a, MFD_HUGETLB, HUGE);
 	hear(a, &m);
-	/* If another process has freed huge pages, there is nothing to test. */
+	/* Another process may have freed huge pages. In that case the
+	 * registration succeeds, and there is nothing to test. */
 	if (m.h.status == 0)
 		skip();
 	assert_int_equal(m.h.status, -ENOMEM);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One tenant floods a node with 4 KiB messages. Another tenant sends one
- * message to this node over its own lane. The test checks how many messages of
- * the flood are sent before the other tenant's message. The test makes the
- * turns and counts messages, so the result does not depend on time.
+ * message to this node over its own lane. The tests check how many messages of
+ * the flood are sent before the other tenant's message. The tests call the
+ * turns and count messages, so the result does not depend on time.
  */
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ struct stream {
 
 static struct pair flooder, other;
 static struct stream flood[CONNS];
-static struct pair_end tx, rx; /* ends of the other tenant */
+static struct pair_end tx, rx; /* ends of the other tenant's connection */
 
 static struct mpib_shard *shard(unsigned node)
 {
@@ -81,8 +81,8 @@ static void top_up(void)
 	}
 }
 
-/* Return the number of messages that the flood's connections have posted,
- * modulo 2^32 like the counters of connections. */
+/* Return how many messages the flood's connections have posted. The result
+ * wraps at 2^32, as the counter of each connection does. */
 static uint32_t posted(void)
 {
 	uint32_t n = 0;
@@ -126,9 +126,9 @@ static void assert_bounded_in_front(void)
 			    WINDOW + MESSAGE);
 }
 
-/* While the rail is full, the flood posts no message. In the first turn in
- * which the rail has room, the other tenant's message is sent before the
- * flood's messages. */
+/* While the rail is full, the flood cannot post a message. In the first turn in
+ * which the rail has room, the shard must post the other tenant's message
+ * before the flood's messages. */
 fixture_test(a_message_overtakes_a_flood_of_another_tenant)
 {
 	uint64_t flooded = posted();
@@ -150,8 +150,8 @@ fixture_test(a_message_overtakes_a_flood_of_another_tenant)
 		while (!over(&tx, req, tx_gen))
 			go_on(1);
 	}
-	/* The flood did move: it posted more than two messages for each message
-	 * of the other tenant. */
+	/* Check that there was a flood: it posted more than two messages for
+	 * each message of the other tenant. */
 	assert_true(posted() - flooded > (uint64_t)TIMES * 2);
 }
 
@@ -163,8 +163,8 @@ static bool rails_are_full(void)
 	return true;
 }
 
-/* Make turns until the flood fills its window on both rails. In the end only
- * the sender makes turns, so that no message completes. */
+/* Make turns until the flood fills its window on both rails. At the end, call
+ * only the sender's turns, so that no message completes. */
 static void fill_rails(void)
 {
 	for (unsigned i = 0; i < 1000 && !rails_are_full(); i++) {
@@ -174,8 +174,8 @@ static void fill_rails(void)
 		do {
 			before = posted();
 			top_up();
-			/* After 40 turns, the receiver's devices have handled
-			 * all that was posted. */
+			/* In 40 turns, the receiver's devices handle all posted
+			 * WRs. */
 			for (unsigned k = 0; k < 40; k++)
 				mpib_shard_turn(shard(0));
 		} while (posted() != before);
@@ -238,16 +238,15 @@ static uint64_t cpu_ns(void)
 }
 
 struct took {
-	struct mpib_hist ns; /* CPU time as if each shard had a core */
+	struct mpib_hist ns; /* time if each shard had its own core */
 	/* Numbers of turns, of the flood's messages and of the other tenant's
 	 * messages. */
 	uint64_t turns, flooded, n;
 };
 
-/* Measure how long a message takes from its posts until both ends have
- * completed. With fewer cores than threads, wall time would be meaningless. So
- * count turns, and for each turn add the CPU time of the slower of the two
- * shards. */
+/* Post a send and its receive, and measure the time until both have completed.
+ * With fewer cores than threads, wall time would be meaningless. So count
+ * turns, and for each turn add the CPU time of the slower of the two shards. */
 static void move_one(struct took *took, uint8_t req, bool flooded)
 {
 	uint32_t rx_gen, tx_gen;
@@ -275,8 +274,8 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
 	took->n++;
 }
 
-/* Make turns until the flood makes no more progress. Sends or receives without
- * a partner may remain. */
+/* Make turns until the flood makes no more progress. Some of its sends or
+ * receives may remain unmatched. */
 static void ebb(void)
 {
 	uint32_t before;
@@ -319,12 +318,14 @@ fixture_test(a_flood_of_another_tenant_adds_little_latency)
 			      (double)took[i].flooded / (double)took[i].n,
 			      quantile_us(&took[i], 0.5),
 			      quantile_us(&took[i], 0.99));
-	/* Without a flood there should be no flood messages, but on a busy
-	 * machine the kernel may deliver some bytes late. */
+	/* No flood runs during the first measurement. On a busy machine,
+	 * however, the kernel may deliver a few of the previous flood's bytes
+	 * late. */
 	assert_true(took[0].flooded * 100 < took[0].n);
 	assert_true(took[1].flooded > took[1].n);
 	/* A message of the other tenant waits only for the current turn of the
-	 * flood, so it needs hardly more turns. */
+	 * flood, so the message needs only slightly more turns than without a
+	 * flood. */
 	assert_true(took[1].turns * 10 <= 11 * took[0].turns);
 	assert_true(took[1].flooded <= 15 * took[1].n);
 }

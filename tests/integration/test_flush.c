@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. A memfd is registered as a dma-buf. The software
- * HCAs behave like a GPU: acknowledged bytes become visible only after a read.
+ * Flushes of device memory. Tests of flushes of device memory. A memfd is
+ * registered as a dma-buf. The software HCAs behave as if they wrote to a GPU:
+ * acknowledged bytes become visible in memory only after a read.
  */
 #include <sys/mman.h>
 
@@ -80,7 +81,7 @@ static void receive(uint32_t len, unsigned seed)
 	sent = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 7);
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
-	pair_turns(&pair, 1000); /* until the lane has nothing in flight */
+	pair_turns(&pair, 1000); /* until no byte is in flight on the lane */
 }
 
 static void flush(void)
@@ -102,9 +103,9 @@ static void until_flushed(uint32_t upto)
 	assert_flushed(upto);
 }
 
-/* Make turns until a read has completed the flush. If the data arrived long
- * ago, the shard would skip the read. So that this does not happen on a slow
- * machine, set the time of arrival to the current time in each turn. */
+/* Make turns until a read has completed the flush. The shard skips the read if
+ * the data arrived long ago. On a slow machine, that could happen here. So set
+ * the data's arrival time to the current time in each turn. */
 static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
@@ -195,8 +196,8 @@ fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-/* The first rail's device delays the bytes that it sends to itself by an hour,
- * but the lane works. */
+/* The first rail's device delays its flush reads, which it sends to itself, by
+ * an hour. The lane works. */
 fixture_test(a_flush_that_cannot_read_back_times_out)
 {
 	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
@@ -228,7 +229,7 @@ fixture_test(a_flush_does_not_wait_for_a_lost_device)
 	flush();
 	pair_turns(&pair, 1000);
 	fault_both((struct mpib_soft_fault){ .gone = 1 });
-	until_broken(); /* the lane breaks, too, since there is no peer link */
+	until_broken(); /* without a peer link, this breaks the lane, too */
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
 				     pair_set_flag, &gone),
 			 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flush may be queued behind receives that have no slot. The flush must not
- * wait for these receives, because they may wait for something that the client
- * does only after the flush.
+ * wait for these receives, because the slots may become free only by calls that
+ * the client makes after the flush.
  */
 #include <sys/mman.h>
 
@@ -12,10 +12,10 @@
 #include "test.h"
 
 #define BYTES 4096
-/* Number of receives with eight buffers each. These receives do not all fit
- * into the slots, but they leave room for flushes in the ring. */
+/* Number of receives with eight buffers each. They need more slots than the
+ * connection has, but they leave room for flushes in the ring. */
 #define GROUPS 15u
-/* Start value of the counter of flushes. The counter wraps at the second
+/* Start value of the flush counter, so that the counter wraps at the second
  * flush. */
 #define FIRST (UINT32_MAX - 1)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives of several buffers between two engines, turn by turn. The n-th send
- * with a tag goes to the n-th buffer with this tag. Sends with different tags
- * may be posted in any order, and long before their receives.
+ * Tests of receives with several buffers between two engines, turn by turn. The
+ * n-th send with a tag goes to the n-th buffer with this tag. Sends with
+ * different tags may be posted in any order, and long before their receives.
  */
 #include "play.h"
 #include "test.h"
@@ -21,8 +21,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Make the next permutation of the sends' tags. Return false after the last
- * one. Sends with the same tag stay in order. */
+/* Change the order of the sends to the next permutation, in which sends with
+ * the same tag stay in order. Return false if all permutations have been
+ * made. */
 static bool next_order(int32_t *tag, unsigned n)
 {
 	unsigned i = n - 1, k = n - 1;
@@ -79,7 +80,7 @@ static unsigned every_order_of(const char *receives)
 	return n;
 }
 
-fixture_test(sends_of_all_tags_may_come_in_every_order)
+fixture_test(sends_with_different_tags_may_be_posted_in_any_order)
 {
 	static const struct {
 		const char *receives;
@@ -95,7 +96,7 @@ fixture_test(sends_of_all_tags_may_come_in_every_order)
 				 row[i].orders);
 }
 
-fixture_test(a_receive_of_one_buffer_gets_the_send_of_its_tag)
+fixture_test(a_receive_of_one_buffer_gets_the_send_with_its_tag)
 {
 	assert_int_equal(every_order_of("A B"), 2);
 	assert_int_equal(every_order_of("A B C A"), 12);
@@ -139,7 +140,7 @@ static void two_at_a_time(unsigned plays)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-fixture_test(groups_of_all_sizes_are_told_apart_when_posted_early)
+fixture_test(groups_of_all_sizes_get_the_right_sends_when_posted_early)
 {
 	two_at_a_time(150);
 }
@@ -161,7 +162,7 @@ fixture_test(a_full_lane_only_delays_groups)
 	two_at_a_time(40);
 }
 
-fixture_test(a_lane_of_one_connection_distinguishes_groups)
+fixture_test(groups_with_imm_version_1_get_the_right_sends)
 {
 	struct play p;
 
@@ -176,7 +177,8 @@ fixture_test(a_lane_of_one_connection_distinguishes_groups)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* Another connection fills the lane in the same turn. */
+/* Another connection fills the lane in the turn in which the first part is
+ * pushed. */
 fixture_test(a_first_part_without_room_is_sent_later)
 {
 	struct pair_end tx2, rx2;
@@ -239,7 +241,7 @@ fixture_test(unmatched_sends_do_not_block_others)
 	}
 }
 
-fixture_test(a_queue_full_of_one_tag_is_emptied_by_receives)
+fixture_test(receives_match_many_sends_with_the_same_tag)
 {
 	struct play p = { .pair = &pair,
 			  .tx = &tx,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of groups with failing, late or very large sends, and of the list of
- * tags that the shard reports as missing.
+ * Tests of groups whose sends fail, are late or are very large, and of the list
+ * of tags that the shard reports as missing.
  */
 #include <errno.h>
 
@@ -13,8 +13,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* The sum of eight buffers of 2 GiB exceeds a 32-bit counter. The test does not
- * really send this many bytes, but adds them to the counters. */
+/* The bytes of a group of eight buffers of 2 GiB exceed a 32-bit counter. The
+ * test does not send 16 GiB, but adds the bytes to the counters. */
 pair_test(bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;
@@ -72,8 +72,8 @@ static void part(struct mpib_desc *d, uint32_t len)
 	pair_push(&tx, &p);
 }
 
-/* Read the tags that the sender's client sees as missing. Return their
- * number. */
+/* Read the tags that the shard reports to the sender's client as missing.
+ * Return their number. */
 static unsigned wanted(int32_t *tag)
 {
 	pair_turns(&pair, 100);
@@ -109,7 +109,7 @@ pair_test(the_sender_learns_which_tags_are_missing)
 	assert_int_equal(wanted(tag), 0);
 }
 
-/* The send that is too large and the receive fail. The other sends of the group
+/* The receive and the send that is too large fail. The other sends of the group
  * succeed. */
 pair_test(only_the_send_that_is_too_large_for_its_group_fails)
 {
@@ -147,7 +147,7 @@ pair_test(only_the_send_that_is_too_large_for_its_group_fails)
 	}
 }
 
-/* At first, both rails are held down. */
+/* At first, the lane may use neither rail. */
 pair_test(a_group_waits_until_a_rail_is_usable)
 {
 	struct mpib_lane *lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hints in a file that a process of another user owns. */
+/* Tests of hints in a file that a process of another user owns. */
 #include <mpib/agent.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* The agent truncates the file while the proxy has mapped it. */
+/* The agent truncates the hint file, which the proxy has mapped. */
 TEST(an_agent_that_truncates_its_hints_does_not_stop_a_proxy)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -41,7 +41,7 @@ TEST(an_agent_that_truncates_its_hints_does_not_stop_a_proxy)
 
 static struct mpib_hint_shm steering;
 
-/* Send one message, and store how many bytes SOUT and SUP carried. */
+/* Send one message. Store in `by` how many bytes each rail carried. */
 static void carry(uint32_t bytes, uint64_t *by)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
@@ -94,8 +94,8 @@ TEST(an_agent_steers_connections_with_a_hint)
 		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
 	}
 	expect_why(MPIB_SPLIT_HINT, 7);
-	/* If the hint gives bytes to both rails, large messages are split, but
-	 * small ones are not. */
+	/* If the hint gives bytes to both rails, a large message is split, but
+	 * a small message is not. */
 	mpib_hint_write(&steering.entries[7], 256);
 	carry(1 << 20, by);
 	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The largest message, 2 GiB - 1, over two real proxies. An HCA, like the
- * software HCA, accepts at most 1 GiB as one message.
+ * Test the largest message, 2 GiB - 1 bytes, between two real proxies. The
+ * software HCA, like real HCAs, accepts at most 1 GiB per WR, so the message
+ * needs several WRs.
  */
 #include <mpib/abi.h>
 #include <sys/mman.h>
@@ -21,8 +22,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Let clients wait long for an answer: on a busy machine the proxy needs many
- * seconds to allocate the pages of such a large buffer. */
+/* Let clients wait up to two minutes for an answer, because on a busy machine
+ * the proxy needs many seconds to allocate the pages of such a large buffer. */
 static void start_node(struct node *node, unsigned n, const char *sup)
 {
 	node_start(node, n, "--log-level", "error", "--client-answer", "120",
@@ -69,8 +70,8 @@ static void move(const struct ends *e, int tag)
 	e->dst[MPIB_SIZE_MAX] = 0x55;
 	recv = ends_receive(e, tag);
 	send = ends_send(e, MPIB_SIZE_MAX, tag);
-	/* Test both requests in turn: each end copies only within
-	 * mpib_test(). */
+	/* Call mpib_test() for the two requests alternately: each end copies
+	 * only within this call. */
 	while (!sent || !received) {
 		if (!sent)
 			assert_int_equal(mpib_test(send, &sent, NULL), 0);
@@ -103,7 +104,8 @@ static void move_between(const struct node *from, const struct node *to)
 	munmap(e.dst, ROOM);
 }
 
-/* Move messages between two nodes, and within the first one. */
+/* Move messages between the two nodes, and between two clients of the first
+ * node. */
 static void the_largest_message_arrives(const char *sup)
 {
 	if (!start_with(sup))

@@ -79,8 +79,8 @@ TEST(an_unmatched_send_times_out_at_both_ends)
 	assert_non_null(strstr(mpib_strerror(), "from rank 11"));
 	assert_non_null(strstr(mpib_strerror(), ":24790"));
 	assert_non_null(strstr(mpib_strerror(), "posted no receive"));
-	/* The receiving end has no requests, so it gets the error from its next
-	 * call. */
+	/* The receiving end has no outstanding request, so its next call
+	 * returns the error. */
 	do {
 		struct mpib_request *r = NULL;
 		size_t size = BUF;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test devices with low limits: two engines run on software HCAs with
- * MPIB_SOFT_LIMITS, turn by turn.
+ * Test devices with low limits: two engines run turn by turn on software HCAs,
+ * whose limits MPIB_SOFT_LIMITS sets.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Remove the limits, which were only for the engines of this test. */
+/* Remove the limits, so that they do not affect the engines of the next
+ * test. */
 static int teardown(void **state)
 {
 	unsetenv("MPIB_SOFT_LIMITS");
@@ -61,7 +62,7 @@ teardown_test(a_message_is_split_at_max_msg_sz)
 	}
 }
 
-/* A message that is not longer than the limit is one WR. */
+/* A message that is not longer than the limit must be sent as one WR. */
 teardown_test(a_message_is_split_into_as_few_wrs_as_possible)
 {
 	struct mpib_snapshot *snap;
@@ -73,7 +74,7 @@ teardown_test(a_message_is_split_into_as_few_wrs_as_possible)
 	mpib_snapshot_free(snap);
 	pair_transfer(&pair, &tx, &rx, 1, MIB, MIB, 2);
 	snap = pair_snapshot(&pair, 0);
-	/* A record precedes the last WR. */
+	/* Besides the payload WRs, one WR carries the completion record. */
 	assert_int_equal(snap->rail[0].n.tx_wrs, 1 + MIB / 65536 + 1);
 	mpib_snapshot_free(snap);
 }
@@ -131,7 +132,7 @@ teardown_test(buffers_of_a_group_are_split_too)
 	}
 }
 
-/* After a region was refused, the other region still works. */
+/* After a region was refused, the other region must still work. */
 teardown_test(only_a_region_beyond_max_mr_size_is_refused)
 {
 	const size_t len = 2 * PAIR_MEM;
@@ -163,7 +164,8 @@ teardown_test(only_a_region_beyond_max_mr_is_refused)
 	bool added[2] = { false };
 	uint32_t mr;
 
-	/* Three regions: the client's memory, its tables, and one more. */
+	/* The limit allows three regions: the client's memory, its tables, and
+	 * one more. */
 	open_limited("max_mr=3", 2, 512);
 	assert_int_equal(mpib_mr_add(pair.node[0].engine_client, &attr, &mr,
 				     pair_set_flag, &added[0]),
@@ -258,7 +260,7 @@ teardown_test(an_unusable_device_is_refused_at_start)
 		if (!strstr(why, few[i].says))
 			fail_msg("%s: \"%s\"", few[i].limits, why);
 	}
-	/* These limits are low, but just high enough. */
+	/* These limits are low, but the engine must accept them. */
 	assert_int_equal(start("max_msg_sz=4096,max_inline_data=0,max_qp=9,"
 			       "max_mr_size=1048576,max_cqe=4096,max_cq=1",
 			       why, sizeof(why)),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of a device that is gone and of a rail that has failed. The tests check
- * objects that are made before the event arrives, and writes that are still
- * outstanding.
+ * Tests of a removed device and of a failed rail. The tests check objects that
+ * are made after the failure but before its event arrives, and writes that are
+ * still outstanding.
  */
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static void first_device_memory_without_a_device(unsigned rail)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-/* This registration also makes the QPs for flush reads, since it is the
- * tenant's first region of device memory. */
+/* The region is the tenant's first region of device memory, so its registration
+ * also makes the QPs for flush reads. */
 CASE(device_memory_is_registered_after_a_device_is_gone)
 {
 	first_device_memory_without_a_device(0);
@@ -67,8 +67,8 @@ CASE(device_memory_is_registered_after_a_device_is_gone)
 	first_device_memory_without_a_device(1);
 }
 
-/* Enable failover at node 1's end of the lane. The test acts as the peer of
- * node 1. */
+/* Enable failover at node 1's end of the lane. From now on, the test acts as
+ * the peer of node 1. */
 static struct mpib_lane *settled_lane(void)
 {
 	struct mpib_lane *lane = pair.node[1].lane;
@@ -94,8 +94,8 @@ static void until_stopped(struct mpib_lane *lane, unsigned rail)
 	assert_int_equal(lane->rail[rail].state, MPIB_RAIL_STOPPED);
 }
 
-/* The peer's list names more connections than exist. */
-CASE(a_peer_reports_only_existing_connections)
+/* The peer sends bitmaps for more connections than exist. */
+CASE(bitmaps_for_more_connections_than_exist_are_refused)
 {
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
 				   .more = true,
@@ -109,8 +109,8 @@ CASE(a_peer_reports_only_existing_connections)
 	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
 }
 
-/* A write whose completion was lost may still be on its way to a GPU, so a
- * flush must not skip the failed rail. */
+/* A write of the failed rail may still be on its way to a GPU although its
+ * completion was lost. So a flush must not skip this rail. */
 CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 {
 	struct mpib_lane *lane = settled_lane();
@@ -124,7 +124,7 @@ CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 	lane->failover = false;
 }
 
-/* There are several send ops, and the send op numbers wrap. */
+/* The lost bytes belong to several send ops, whose numbers wrap. */
 CASE(lost_bytes_are_sent_over_the_other_rail)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
@@ -163,7 +163,7 @@ static int never_err(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-CASE(a_rail_is_lost_if_its_qps_do_not_enter_err)
+CASE(a_rail_is_lost_if_its_qps_cannot_be_set_to_err)
 {
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
 	struct mpib_verbs verbs = mpib_verbs_soft;
@@ -179,8 +179,8 @@ CASE(a_rail_is_lost_if_its_qps_do_not_enter_err)
 	lane->failover = false;
 }
 
-/* The shard has found the fault. The control thread has not handled it yet, so
- * the fence has not begun. */
+/* In this test, the shard has found the fault, but the control thread has not
+ * handled it yet, so the fence has not begun. */
 CASE(a_connection_stops_only_after_the_fence_of_a_failed_rail)
 {
 	struct mpib_lane *lane = settled_lane();
@@ -198,7 +198,7 @@ CASE(a_connection_stops_only_after_the_fence_of_a_failed_rail)
 	lane->failover = false;
 }
 
-/* Run the timer of the rail's stop `n` times. */
+/* Let the timer that supervises the stop of the rail expire `n` times. */
 static void ticks(struct mpib_lane *lane, unsigned rail, unsigned n)
 {
 	struct mpib_engine *e = pair.node[1].engine;
@@ -218,10 +218,9 @@ static int only_said(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-/* Once the rail's receive bitmaps are made, the sender may replay the stripes
- * that the bitmaps lack. A receive that completes on the rail afterwards must
- * not count. Here the device claims that its QPs are in ERR, but still
- * delivers. */
+/* Once the receive bitmaps of the failed rail are sent, the sender may replay
+ * each stripe that they lack. So a stripe that arrives later must not count. In
+ * this test, the device reports that its QPs are in ERR but still receives. */
 CASE(data_that_arrives_after_the_bitmap_does_not_count)
 {
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SOUT];
@@ -280,8 +279,8 @@ CASE(a_lane_breaks_if_the_peer_never_stops_the_rail)
 	lane->failover = false;
 }
 
-/* The receive bitmap names slots for which the sender cannot have sent anything
- * yet. */
+/* The receive bitmap contains slots for which the sender cannot have sent
+ * anything yet. */
 CASE(a_bitmap_of_unsent_slots_breaks_the_lane)
 {
 	struct mpib_lane *lane = settled_lane();

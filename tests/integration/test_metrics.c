@@ -51,7 +51,7 @@ TEST(the_stats_socket_returns_metrics)
 	assert_non_null(
 		strstr(text, "\\nmpib_rail_up{rail=\\\"SOUT\\\"} 1\\n"));
 	assert_non_null(strstr(text, "\\nmpib_rail_up{rail=\\\"SUP\\\"} 1\\n"));
-	/* The answer ends with a line, like all answers. */
+	/* The answer must end with the line that ends every answer. */
 	assert_non_null(strstr(strstr(text, "# EOF"), "\n{\"ok\":"));
 	free(text);
 }

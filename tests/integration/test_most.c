@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client uses as many connections, requests, regions and listeners as a real
- * proxy allows. Each further object is refused with a helpful message and
- * without other effects. The checked messages of another client continue. After
- * an object is released, a new one can be made. test_quota.c and test_runout.c
- * test configured quotas and limits. unit/test_broker_full tests the tables of
- * the broker.
+ * proxy allows. The proxy refuses one more object with a helpful message, and
+ * nothing else changes. Another client sends and receives correct messages
+ * throughout. After an object is released, a new one can be made. test_quota.c
+ * and test_runout.c test configured quotas and limits. unit/test_broker_full
+ * tests the tables of the broker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "test.h"
 
 #define SENDS 280 /* sends without a receive */
-#define LISTENERS 65536 /* a few of these are reserved for root */
+#define LISTENERS 65536 /* including those that are reserved for root */
 
 static struct node node;
 static struct mpib_client *client;
@@ -65,7 +65,7 @@ TEST(a_connection_beyond_a_clients_maximum_is_refused)
 	}
 	others_go_on();
 	mpib_close(conn[500]);
-	/* After the proxy has seen the close, another connection is
+	/* When the proxy has handled the close, another connection must be
 	 * possible. */
 	while (mpib_accept(l, &conn[500]) == -EMFILE)
 		others_go_on();
@@ -76,7 +76,7 @@ TEST(a_connection_beyond_a_clients_maximum_is_refused)
 	others_go_on();
 }
 
-static int *words; /* memory in a region of the client */
+static int *words; /* the client's registered memory */
 static struct mpib_region *of_words;
 
 static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
@@ -90,7 +90,7 @@ static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
 	return r;
 }
 
-/* Send the word of this tag, which contains the tag's number. */
+/* Send words[`tag`], whose value is `tag`. */
 static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 {
 	struct mpib_request *r = NULL;
@@ -102,7 +102,7 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 	return r;
 }
 
-/* A call beyond the maximum returns no request and no error. */
+/* If the maximum is reached, a call returns no request and no error. */
 TEST(a_request_beyond_a_connections_maximum_is_refused)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[SENDS + 1];
@@ -123,8 +123,8 @@ TEST(a_request_beyond_a_connections_maximum_is_refused)
 		assert_non_null(in[i]);
 	}
 	assert_null(receive(rx, &to[0], 99));
-	/* Post as many sends as possible that match no receive. Sends that
-	 * match a receive must still be possible. */
+	/* Post as many unmatched sends as possible. After that, a send that
+	 * matches a receive must still be possible. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that uses its keys with wrong addresses cannot reach a connection of
- * another peer. Each lane of one tenant stands for a peer. The connections of
- * one lane move checked messages from node 0 to node 1. On each of the other
- * lanes, one node is hostile. As a receiver, node 1 writes CTS to addresses
- * around those that it may write to. As a sender, node 0 writes bytes to such
- * addresses. The engine does not know the cluster's key, so the result is the
- * same with and without a key.
+ * Test that a peer cannot access a connection of another peer by using its own
+ * rkeys with wrong addresses. In this test, all lanes belong to one tenant, and
+ * each lane stands for a peer. One lane is honest: its connections move
+ * messages from node 0 to node 1, and the test checks the data. On each of the
+ * other lanes, one node is hostile. A hostile receiver on node 1 writes CTS to
+ * addresses before and after its own table. A hostile sender on node 0 writes
+ * payload to such addresses. The engine does not use the cluster's key
+ * (peer.key_file), so the result does not depend on it.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -16,8 +17,8 @@
 #include "test.h"
 
 #define HONEST 8u /* number of honest connections */
-#define HOSTILE 100u /* index of the hostile peer among the clients */
-/* the attacks reach this many bytes before and after the tables */
+#define HOSTILE 100u /* index of the first hostile connection */
+/* bytes before and after the tables that the attacks try to write */
 #define FAR (64 << 10)
 #define LEN 3000u
 
@@ -30,7 +31,8 @@ static struct pair_end tx[HONEST], rx[HONEST];
 static uint32_t hostiles;
 static char before[2 * HONEST][TABLES], after[2 * HONEST][TABLES];
 
-/* As the receiver, write CTS to the right address plus `off`. */
+/* Act as a hostile receiver: write CTS to the address of the sender's table
+ * plus `off`. */
 static void write_cts_at(struct pair *peer, uint32_t index, int off)
 {
 	struct pair_node *n = &peer->node[1];
@@ -54,9 +56,9 @@ struct key {
 	uint32_t rkey[MPIB_RAILS];
 };
 
-/* As the sender, write STEP bytes to the address of key `at` plus `off`, with
- * the rkeys of key `by`. Key 0 belongs to the receiver's tables. Key 1 belongs
- * to the region that the receive names. */
+/* Act as a hostile sender: write STEP bytes to the address of key[`at`] plus
+ * `off`, with the rkeys of key[`by`]. key[0] belongs to the receiver's tables,
+ * and key[1] to the region of the posted receive. */
 static void write_at(struct pair *peer, uint32_t index, uint32_t region,
 		     unsigned at, unsigned by, int off)
 {
@@ -108,7 +110,7 @@ static void copy_tables(char (*copy)[TABLES], const struct pair_end *end)
 }
 
 /* Make a lane for the next hostile connection, and return the connection's
- * index. Each connection has its own lane, since an access that the key does
+ * index. Each connection has its own lane, since an access that the rkey does
  * not allow ends the lane. */
 static uint32_t hostile_lane(struct pair *peer)
 {
@@ -165,7 +167,7 @@ pair_test(a_sender_cannot_write_to_another_peers_connection)
 	munmap(mem, 3 * FAR);
 }
 
-/* The ack is for slots that the receiver cannot have announced. */
+/* The receiver writes an ack for slots that it has not announced. */
 pair_test(an_ack_of_unsent_slots_breaks_the_connection)
 {
 	struct mpib_cts *entry, cts;
@@ -198,7 +200,7 @@ static void keys_differ(const struct engine_conn *one,
 		assert_int_not_equal(first.rkey[r], second.rkey[r]);
 }
 
-/* Different lanes have different rkeys for their tables, at both ends. */
+/* The tables of different lanes must have different rkeys, at both ends. */
 pair_test(a_key_gives_access_to_the_tables_of_one_lane)
 {
 	struct pair peer, user;

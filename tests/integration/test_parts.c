@@ -15,7 +15,8 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-/* Push bytes `from` to `to` of request `d`, in parts of `cut` bytes. */
+/* Push the bytes from `from` up to `to` of request `d`, in parts of `cut`
+ * bytes. */
 static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
 {
@@ -47,8 +48,8 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 	push_some(e, request_of(op, gen, mr, off, total), cut, 0, total);
 }
 
-/* The two ends may use parts of different sizes, and the message may be shorter
- * than the receive buffer. */
+/* The two ends may divide a message into parts of different sizes, and the
+ * message may be shorter than the receive buffer. */
 pair_test(parts_of_send_and_receive_may_differ)
 {
 	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
@@ -83,9 +84,9 @@ pair_test(parts_of_send_and_receive_may_differ)
 	}
 }
 
-/* All send ops of the slot wait for the same end-to-end ack, which arrives only
- * after all of them were posted. */
-pair_test(a_slot_may_have_more_parts_than_send_ops)
+/* All send ops of the slot wait for the same end-to-end ack. The receiver sends
+ * this ack only after all of them were posted. */
+pair_test(a_message_may_have_more_parts_than_a_connection_has_send_ops)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
 	struct mpib_engine_config cfg;

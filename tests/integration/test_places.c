@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Test how much of a rail's CQ a user may reserve (rail/budget.h). Some users
- * take as much as they can, and the others must still work.
+ * reserve as many entries as they can, and other users must still be able to
+ * work.
  */
 #include <errno.h>
 
@@ -41,7 +42,7 @@ static struct greedy {
 
 /* Reserve receives, as the connections of a user's processes do. Then create
  * lanes until one is refused, and return the error. If `want` is set, peers
- * open the lanes; otherwise the user does. */
+ * open the lanes. Otherwise the user opens them. */
 static int take_all_for(struct greedy *g, uid_t uid,
 			const struct mpib_lane_info *want)
 {
@@ -78,7 +79,7 @@ static void give_all_back(struct greedy *g)
 	g->tenant = NULL;
 }
 
-/* Check that another user still gets a lane. */
+/* Check that a user without reservations still gets a lane. */
 static void assert_served(uid_t uid)
 {
 	struct mpib_tenant *t;
@@ -93,18 +94,19 @@ static void assert_served(uid_t uid)
 	pair_turns(&pair, 4);
 }
 
-/* Skip under ThreadSanitizer, which makes mappings for each of 49,152 queues
- * and aborts at vm.max_map_count. The test has only one thread, so
- * ThreadSanitizer would find nothing. */
+/* Skip the test under ThreadSanitizer, which makes memory mappings for each of
+ * 49,152 queues and aborts when it exceeds vm.max_map_count. The test has only
+ * one thread, so ThreadSanitizer would find nothing. */
 static void skip_under_tsan(void)
 {
 #ifdef __SANITIZE_THREAD__
-	skip_as("it wants more mappings than vm.max_map_count");
+	skip_as("it needs more mappings than vm.max_map_count");
 #endif
 }
 
-/* A lane has four QPs on SUP. This was a bug: two users could fill SUP's CQ. */
-pair_test(two_users_leave_half_of_the_cqes)
+/* This was a bug: two users could fill SUP's CQ, since a lane has four QPs on
+ * SUP. */
+pair_test(two_users_cannot_reserve_more_than_half_of_the_cqes)
 {
 	const uint32_t most = 65536 / 4 * 3;
 	struct mpib_engine *e;
@@ -117,7 +119,7 @@ pair_test(two_users_leave_half_of_the_cqes)
 	assert_in(mpib_engine_last_error(e, -EDQUOT),
 		  "uid 1002 has reserved 122");
 	assert_in_range(budget()->promised, 1, most / 2 + 1024);
-	/* A user can use most of the entries for lanes. */
+	/* A user can reserve most of the entries that are for lanes. */
 	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
 	assert_served(1003);
 	assert_served(0);
@@ -134,7 +136,7 @@ pair_test(two_users_leave_half_of_the_cqes)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-pair_test(lanes_opened_by_peers_leave_room_for_the_users_own)
+pair_test(lanes_opened_by_peers_leave_room_for_the_users_own_lanes)
 {
 	struct mpib_lane_info want;
 
@@ -147,8 +149,8 @@ pair_test(lanes_opened_by_peers_leave_room_for_the_users_own)
 	pair_turns(&pair, 4);
 }
 
-/* If quota.lanes is set, a user may reserve the entries of all QPs of that many
- * lanes. */
+/* If quota.lanes is set, a user may reserve entries for all QPs of as many
+ * lanes as this quota allows. */
 pair_test(quota_lanes_reserves_the_cqes_of_its_lanes)
 {
 	struct mpib_engine_config cfg;

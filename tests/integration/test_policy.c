@@ -63,8 +63,8 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 	mpib_snapshot_free(b);
 }
 
-/* The rows come from the table in the agent's contract, and from examples of
- * the rules that the contract states in words. */
+/* The rows are the examples in the agent's contract (include/mpib/agent.h), and
+ * further examples of its rules. */
 pair_test(a_hint_is_followed_exactly)
 {
 	static const struct {
@@ -93,7 +93,8 @@ pair_test(a_hint_is_followed_exactly)
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
 				 row[i].len > row[i].sup);
-		/* Each rail that is used has one WR and one completion. */
+		/* Each rail that carries bytes must use exactly one WR and one
+		 * completion. */
 		assert_int_equal(b->rail[1].cqes - a->rail[1].cqes,
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].cqes - a->rail[0].cqes,
@@ -118,13 +119,13 @@ pair_test(without_a_hint_slot_all_bytes_use_sout)
 		transfer(MIB);
 		expect_moved(there ? 0 : MIB, there ? MIB : 0);
 	}
-	/* After the agent has gone, its hint no longer applies. */
+	/* When the agent has left, its hint no longer applies. */
 	engine_conn_set_hint(tx.conn, UINT32_MAX);
 	transfer(MIB);
 	expect_moved(MIB, 0);
 }
 
-pair_test(after_a_writer_died_the_last_complete_hint_applies)
+pair_test(if_an_agent_dies_while_it_writes_the_last_complete_hint_applies)
 {
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
@@ -135,7 +136,7 @@ pair_test(after_a_writer_died_the_last_complete_hint_applies)
 	hints.first.entries[SLOT].sup_bw = 1024;
 	transfer(MIB);
 	expect_moved(786432, 262144);
-	/* The hint of the next writer applies again. */
+	/* When the next agent writes a hint, this hint applies. */
 	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	transfer(MIB);
 	expect_moved(524288, 524288);
@@ -188,8 +189,8 @@ pair_test(small_messages_to_another_island_do_not_use_sup)
 	}
 }
 
-/* Payload, empty messages and CTS all use one rail. */
-pair_test(isolation_uses_only_sup_within_an_island)
+/* Payload, empty messages and CTS all use SUP. */
+pair_test(vanilla_mode_uses_only_sup_within_an_island)
 {
 	struct mpib_snapshot *a, *b;
 
@@ -211,7 +212,7 @@ pair_test(isolation_uses_only_sup_within_an_island)
 	mpib_snapshot_free(b);
 }
 
-pair_test(isolation_makes_no_sup_qps_to_another_island)
+pair_test(vanilla_mode_makes_no_sup_qps_to_another_island)
 {
 	struct mpib_lane_info info;
 	struct mpib_snapshot *a, *b;
@@ -256,7 +257,8 @@ pair_test(ends_with_different_modes_or_paths_make_no_lane)
 		"adaptive, intra-island");
 	pair_close(&pair);
 
-	/* If both ends use SUP anyway, each end may split in its own way. */
+	/* In static and adaptive mode both ends use SUP, so each end may split
+	 * in its own way. */
 	open_mode(MPIB_MODE_STATIC, MPIB_PATH_INTRA);
 	mpib_lane_local(pair.node[0].lane, &info);
 	t = pair.node[1].tenant;
@@ -335,7 +337,7 @@ pair_test(an_unusable_rail_is_reported_in_every_mode)
 	}
 }
 
-pair_test(no_reported_time_is_before_the_connection)
+pair_test(the_reported_age_of_a_split_is_at_most_that_of_the_connection)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test acts as NCCL's profiler callback. Each QP that a request uses causes
- * one event with a start, a stop, the bytes and the times. Without a profiler
- * there is no event.
+ * The test provides the profiler callback that NCCL passes to the plugin. The
+ * plugin reports one event for each QP that a request uses: a start, a stop,
+ * the bytes and the times. Without a profiler, it reports no event.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,17 +26,17 @@ static void *ctx, *listen_comm, *send_comm, *recv_comm, *send_mh, *recv_mh;
 static char *from, *to;
 
 static struct seen {
-	bool taken; /* whether a profiler is loaded */
+	bool taken; /* the test acts as if a profiler were loaded */
 	unsigned starts, stops, wrong, undone;
 	uint64_t bytes; /* sum of the bytes in the events of sends */
 	unsigned of_send, of_recv, of_each[3];
 	uint64_t of_each_send[3]; /* bytes of each send */
 	int qp[16];
-	/* the last event of a receive, and of a send */
+	/* the last event of a receive ([0]) and of a send ([1]) */
 	struct mpib_profiled last[2];
 } seen;
 
-/* Only the addresses of these variables matter. */
+/* The test uses only the addresses of these variables, as profiler handles. */
 static int send_ph, recv_ph, each_ph[3], each_send_ph[3];
 
 static bool is_send(const int *ph)
@@ -242,7 +242,7 @@ CASE(each_qp_of_a_request_causes_one_event)
 		assert_true(seen.qp[i] > 0);
 }
 
-CASE(after_a_profiler_is_found_every_request_is_reported)
+CASE(once_a_profiler_has_answered_every_request_is_reported)
 {
 	seen.taken = true;
 	for (unsigned i = 0; i < 50; i++) {
@@ -255,7 +255,7 @@ CASE(after_a_profiler_is_found_every_request_is_reported)
 	assert_int_equal(seen.stops, seen.starts);
 }
 
-/* Test an incomplete request many times, as NCCL does. */
+/* Poll an incomplete request many times, as NCCL does. */
 static void wait_in_vain(unsigned tests)
 {
 	void *ph = &recv_ph, *rreq = begin_recv(1, &ph), *sreq;
@@ -274,8 +274,8 @@ CASE(without_a_profiler_the_plugin_rarely_calls_back)
 	unsigned asked;
 
 	move(64);
-	/* The plugin called back only for one rail of the first request at each
-	 * end. */
+	/* So far, the plugin has called back only once per end: for one rail of
+	 * the first request. */
 	asked = seen.starts;
 	assert_true(asked >= 1 && asked <= 2);
 	assert_int_equal(seen.stops, 0);
@@ -298,8 +298,8 @@ static bool in_order(uint64_t first, uint64_t then)
 }
 
 /* Requests of a connection complete in order. So when the second request is
- * done, the first has completed, too, although the plugin tests it only
- * later. */
+ * done, the first has completed, too, even if the test has not called the
+ * plugin for it yet. */
 CASE(event_times_come_from_the_proxy)
 {
 	const struct mpib_profiled *recv = &seen.last[0];
@@ -308,7 +308,7 @@ CASE(event_times_come_from_the_proxy)
 	uint64_t begun, then;
 
 	seen.taken = true;
-	move(64); /* the first request asks whether a profiler exists */
+	move(64); /* with the first request, the plugin asks for a profiler */
 	begun = now_ns();
 	for (int i = 0; i < 2; i++) {
 		rreq[i] = begin_recv(1, &ph);
@@ -328,8 +328,9 @@ CASE(event_times_come_from_the_proxy)
 	assert_true(in_order(recv->posted_ns, recv->done_ns));
 	assert_true(in_order(send->posted_ns, recv->done_ns));
 	assert_true(in_order(recv->done_ns, recv->over_ns));
-	/* The plugin saw the first requests only after `then`. A profiler that
-	 * took the time itself would record these later times. */
+	/* The plugin learns only after `then` that the first requests have
+	 * completed. A profiler that took the times at the callbacks would
+	 * record later times. */
 	assert_true(in_order(send->over_ns, then));
 	assert_true(in_order(recv->over_ns, then));
 	assert_true(in_order(then, recv->seen_ns));

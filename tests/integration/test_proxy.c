@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Test mpib-proxy as a process: how it starts, refuses to start, and ends. */
+/* Test the process mpib-proxy: that it starts, when it refuses to start, and
+ * how it ends. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,9 +49,9 @@ TEST(a_proxy_stops_while_clients_are_connected)
 	close(b);
 }
 
-/* If the table were smaller, the kernel would enlarge it within accept() or
- * recvmsg(). In a process with threads, that call would block for an RCU grace
- * period. */
+/* If the kernel had to enlarge the descriptor table within accept() or
+ * recvmsg(), this call would block for an RCU grace period, since the proxy has
+ * threads. */
 TEST(the_descriptor_table_has_its_full_size_from_the_start)
 {
 	char path[64], line[256];
@@ -87,7 +88,7 @@ TEST(a_second_proxy_is_refused_with_the_pid_of_the_first)
 	assert_in(r.err, pid);
 	assert_one_line(r.err);
 	assert_string_equal(r.out, "");
-	/* The first proxy still serves. */
+	/* The first proxy must still serve clients. */
 	json_decref(node_ask(&n, "info"));
 	node_stop(&n);
 }
@@ -149,7 +150,7 @@ TEST(the_daemon_command_returns_when_the_proxy_is_ready)
 	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
 	run_wait(&r, (const char *[]){ "mpibctl", "-s", dir, "info", NULL });
 	assert_int_equal(r.status, 0);
-	/* An error of the daemon is printed, too. */
+	/* If the daemon cannot start, the command prints the daemon's error. */
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--run-dir", dir, "--sout", sout,
 				       "--daemon", NULL });

@@ -80,12 +80,12 @@ TALK_TEST(the_welcome_has_sealed_segments_and_a_pidfd)
 		assert_true(seals & F_SEAL_SHRINK);
 		assert_true(seals & F_SEAL_SEAL);
 	}
-	/* A client can write only to its segment of submissions. */
+	/* The submission segment is the only one that a client can write to. */
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[0], 0),
 			 MAP_FAILED);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
 			 MAP_FAILED);
-	/* This is the pidfd of the proxy's process, which is alive. */
+	/* The pidfd refers to the proxy's process, which is alive. */
 	alive.fd = m.fd[MPIB_WELCOME_PIDFD];
 	assert_int_equal(poll(&alive, 1, 0), 0);
 	mpib_message_close_fds(&m);
@@ -106,8 +106,8 @@ static int doorbell_of(int sock)
 	return bell;
 }
 
-/* A client must not be able to change the mode of another client's doorbell or
- * to empty it: that would suppress the other client's wake-up. */
+/* A client must not be able to empty another client's doorbell or to change its
+ * mode, because this would suppress the other client's wake-up. */
 TALK_TEST(each_client_has_its_own_doorbell)
 {
 	int a = talk_dial(), b = talk_dial();
@@ -209,7 +209,7 @@ TALK_TEST(unknown_and_malformed_requests_are_refused)
 		{ 0, -ENOSYS },
 		{ MPIB_CTL_LOST, -ENOSYS },
 		{ UINT32_MAX, -ENOSYS },
-		/* the length is valid, but the size is 0 */
+		/* a valid length, but a pool of size 0 */
 		{ MPIB_CTL_POOL, -EINVAL },
 		{ MPIB_CTL_REG_FD, -EBADMSG },
 		{ MPIB_CTL_DEREG, -ENOENT },
@@ -285,7 +285,7 @@ TALK_TEST(a_client_that_reads_no_answers_is_dropped)
 
 	while (sent < 1000000 && send(sock, &h, sizeof(h), MSG_NOSIGNAL) > 0)
 		sent++;
-	/* The proxy hung up without waiting for the test. */
+	/* The test has read nothing so far, so the proxy hung up by itself. */
 	assert_true(sent < 1000000);
 	close(sock);
 }

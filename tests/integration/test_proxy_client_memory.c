@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test memory that a client passes to a real proxy: wrong descriptions,
- * registration and removal, and limits.
+ * Tests of memory that a client passes to a real proxy: wrong descriptions of
+ * memory, registration and removal, and limits.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Test the quotas of a real proxy. A request beyond a quota is refused with the
- * quota's name. After a release, the user can request as much again. Another
- * user is not affected.
+ * quota's name. After the user has released something, the user can request as
+ * much again. Another user is not affected.
  */
 #include <errno.h>
 #include <grp.h>
@@ -63,8 +63,8 @@ static void as_nobody(int (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Attach, allocate, listen and accept: all that was refused to the other
- * user. */
+/* Attach, allocate memory, listen and accept: everything that the proxy has
+ * just refused to the first user. */
 static int use_a_little_of_all(void)
 {
 	struct mpib_listener *l;
@@ -135,7 +135,7 @@ CASE(the_staging_memory_of_a_user_is_limited)
 	b = attached();
 	p = mpib_mem_alloc(a, 2 << 20);
 	assert_non_null(p);
-	/* Client b stands for another process of the same user. */
+	/* The quota applies to all clients of a user together. */
 	assert_null(mpib_mem_alloc(b, 2 << 20));
 	assert_int_equal(errno, EDQUOT);
 	assert_in(mpib_strerror(), "quota.pool = 3145728");
@@ -145,8 +145,8 @@ CASE(the_staging_memory_of_a_user_is_limited)
 	mpib_detach(b);
 }
 
-/* Messages beyond the quota are refused. A client that does not stop is
- * disconnected. */
+/* The proxy refuses messages beyond the quota. If the client continues to send,
+ * the proxy disconnects it. */
 CASE(the_control_messages_of_a_user_are_limited)
 {
 	struct mpib_ctl_hello hello = {
@@ -200,8 +200,8 @@ static int32_t asked(int sock, const struct mpib_ctl_header *h,
 	return m->h.status;
 }
 
-/* If a close were refused, the connection would stay open, and its peer would
- * wait. */
+/* If the proxy refused a close, the connection would stay open, and the peer
+ * would wait forever. */
 CASE(closing_is_not_limited_by_the_message_quota)
 {
 	struct mpib_ctl_hello hello = {

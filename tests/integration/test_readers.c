@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 1,000 readers of the stats socket never read. Messages move as fast as
- * before, the proxy's memory stays bounded, and one more reader is refused with
- * a reason.
+ * 1,000 clients connect to the stats socket but never read. Messages move as
+ * fast as before, the proxy's memory stays bounded, and the proxy refuses one
+ * more reader with a reason.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -18,11 +18,11 @@
 
 #define SIZE 4096
 #define MESSAGES 500
-/* reader.c buffers at most 16 MiB of answers. The rest of GROWTH_MAX_KIB is for
- * the allocator. */
+/* GROWTH_MAX_KIB is the 16 MiB of answers that reader.c buffers at most, and
+ * room for the allocator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define READERS 250u /* a sanitizer takes ten times as long */
-/* most of this memory belongs to the sanitizer */
+#define READERS 250u /* with a sanitizer, the test takes ten times as long */
+/* most of this memory is the sanitizer's */
 #define GROWTH_MAX_KIB (1024 * 1024)
 #define IDLE_MAX_KIB GROWTH_MAX_KIB
 #else
@@ -108,7 +108,7 @@ static long rss_kib(void)
 	return kib;
 }
 
-/* Read one message and end it with a zero byte. */
+/* Read the first line from the socket, and append a zero byte. */
 static void first_line(int fd, char *buf, size_t len)
 {
 	ssize_t n = recv(fd, buf, len - 1, 0);
@@ -178,9 +178,9 @@ TEST(readers_that_never_read_are_dropped)
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* Wait until the proxy drops readers and has room again. The proxy
-	 * drops readers after a timeout of 5 s. On a busy machine, this takes
-	 * longer. */
+	/* Wait until the proxy has dropped readers and accepts new ones. The
+	 * proxy drops a reader that has read nothing for 5 s. On a busy
+	 * machine, it takes longer. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

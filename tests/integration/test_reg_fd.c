@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test mpib_reg_fd() of the client library, which registers memory behind a
+ * Test mpib_reg_fd() of the client library, which registers memory by its
  * descriptor. A sealed memfd stands for a dma-buf.
  */
 #include <errno.h>
@@ -14,7 +14,8 @@
 
 static struct node node;
 
-/* A client, and the test's mapping of the memory that the client registered. */
+/* A client, the region that it has registered, and the test's mapping of this
+ * memory. */
 struct end {
 	struct mpib_client *client;
 	struct mpib_region *region;
@@ -38,7 +39,7 @@ static void give_buffer(struct end *e, const char *name)
 	close(fd);
 }
 
-/* Make two connected clients with buffers. */
+/* Make two clients, each with a buffer, and connect them. */
 static struct ends give_buffers(struct end *from, struct end *to)
 {
 	struct ends e;
@@ -83,8 +84,8 @@ TEST(memory_at_an_odd_offset_is_transferred)
 	munmap(b.mem, BUFFER_SIZE);
 }
 
-/* NCCL registers the same memory once for each of its connections, with a new
- * descriptor each time. */
+/* NCCL registers the same memory again for each of its connections, each time
+ * with a new descriptor. */
 TEST(the_same_memory_is_registered_once_and_counted)
 {
 	struct mpib_region *again, *part, *other;
@@ -103,7 +104,8 @@ TEST(the_same_memory_is_registered_once_and_counted)
 	assert_ptr_equal(part, a.region);
 	assert_int_equal(buffer_held(&node, "d-once"), 1);
 	assert_int_equal(buffer_held(&node, "d-twice"), 0);
-	/* Memory that extends beyond the region needs a new region. */
+	/* This memory extends beyond the end of the region, so it gets a new
+	 * region. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, BUFFER_SIZE, 0, fd,
 				     MPIB_REG_DMABUF, &other),
 			 0);
@@ -126,7 +128,7 @@ TEST(an_empty_region_is_refused)
 	int fd = buffer_make("d-none");
 
 	give_buffer(&a, "d-some");
-	/* An empty region is refused even if the memory around it is
+	/* A region of 0 bytes must be refused even if the memory around it is
 	 * registered. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, 0, 0, fd,
 				     MPIB_REG_DMABUF, &none),
@@ -137,7 +139,8 @@ TEST(an_empty_region_is_refused)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
-/* Two memfds may be mapped at the same address, one after the other. */
+/* A client may map a memfd at an address where another memfd was mapped before,
+ * so the address does not identify the memory. */
 TEST(a_memfd_is_identified_by_its_file_and_offset)
 {
 	struct mpib_region *first, *second, *same, *behind;

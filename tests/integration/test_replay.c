@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message has two send ops, and its rail fails. The rail returns between the
- * replays of the two send ops. The second replay has the IMM for both and must
- * not use the returned rail: the first replay may still be in flight on the
- * other rail, and WRs on different rails have no order.
+ * In these tests, a message has two send ops, and the rail of both fails. Both
+ * send ops are replayed, and the failed rail is usable again between the two
+ * replays. The second replay carries the IMM for both send ops. WRs on
+ * different rails may overtake each other. So the second replay must use the
+ * same rail as the first replay, which may still be in flight.
  */
 #include <errno.h>
 
@@ -66,7 +67,7 @@ static void open_pair(enum mpib_completion_at completion)
 	pair_turns(&pair, 1000);
 }
 
-/* Post both halves to SOUT, which is a black hole. */
+/* Post both halves to SOUT, which loses all bytes. */
 static void post_to_a_black_hole(void)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
@@ -85,8 +86,8 @@ static bool is_open(unsigned rail)
 	       pair.node[1].lane->open >> rail & 1;
 }
 
-/* Let SOUT fail. After the first half was posted to SUP, let SOUT return. A
- * rate limit of the connection delays the second half. */
+/* Let SOUT fail, and make it usable again after the first half was posted to
+ * SUP. A rate limit of the connection delays the second half. */
 static void replay_the_first_half(void)
 {
 	const struct mpib_lane_rail *sout =
@@ -127,7 +128,7 @@ pair_test(an_imm_waits_for_a_replay_on_the_other_rail)
 	arrives_whole();
 }
 
-pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
+pair_test(a_replay_is_repeated_if_only_the_device_acknowledged_it)
 {
 	const struct send_op *first;
 
@@ -141,9 +142,9 @@ pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
 	arrives_whole();
 }
 
-/* Send the first half, and make turns until its send op is released. Then the
- * client may reuse the memory. If `forgets` is set, the receiving device
- * acknowledges the first half without writing it. */
+/* Send the first half, and make turns until its send op is released. After
+ * that, the client may reuse the memory. If `forgets` is set, the receiving
+ * device acknowledges the first half but does not write it to memory. */
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {
@@ -170,7 +171,7 @@ static void breaks_when_the_device_is_gone(void)
 	pair_close(&pair);
 }
 
-pair_test(released_bytes_of_a_lost_device_break_the_lane)
+pair_test(the_lane_breaks_if_a_lost_device_had_acknowledged_released_bytes)
 {
 	release_the_first_half(MPIB_COMPLETION_DELIVERED, true);
 	breaks_when_the_device_is_gone();
@@ -190,15 +191,15 @@ static void imm_in_flight(enum mpib_completion_at completion)
 	breaks_when_the_device_is_gone();
 }
 
-pair_test(released_bytes_before_an_imm_in_flight_break_the_lane)
+pair_test(the_lane_breaks_even_if_the_imm_of_released_bytes_is_in_flight)
 {
 	imm_in_flight(MPIB_COMPLETION_DELIVERED);
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
-/* The rank can resume: after the lane breaks, it would post the whole message
- * again. */
-pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
+/* The rank can resume the connection: after the lane breaks, the rank would
+ * post the whole message again. */
+pair_test(the_lane_breaks_even_if_the_rank_could_resume)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 
@@ -211,7 +212,8 @@ pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 	assert_non_null(strstr(pair.node[0].why, "died with data"));
 }
 
-/* If only the port has failed, acknowledged bytes are not lost. */
+/* If only the port of the receiving device has failed, acknowledged bytes are
+ * not lost. */
 pair_test(released_bytes_survive_a_port_that_is_down)
 {
 	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Let resources run out in a client or in the proxy. For any value of a limit,
- * a client that uses everything either works or is refused with a reason. A
- * connection that is older than the limit continues. After the limit is raised,
- * the same processes work again.
+ * a client that uses a little of every resource either works or is refused with
+ * a reason. Connections that were made before the limit was set continue. After
+ * the limit is raised, the same processes work again.
  *
- * With MPIB_TEST_SWEEP=1 the test tries each value with a new proxy. Otherwise
- * the test tries some values with the same proxy. MPIB_TEST_TALK=1 prints the
- * errors.
+ * With MPIB_TEST_SWEEP=1 the test tries all values of a limit, each with a new
+ * proxy. Otherwise the test tries only some values, with the same proxy. With
+ * MPIB_TEST_TALK=1 the test prints the errors.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,10 +34,11 @@
 #define PART "16K"
 
 static struct node node;
-/* shared with children: two outcomes at the limit, two after it was raised, one
- * of the old connection */
+/* Shared with child processes: [0] and [1] are the outcomes with the limit, [2]
+ * and [3] after the limit was raised, and [4] is the outcome of the old
+ * connection. */
 static struct outcome *seen;
-static struct user before; /* a user who attached before the limit was set */
+static struct user before; /* attached before the limit was set */
 static bool sweep;
 
 static void start_node(const char *window, const char *part)
@@ -75,8 +76,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Use everything, first with the old client, then with a new client. Then move
- * a message over the old connection. */
+/* Use a little of every resource with the old client, and then with a new
+ * client. Then move a message over the old connection. */
 static void use_all(struct user *old, struct outcome *o)
 {
 	user_once(old->c, &o[0]);
@@ -175,8 +176,8 @@ static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 	return was.rlim_cur;
 }
 
-/* Attach, set the limit of this process, use everything, remove the limit, and
- * use everything again. */
+/* Attach and set the limit of this process. Use a little of every resource.
+ * Remove the limit, and do the same again. */
 static void limited_child(int resource, unsigned room)
 {
 	struct mpib_client *c;
@@ -184,7 +185,7 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
-	/* an operation on the user's memfd may cause this signal */
+	/* a write beyond RLIMIT_FSIZE causes this signal */
 	signal(SIGXFSZ, SIG_IGN);
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)
@@ -247,8 +248,8 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	for (unsigned room = 0; room < step * steps; room += step) {
 		rlim_t was;
 
-		/* Start a new proxy for each limit, so that the proxy must also
-		 * make its lanes under the limit. */
+		/* Start a new proxy for each value, so that the proxy must also
+		 * make its lanes within the limit. */
 		if (sweep) {
 			stop_node();
 			start_node(WINDOW, PART);
@@ -278,14 +279,14 @@ TEST(a_proxy_works_again_after_memory_ran_out)
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
 }
 
-/* The size of files also limits shared memory. */
+/* The file size limit (RLIMIT_FSIZE) also applies to shared memory. */
 TEST(a_proxy_works_again_after_the_file_size_limit_was_reached)
 {
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
 }
 
-/* Each row begins with the lowest valid value. */
+/* The first number of each row is the setting's lowest valid value. */
 static const struct own_limit {
 	const char *name, *unlimited;
 	long first, step, last;
@@ -312,7 +313,7 @@ static void set_own(const char *name, const char *value)
 	json_decref(node_ask(&node, command));
 }
 
-TEST(each_limit_of_the_proxy_refuses_with_a_reason)
+TEST(a_request_beyond_a_limit_of_the_proxy_is_refused_with_a_reason)
 {
 	for (unsigned i = 0; i < sizeof(own_limits) / sizeof(own_limits[0]);
 	     i++) {
@@ -333,8 +334,8 @@ TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 					strstr(seen[seen[0].rc ? 0 : 1].text,
 					       l->name));
 		}
-		/* Check that the proxy refused at least one value: otherwise
-		 * the values would test nothing. */
+		/* With at least one of the values, the proxy must have refused
+		 * something. Otherwise the values would test nothing. */
 		if (!refused && strcmp(l->name, "quota.messages") != 0)
 			fail_msg("%s never refused anything", l->name);
 		set_own(l->name, l->unlimited);
@@ -343,7 +344,7 @@ TEST(each_limit_of_the_proxy_refuses_with_a_reason)
 	}
 }
 
-/* The first row is the smallest window, with only one part. */
+/* The first row has the smallest window and the smallest part. */
 TEST(windows_and_parts_of_any_size_work)
 {
 	static const char *const sizes[][2] = {

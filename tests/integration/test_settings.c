@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draw random settings, each of which is valid by itself. Either the proxy
- * refuses the combination with a reason, or messages arrive. "test_settings N"
+ * Draw random settings, each of which is valid by itself. The proxy must either
+ * refuse the combination with a reason or deliver messages. "test_settings N"
  * draws N combinations. "test_settings N SEED" begins with that seed.
  */
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
-/* The pair of one user, and the pair of another user on other shards. */
+/* The pairs of two users. The two users' pairs may be on different shards. */
 static struct pair pair, more;
 static struct mpib_config cfg;
 static char drawn[2048];
@@ -30,7 +30,7 @@ static uint64_t draw(uint64_t n)
 	return dice % n;
 }
 
-/* The settings that are not drawn, with the reason. A setting without a row is
+/* The settings that are not drawn, each with the reason. Every other setting is
  * drawn. */
 static const struct {
 	const char *keys, *why;
@@ -78,13 +78,13 @@ static const struct {
 	  "these refuse requests before any message is sent "
 	  "(integration/test_quota)" },
 	{ "share.rules share.limit share.threads",
-	  "rates need a clock, and share.threads only places clients "
+	  "rates depend on time, and share.threads only selects shards "
 	  "(integration/test_shares, unit/test_place)" },
 };
 
 #define ROWS (sizeof(apart) / sizeof(apart[0]))
 
-/* Return why a setting is not drawn, or NULL if it is drawn. */
+/* Return the reason why a setting is not drawn, or NULL if it is drawn. */
 static const char *why_apart(const struct mpib_setting *s)
 {
 	char name[64];
@@ -103,7 +103,8 @@ static const char *why_apart(const struct mpib_setting *s)
 	return NULL;
 }
 
-/* Return a value at an end of the range, or a value of random magnitude. */
+/* Return a value near an end of the setting's range, or a value of random
+ * magnitude. */
 static int64_t some_number(const struct mpib_setting *s)
 {
 	uint64_t span = (uint64_t)(s->max - s->min), at = span;
@@ -211,8 +212,8 @@ static void run_traffic(void)
 	uint32_t most = draw(4) ? 1024 : 64u << 10;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		/* If a lane is broken, fail here: its requests would never
-		 * complete. */
+		/* Check here that no lane is broken, because the requests of a
+		 * broken lane would never complete. */
 		assert_int_equal(pair.node[0].lanes_broken, 0);
 		assert_int_equal(pair.node[1].lanes_broken, 0);
 		for (unsigned c = 0; c < ends; c++) {
@@ -226,8 +227,8 @@ static void run_traffic(void)
 	}
 }
 
-/* If `both_ways` is false, all connections have the same direction. Then the
- * send queues of the receiving node have only CTS. */
+/* If `both_ways` is false, all connections have the same direction, so the send
+ * queues of the receiving node contain only CTS. */
 static void connect_all(bool both_ways, bool two_users)
 {
 	for (unsigned c = 0; c < ends; c++) {
@@ -244,13 +245,15 @@ static void one_draw(unsigned seed)
 	dice = 0x9e3779b97f4a7c15ull * (seed + 1);
 	if (!draw_settings())
 		return;
-	/* Print the seed here: a failure's message would not contain it. */
+	/* Print the seed before the messages, because the text of a failed
+	 * assertion does not contain it. */
 	print_message("seed %u:%s\n", seed, drawn);
 	private = cfg.lanes == MPIB_LANES_PRIVATE;
 	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,
 		     draw(2) ? MPIB_PATH_INTRA : MPIB_PATH_INTER);
 	ends = private ? 1 : ENDS;
-	/* If receive queues are longer, a shard has room for only one user. */
+	/* With longer receive queues, the CQ of a shard has room for only one
+	 * user. */
 	two_users = !private && cfg.engine.srq_high <= 16384 && draw(2);
 	if (two_users)
 		pair_join_on(&pair, &more, 1, (unsigned)draw(cfg.engine.shards),
@@ -262,8 +265,8 @@ static void one_draw(unsigned seed)
 		pair_leave(&more);
 }
 
-/* A new setting of the engine is drawn automatically. Any other new setting
- * needs a row above. */
+/* If someone adds a setting of the engine, this test draws it automatically.
+ * Any other new setting needs a row above. */
 static void each_setting_is_drawn_or_listed_with_a_reason(void **state)
 {
 	unsigned keys = 0, names = 0;
@@ -276,7 +279,8 @@ static void each_setting_is_drawn_or_listed_with_a_reason(void **state)
 					    sizeof(cfg.engine);
 
 		keys += why_apart(s) != NULL;
-		/* These settings become settings of the engine or of lanes. */
+		/* These two settings are turned into settings of the engine and
+		 * of lanes. */
 		if (!strcmp(s->flag, "mode") || !strcmp(s->flag, "lanes"))
 			engine = true;
 		if (!why_apart(s) && (!engine || s->type == MPIB_SET_TEXT))

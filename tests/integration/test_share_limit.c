@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test which rates share.limit and rules set in the engine's limiters
- * (proxy/client/quota.c). test_shares tests the limiters themselves.
+ * Check which rates the settings share.limit and share.rules set in the
+ * engine's limiters (proxy/client/quota.c). test_shares tests the limiters
+ * themselves.
  */
 #include "client/client.h"
 #include "engine/conn/conn.h"
@@ -89,7 +90,7 @@ fixture_test(shards_share_a_users_limit)
 	assert_int_equal(rate_of(&pair), 125000);
 }
 
-/* A rule without a limit means no limit. */
+/* If a rule matches the user but gives no limit, the user has no limit. */
 fixture_test(a_rule_overrides_the_limit)
 {
 	char why[100];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares of rails with a limited rate. Each of three tenants has a lane to the
- * same node, so only their weights decide. The test keeps all senders busy and
- * compares delivered bytes, so a slow machine does not change the result.
+ * Tests of shares, on rails with a limited rate. Each of three tenants has a
+ * lane to the same node, so only the tenants' weights determine how the rails
+ * are shared. The test keeps all senders busy and compares delivered bytes, so
+ * a slow machine does not change the result.
  */
 #include "base/clock.h"
 #include "engine/conn/conn.h"
@@ -107,7 +108,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Keep all senders busy until this many more bytes are delivered. */
+/* Keep all senders busy until another `bytes` bytes are delivered. */
 static void move(uint64_t bytes)
 {
 	for (unsigned i = 0; i < SENDERS; i++)
@@ -133,10 +134,10 @@ static void set_weights(uint32_t a, uint32_t b, uint32_t c)
 	mpib_tenant_share(sender[2].pair->node[0].tenant, c, 0);
 }
 
-fixture_test(three_tenants_get_one_two_and_five_parts_of_eight)
+fixture_test(tenants_with_weights_1_2_and_5_get_1_2_and_5_eighths)
 {
 	set_weights(10, 20, 50);
-	move(16u << 20); /* until the windows are full */
+	move(16u << 20); /* fill the windows first */
 	move(128u << 20);
 	assert_part(0, 1, 8);
 	assert_part(1, 2, 8);
@@ -182,7 +183,8 @@ fixture_test(bytes_in_flight_are_bounded_while_tenants_compete)
 	}
 }
 
-/* The bytes of a stuck lane fill the window only for a moment. */
+/* The bytes in flight of a stuck lane must not block the window of the rail for
+ * long. */
 fixture_test(a_stuck_lane_does_not_stop_the_others)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -208,12 +210,12 @@ fixture_test(a_limited_tenant_stays_within_its_limit)
 	began = mpib_now_ns();
 	move(64u << 20);
 	ns = mpib_now_ns() - began;
-	/* Tolerate as many more bytes as the limit allows in 10 ms, and one
-	 * message per rail. */
+	/* Tolerate the bytes of 10 ms at the limited rate, and one message per
+	 * rail. */
 	assert_true((double)sender[0].bytes <=
 		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
-	/* On a slow machine, even a sender without a limit may be slower than
-	 * the limit. */
+	/* On a slow machine, even the senders without a limit may be slower
+	 * than the limit. */
 	if ((double)rate * (double)ns / 1e9 < (double)sender[1].bytes / 2)
 		assert_true(sender[0].bytes < sender[1].bytes);
 }
@@ -226,7 +228,7 @@ static uint64_t timed(const struct sender *s, unsigned node, bool sends)
 	return h.count;
 }
 
-fixture_test(a_clients_bytes_count_only_for_its_tenant)
+fixture_test(a_message_is_counted_only_for_its_own_tenants_client)
 {
 	for (uint8_t i = 0; i < SENDERS; i++) {
 		struct sender *s = &sender[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard's thread sleeps, and clients wake it by their doorbells. A client
- * that empties its own doorbell must not suppress the wake-up of another
- * client.
+ * The thread of a shard sleeps until a client wakes it by the client's
+ * doorbell. A client that empties its own doorbell must not suppress the
+ * wake-up of another client.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,16 +33,15 @@ static struct mpib_reply *reply;
 static struct guest guest[CLIENTS];
 static unsigned guests;
 static _Atomic bool thieving;
-static _Atomic int endless = -1; /* the epoll descriptor of the shard */
-/* Number of times that the shard began to sleep, and number of times that an
- * event ended a sleep. */
+static _Atomic int endless = -1; /* the shard's epoll descriptor */
+/* How often the shard has begun to sleep, and how often an event has woken
+ * it. */
 static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 
-/* Let the shard sleep without a timeout, so that the test hangs if a wake-up is
- * lost. */
+/* Let the shard sleep without a timeout, so that a lost wake-up is detected. */
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 {
 	int rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test how much memory a connection's end takes, and how many receives an end
- * holds. There are two sizes of tables. With both sizes, receives that do not
- * fit wait in the ring, and each message arrives.
+ * Test how much memory one end of a connection takes, and how many receives its
+ * tables hold. Tables have one of two sizes. With both sizes, receives that do
+ * not fit into the tables wait in the ring, and every message arrives.
  */
 #include <mpib/segment.h>
 
@@ -43,8 +43,8 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md lists 24 KiB under "Memory". BESIDE of these bytes are
- * for the broker and the allocator. */
+/* docs/performance.md, "Memory", promises at most 24 KiB per end. The broker
+ * and the allocator use BESIDE bytes of them. */
 #define BESIDE 768u
 
 teardown_test(the_memory_of_a_connections_end_is_bounded)
@@ -113,8 +113,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* Post `receives` receives of `buffers` buffers each before the first send.
- * After that, the tables must hold `held` slots. */
+/* Before the first send, post `receives` receives of `buffers` buffers each.
+ * The tables must then hold `held` slots. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;
@@ -136,7 +136,7 @@ static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 			assert_memory_equal(from + place_of(r, i),
 					    to + place_of(r, i), ROOM);
 	}
-	turns(16); /* for the last end-to-end ack */
+	turns(16); /* until the last end-to-end ack arrives */
 	assert_int_equal(rx.conn->rx.next, rx.conn->rx.tail);
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
@@ -145,8 +145,8 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
-		/* With this number of laps, the 8-bit slot numbers of the IMMs
-		 * wrap, and so do the tables. */
+		/* After 12 laps, the 8-bit slot numbers in the IMMs have
+		 * wrapped, and the tables, too. */
 		for (unsigned lap = 0; lap < 12; lap++) {
 			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
 			far_ahead(8, 8, 64);
@@ -158,8 +158,8 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 	pair.node[0].engine = NULL;
 }
 
-/* Full tables have MPIB_SLOTS entries. */
-teardown_test(full_tables_hold_all_receives)
+/* Tables of the larger size have MPIB_SLOTS entries. */
+teardown_test(tables_of_the_larger_size_hold_all_receives)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_SLOTS, v);

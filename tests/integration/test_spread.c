@@ -61,7 +61,7 @@ static struct mpib_lane_qp *qp(unsigned node, unsigned i)
 	return &pair.node[node].lane->qp[MPIB_RAIL_SOUT][i];
 }
 
-pair_test(a_part_that_is_sprayed_uses_all_qps_and_one_imm)
+pair_test(a_sprayed_message_uses_all_qps_and_one_imm)
 {
 	uint32_t sum = 0;
 
@@ -87,9 +87,10 @@ pair_test(numbered_fragments_leave_the_first_qp_to_imms)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
-/* If an IMM has no payload, or as many bytes as a record, the receiver takes it
- * for an IMM that follows numbered fragments. So a message of such a size is
- * sent as a numbered fragment. */
+/* With numbered fragments, an IMM has no payload, or a record as payload. So
+ * the receiver would mistake a message of 0 bytes, or of a record's size, for
+ * such an IMM. The sender sends a message of these sizes as a numbered
+ * fragment. */
 pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
@@ -101,7 +102,7 @@ pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 	assert_int_equal(wrs(), 5);
 }
 
-pair_test(auto_spread_tries_both_ways)
+pair_test(auto_spread_tries_both_methods)
 {
 	struct mpib_snapshot *s;
 	uint64_t first, n;
@@ -113,14 +114,15 @@ pair_test(auto_spread_tries_both_ways)
 	mpib_snapshot_free(s);
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++)
 		transfer(64 * KIB);
-	/* At first, whole messages and cut messages alternate. If one way turns
-	 * out to be much faster, only that way is used. */
+	/* At first, the sender sends one message as one WR, cuts the next into
+	 * fragments, and so on. If one method turns out to be much faster, the
+	 * sender uses only that method. */
 	first = wrs();
 	assert_int_equal((first - MPIB_CHOICE_FIRST) % 16, 0);
 	assert_in_range(first, MPIB_CHOICE_FIRST / 2 * (1 + 17),
 			1 + (MPIB_CHOICE_FIRST - 1) * 17);
-	/* Even if the other way was very slow, one message in 1,024 is sent in
-	 * that way. */
+	/* The sender tries the slower method again with one message in
+	 * 1,024. */
 	for (unsigned i = 0; i < 1200; i++)
 		transfer(64 * KIB);
 	n = wrs() - first;
@@ -147,7 +149,7 @@ pair_test(ends_with_different_spreads_make_no_lane)
 	}
 }
 
-pair_test(with_many_paths_no_fragment_is_numbered)
+pair_test(with_adaptive_routing_no_fragment_is_numbered)
 {
 	struct mpib_engine_config cfg;
 
@@ -160,7 +162,7 @@ pair_test(with_many_paths_no_fragment_is_numbered)
 	assert_int_equal(pair.node[0].lane->spread, MPIB_SPREAD_SPRAY);
 }
 
-pair_test(late_numbers_are_counted_and_dropped)
+pair_test(late_fragment_numbers_are_counted_and_dropped)
 {
 	struct mpib_snapshot *s;
 
@@ -175,7 +177,7 @@ pair_test(late_numbers_are_counted_and_dropped)
 	transfer(64 * KIB);
 }
 
-/* Post a forged WRITE_WITH_IMM on a QP of the sending node. */
+/* Post a WRITE_WITH_IMM with a forged IMM on a QP of the sending node. */
 static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
 	struct mpib_wr *w;
@@ -190,9 +192,9 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 	pair_turn(&pair);
 }
 
-/* The receiver breaks the lane, because otherwise it would wait for the missing
- * numbers forever. */
-pair_test(a_number_too_far_ahead_breaks_the_lane)
+/* The receiver must break the lane. Otherwise it would wait forever for the
+ * fragments with the numbers in between. */
+pair_test(a_fragment_number_too_far_ahead_breaks_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
@@ -201,7 +203,7 @@ pair_test(a_number_too_far_ahead_breaks_the_lane)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-pair_test(too_many_reports_without_data_break_the_lane)
+pair_test(too_many_imms_without_their_fragments_break_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of a rail that makes no progress because a shard or a control thread
- * gets no core. Other tests fence a rail while the peer link breaks. The tests
- * make the turns of each thread, deliver the messages of the peer link, and set
- * the time.
+ * Tests of a rail that makes no progress because a shard's thread or a control
+ * thread gets no CPU time. Further tests break the peer link while a rail is
+ * being fenced. The tests make the turns of each thread, deliver the messages
+ * of the peer link, and set the time.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -75,7 +75,7 @@ static void turn_shard(unsigned node, unsigned turns)
 		mpib_shard_turn(shard(node));
 }
 
-/* Make turns of both nodes and of the link. */
+/* Make turns of the node's shard and control thread, and deliver messages. */
 static void turn_node(unsigned node, unsigned turns)
 {
 	while (turns--) {
@@ -111,7 +111,8 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Suspect the rail, as the watchdog does after a while without progress. */
+/* Suspect the rail, as the watchdog does when it has seen no progress for a
+ * while. */
 static void suspect(void)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -125,7 +126,8 @@ static void suspect(void)
 	turn_control(0);
 }
 
-/* Begin or end a black hole of node 0's rail. */
+/* If `on` is set, let node 0's rail lose all bytes. Otherwise let the rail work
+ * again. */
 static void hole(bool on)
 {
 	struct mpib_soft_fault fault = { .black_hole = on };
@@ -136,29 +138,30 @@ static void hole(bool on)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(a_rail_is_not_judged_before_the_peers_shard_has_checked)
+CASE(a_rail_is_not_fenced_before_the_peers_shard_has_checked)
 {
 	hole(true);
 	suspect();
 	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
-	/* At first no thread of the peer's proxy gets a core. */
+	/* At first no thread of the peer's proxy gets CPU time. */
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* Then only the control thread of the peer's proxy gets a core. */
+	/* Then only the control thread of the peer's proxy gets CPU time. */
 	carry();
 	turn_control(1);
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* A few turns of the peer's shard are not enough for its check. */
+	/* After a few turns, the peer's shard has not completed its check
+	 * yet. */
 	turn_node(1, 10);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
-	/* The rail is fenced only after node 0's own shard has checked, too. */
+	/* Node 0 fences the rail only after its own shard has checked, too. */
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
 	turn_node(0, MANY);
@@ -180,7 +183,8 @@ CASE(a_rail_with_new_progress_is_not_fenced)
 	assert_false(lane->watch[RAIL].asked);
 }
 
-/* A long message may have no completion in this time, but its bytes arrive. */
+/* While a long message is in flight, no WR completes, but bytes arrive at the
+ * peer. */
 CASE(arriving_bytes_count_as_progress)
 {
 	suspect();
@@ -192,7 +196,7 @@ CASE(arriving_bytes_count_as_progress)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_true(sent[sents - 1].msg.moved);
-	turn_both(MANY); /* end the check at node 0 */
+	turn_both(MANY); /* complete the check at node 0 */
 }
 
 CASE(a_shard_checks_once_even_if_a_peer_asks_repeatedly)
@@ -203,14 +207,14 @@ CASE(a_shard_checks_once_even_if_a_peer_asks_repeatedly)
 		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, 10 * MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
-	/* An answer without a request is ignored. */
+	/* An answer to a request that was not sent must be ignored. */
 	look.type = MPIB_RAIL_LOOKED;
 	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 0), 0);
 }
 
-CASE(a_killed_lane_ends_its_checks)
+CASE(killing_a_lane_ends_its_checks)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 	bool killed = false;
@@ -253,9 +257,9 @@ CASE(a_late_answer_about_probes_changes_nothing)
 	assert_int_equal(ctl->due, 0);
 }
 
-/* Stop the rail at both ends. Node 0 sends FENCE and FENCED. Deliver node 0's
- * FENCE and the `n` messages after it to node 1. Node 1 sends FENCED. Return
- * the index of node 1's first message. */
+/* Stop the rail at both ends. Node 0 sends FENCE and FENCED messages. Deliver
+ * only the FENCE and the next `n` messages to node 1, which then sends FENCED
+ * messages, too. Return the index of node 1's first message. */
 static unsigned stop_at_both(unsigned n)
 {
 	unsigned theirs;
@@ -275,8 +279,8 @@ static unsigned stop_at_both(unsigned n)
 	return theirs;
 }
 
-/* Break the peer link, so that undelivered messages are lost. Afterwards both
- * ends use the next link. */
+/* Break the peer link, so that undelivered messages are lost. Then let both
+ * ends continue on a new link. */
 static void relink(void)
 {
 	taken = sents;
@@ -296,7 +300,7 @@ CASE(a_completed_fence_is_repeated_on_the_next_link)
 	relink();
 }
 
-CASE(bitmaps_start_again_on_the_next_link)
+CASE(all_bitmaps_are_sent_again_on_the_next_link)
 {
 	for (uint32_t i = 6; i < 6 + MPIB_RECV_BITMAPS; i++)
 		pair_connect(&pair, i, 0, &tx, &rx);

@@ -28,7 +28,7 @@ TEST(the_greeting_has_version_and_pid)
 }
 
 /* Return the number of digits of the longest number in the line. Leading zeros
- * and the point do not count. */
+ * and the decimal point do not count. */
 static unsigned longest_number(const char *line)
 {
 	unsigned longest = 0, digits = 0;
@@ -44,8 +44,8 @@ static unsigned longest_number(const char *line)
 	return longest;
 }
 
-/* For example 8.3, not 8.3000000000000007: a double has at most 15 significant
- * digits. */
+/* The proxy must print 8.3, for example, not 8.3000000000000007, because only
+ * the first 15 digits of a double are significant. */
 TEST(numbers_have_only_significant_digits)
 {
 	FILE *f = ask_reader(&ask_a);
@@ -112,8 +112,8 @@ TEST(an_endless_line_closes_the_connection)
 	fclose(f);
 }
 
-/* Connect again until a reader is accepted. The proxy counts an earlier reader
- * until it has noticed that this reader has left. */
+/* Connect again and again until the proxy accepts a reader. A reader that has
+ * hung up still counts until the proxy notices. */
 static void wait_for_place(FILE *(*dial)(const struct node *node),
 			   const struct node *node)
 {
@@ -241,7 +241,7 @@ TEST(a_kicked_client_is_disconnected)
 	snprintf(line, sizeof(line), "kick %u", info.client);
 	json_decref(ask_data(f, line));
 	node_until_usage(&ask_a, "attached", 0);
-	/* until the client's socket is closed */
+	/* wait until the client's socket is closed */
 	while (mpib_alive(client) >= 0)
 		usleep(1000);
 	mpib_detach(client);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stats sockets of two real proxies after messages between them. At both
- * nodes, the bytes of all open and closed connections add up to the bytes of
- * the rails.
+ * Tests of the stats sockets of two real proxies that have moved messages. At
+ * both nodes, the bytes of all open and closed connections add up to the bytes
+ * of the rails.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "ends.h"
 #include "test.h"
 
-/* Return the bytes that one rail counted in one direction. Check that the
- * connections counted the same number of bytes. */
+/* Return the byte count of one rail in one direction. Check that the counts of
+ * the connections add up to this count. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
 			      const char *field, json_int_t *closed)
 {
@@ -93,7 +93,7 @@ TEST(bytes_add_up_at_both_nodes_and_after_a_close)
 	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sup"), 4);
 	json_decref(v);
 
-	/* The counters of a client still include those of its closed
+	/* The counters of a client still include the bytes of its closed
 	 * connections. */
 	mpib_close(l.tx);
 	mpib_close(l.rx);
@@ -147,9 +147,9 @@ TEST(settings_and_drains_apply_to_the_next_message)
 	fclose(f);
 }
 
-/* Read the metrics once. Return how many bytes the rail sent in addition to the
- * bytes of all attached clients. The result is the number of bytes of clients
- * that have left. */
+/* Read the metrics once. Return the rail's sent bytes minus the sent bytes of
+ * all attached clients. The difference is the number of bytes of clients that
+ * have left. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	json_t *metrics = ask_data(f, "metrics");
@@ -210,7 +210,7 @@ TEST(a_client_makes_its_staging_copies_itself)
 	memset(plain, 5, BUF);
 	assert_int_equal(mpib_reg(l.from, plain, BUF, &plain_mr), 0);
 	recv = ends_receive(&l, 1);
-	while (!send) /* another thread of the library may hold the lock */
+	while (!send) /* the library's lock may be held */
 		assert_int_equal(
 			mpib_isend(l.tx, plain, BUF, 1, plain_mr, &send), 0);
 	ends_finish(send);
@@ -253,7 +253,7 @@ TEST(latencies_are_counted_for_each_message)
 	assert_int_equal(ask_num(one, "count"), 20);
 	json_decref(v);
 	link_down(&l);
-	/* The values of a closed connection still count. */
+	/* The latencies of closed connections still count. */
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);
 	json_decref(v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpibctl stuck must find each kind of hang: a receiver that never posts, a
- * sender that never sends, and a peer that stops answering.
+ * "mpibctl stuck" must find each kind of hang: a receiver that posts no
+ * receive, a sender that posts no send, and a peer that stops answering.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -26,13 +26,14 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	ends_detach(&ends);
-	kill(b.pid, SIGCONT); /* a test may have failed midway */
+	kill(b.pid, SIGCONT); /* in case a test has failed */
 	node_stop(&a);
 	node_stop(&b);
 	return 0;
 }
 
-/* Wait for the only stuck request of the node, and return it. */
+/* Wait until the node reports a stuck request. Return this request, which must
+ * be the only one. */
 static json_t *the_stuck_one(const struct node *n, const char *command)
 {
 	json_t *requests = NULL, *r;
@@ -58,8 +59,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	struct mpib_request *sent, *recv;
 	json_t *r;
 
-	ends_move(&ends, BUF,
-		  11); /* after this message, both ends know the rank */
+	ends_move(&ends, BUF, 11); /* this message tells both ends the rank */
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
 	assert_string_equal(ask_text(r, "last"), "no_cts");
@@ -67,7 +67,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	assert_string_equal(ask_text(r, "client_name"), "sender");
 	assert_string_equal(ask_text(r, "job_id"), "0xfedcba9876543210");
 	assert_int_equal(ask_num(r, "pid"), getpid());
-	/* NCCL uses the rank of the sender as tag at both ends. */
+	/* At both ends, NCCL uses the rank of the sender as the tag. */
 	assert_int_equal(ask_num(r, "local_rank"), 11);
 	assert_true(json_is_null(json_object_get(r, "remote_rank")));
 	assert_int_equal(ask_num(r, "bytes"), BUF);
@@ -182,9 +182,8 @@ TEST(an_unaccepted_connection_is_reported)
 	json_decref(v);
 }
 
-/* The peer's proxy announces its receive and is then stopped. The stopped
- * proxy's sockets stay open, but the proxy neither receives nor acknowledges
- * anything, like a black hole. */
+/* The peer's proxy announces a receive and is then stopped by SIGSTOP. Its
+ * sockets stay open, but it neither receives nor acknowledges anything. */
 TEST(a_silent_peer_is_reported_with_its_rails)
 {
 	struct mpib_request *recv, *sent;
@@ -192,8 +191,8 @@ TEST(a_silent_peer_is_reported_with_its_rails)
 
 	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	/* Wait until all threads of the peer's proxy have stopped: a running
-	 * thread would acknowledge. */
+	/* child_freeze() waits until all threads have stopped, because a
+	 * running thread would still acknowledge. */
 	child_freeze(b.pid);
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On software rails, each QP of a lane checks its peer by a token that was
- * exchanged when the lane was set up. The setting qp.ece does not matter.
+ * On software rails, each QP of a lane has a token. When a lane is set up, the
+ * QPs exchange their tokens, by which they recognise each other. This must not
+ * depend on the setting qp.ece.
  */
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
@@ -47,7 +48,7 @@ static void assert_acquainted(uint32_t ece)
 	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
 }
 
-teardown_test(the_qps_of_a_lane_share_a_token)
+teardown_test(the_qps_of_a_lane_exchange_tokens)
 {
 	char name[64];
 
@@ -56,7 +57,7 @@ teardown_test(the_qps_of_a_lane_share_a_token)
 	assert_acquainted(1);
 }
 
-teardown_test(the_qps_of_a_lane_share_a_token_with_ece_off)
+teardown_test(the_qps_of_a_lane_exchange_tokens_with_ece_off)
 {
 	char name[64];
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test how the engine reports waiting. Each wait is counted once, under its
- * cause. A query returns what a request waits for. The times of a request are
- * counted once.
+ * Test how the engine reports requests that wait. Each wait is counted once,
+ * under its cause. A query returns the event that each request waits for. The
+ * latencies of each request are counted once.
  */
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
 #include "engine_pair.h"
 #include "test.h"
 
-#define RX (PAIR_MEM / 2) /* offset of the receives in a node's memory */
+#define RX (PAIR_MEM / 2) /* offset of the receive buffers in a node's memory */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -51,7 +51,7 @@ static void keep(void *arg, struct mpib_snapshot *snap)
 	*(struct mpib_snapshot **)arg = snap;
 }
 
-/* Return all active requests of a node. The caller frees them. */
+/* Return all active requests of a node. The caller frees the snapshot. */
 static struct mpib_snapshot *requests(unsigned node)
 {
 	struct mpib_snapshot *snap = NULL;
@@ -76,8 +76,8 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 
 #define CASE(name) TEST_OF(name, open_pair, close_pair)
 
-/* A peer's write, such as a CTS, causes no event. So while a request may wait
- * for such a write, the shard must sleep only briefly. */
+/* A write by a peer, such as a CTS, causes no event in the shard. So while a
+ * request may wait for such a write, the shard must sleep only briefly. */
 CASE(a_shard_sleeps_only_briefly_while_a_write_may_cause_no_event)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -166,8 +166,8 @@ CASE(each_send_shows_what_it_waits_for)
 	tagged(0, 300); /* a send without a receive */
 	tagged(1, 100); /* a send for the first group */
 	tagged(2, 100); /* a send for the second group */
-	tagged(3, 100); /* another send with this tag, not matched yet */
-	tagged(4, 200); /* a send for a receive that is posted later */
+	tagged(3, 100); /* a third send with tag 100, without a receive */
+	tagged(4, 200); /* a send for the receive after the groups */
 	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 5);
@@ -189,7 +189,7 @@ CASE(each_send_shows_what_it_waits_for)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-CASE(a_receive_that_gets_other_tags_waits_for_its_sender)
+CASE(a_receive_waits_for_its_sender_while_sends_have_other_tags)
 {
 	tagged(0, 300);
 	pair_post_group(&rx, 3, 1, pair.node[1].mr, PAIR_RX + 3 * 4096, 64,
@@ -310,8 +310,8 @@ CASE(the_counts_of_chains_posts_and_messages_agree)
 	mpib_snapshot_free(snap);
 }
 
-/* After a fence, CTS that may have been lost are written again, but not the CTS
- * of slots that have completed. */
+/* After a fence, the receiver writes CTS again, because they may have been
+ * lost. It must not write the CTS of slots that have completed. */
 CASE(a_reused_slot_shows_only_its_new_request)
 {
 	struct engine_conn *f = rx.conn;
@@ -319,7 +319,7 @@ CASE(a_reused_slot_shows_only_its_new_request)
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* A new request has the same number, and nothing is posted for it
+	/* Act as if a new request had taken this number, but had posted nothing
 	 * yet. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;

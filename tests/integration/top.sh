@@ -59,8 +59,7 @@ t send-keys 3
 until_shown '^CLIENT +CONN +DIR'
 t send-keys 4
 until_shown '^JOB '
-# If there are more events than lines on the screen, the newest event is at the
-# top.
+# If the events do not fit on the screen, the newest event must be at the top.
 for _ in {1..30}; do
 	ctl config set log.level info >/dev/null
 done
@@ -78,10 +77,11 @@ t resize-window -x 60 -y 10
 until_shown '^ rails +clients'
 kill "${pids[0]}"
 until_shown 'hung up|No such file|refused'
-# Old data must be marked, and the remedy must not be cut off.
+# mpib-top must mark old data, and must not cut off the remedy in the error
+# message.
 until_shown '^NO ANSWER, the table below is [0-9]+ s old'
 t resize-window -x 80 -y 24
-# The first answer may be an error because the proxy hung up.
+# The first error may be that the proxy hung up.
 is_whole() {
 	shows 'NO ANSWER' && tr -d '\n' <"$dir/screen" |
 		has 'name its run directory by -s or MPIB_RUN_DIR)'

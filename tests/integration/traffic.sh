@@ -2,13 +2,14 @@
 # traffic.sh BUILD NAME [proxy options --] mpib-perf options...: run two proxies
 # and mpib-perf.
 #
-# The proxies are real, on software rails, in private run directories. mpib-perf
-# uses them through the plugin. Afterwards no lane, client or connection is
-# left. The rails and the connections have counted the same bytes, and each node
-# has received all that the other node sent. The proxies end cleanly and leave
-# no file behind. MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both
-# nodes. MPIB_TEST_DEVICES=N uses N devices of two software rails each.
-# MPIB_TEST_OTHER=BUILD runs the second proxy from another build.
+# The proxies are real processes with software rails and private run
+# directories. mpib-perf uses them through the plugin. When mpib-perf has ended,
+# no lane, client or connection remains. The rails' byte counts equal the
+# connections' byte counts, and each node has received all bytes that the other
+# node sent. The proxies must end without an error, and must leave no file
+# behind. MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both nodes.
+# MPIB_TEST_DEVICES=N uses N devices of two software rails each.
+# MPIB_TEST_OTHER=BUILD takes the second proxy from another build.
 set -uo pipefail
 build=$1 name=$2
 shift 2
@@ -25,8 +26,8 @@ done
 . "$(dirname "$0")/../support/nodes.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
-# Do not export these variables: the programs would warn that they do not know
-# them.
+# Do not export these variables, because the programs would warn about unknown
+# variables.
 export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
 built=("$build" "${MPIB_TEST_OTHER:-$build}")
 
@@ -45,8 +46,9 @@ for node in 0 1; do
 done
 nodes_ready 0 1
 
-# A sanitized plugin needs the sanitizer's runtime in the program that loads it.
-# mpib-perf is built with the same sanitizer, so nothing is preloaded.
+# A plugin that is built with a sanitizer needs the sanitizer's runtime in the
+# program that loads the plugin. mpib-perf is built with the same sanitizer, so
+# no runtime must be preloaded.
 timeout 280 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/n0,$dir/n1" --timeout 60 "${perf_args[@]}" \
@@ -60,24 +62,24 @@ grep -q '^# wrong : 0$' "$dir/perf" || fail "$name: data was wrong"
 no_clients() {
 	! ctl_of "$1" -j clients | has '"id"'
 }
-# Clients are removed shortly after their processes end.
+# Wait, because a proxy removes clients only shortly after their processes end.
 for node in 0 1; do
 	await no_clients "$node" ||
 		fail "$name: node $node still has clients"
 done
 
-# Print how many bytes were sent over SOUT, sent over SUP, received over SOUT
-# and received over SUP, or without SUP only the two counts of SOUT. by_rail()
-# adds the counts of the rails of all devices. by_conn() adds the counts of the
-# connections, which are all closed.
+# Print four byte counts: sent over SOUT, sent over SUP, received over SOUT,
+# received over SUP. If there is no SUP rail, print only the two counts of SOUT.
+# by_rail() adds the counts of the rails of all devices. by_conn() adds the
+# counts of the connections, which are all closed.
 by_rail() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
 		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
 			else printf " %d %d\n", tx[0], rx[0] }'
 }
-# Print how many bytes SOUT and SUP had not delivered when they were fenced.
-# These bytes were sent again.
+# Print how many bytes were lost on SOUT, and how many on SUP, when the rail was
+# fenced. These bytes were sent again.
 lost() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"lost_bytes"/ { l[r] += $2 }
@@ -111,7 +113,7 @@ for node in 0 1; do
 	done
 done
 
-# A standby HCA carries no byte while its neighbour works.
+# A standby HCA carries no byte while the HCA that it replaces works.
 case " ${proxy_args[*]-} " in
 *' --device-layout each '*)
 	for node in 0 1; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# unit_calls.sh BUILD SOURCE: check that the systemd unit's filter of system
-# calls allows all calls that the proxy's own filter allows. The only exceptions
-# are calls that the proxy needs to become another user.
+# unit_calls.sh BUILD SOURCE: check that the systemd unit's system call filter
+# allows every call that the proxy's own filter allows. The only exceptions are
+# the calls by which the proxy becomes another user.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 source=$2
@@ -12,8 +12,9 @@ if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
 	exit 77
 fi
 
-# refused: print the calls of proxy/privileges.c that the unit on standard input
-# does not permit, in sorted order. The calls of @default are always permitted.
+# refused: read a unit from standard input. Print the calls listed in
+# proxy/privileges.c that the unit does not permit, in sorted order. The calls
+# of @default are always permitted.
 refused() {
 	awk '
 	function take(name, permitted, i, part, n) {
@@ -42,7 +43,8 @@ refused() {
 		sort
 }
 
-# The proxy does not need the next calls: the unit sets the user and the limits.
+# Under systemd, the proxy does not need the system calls listed here, because
+# the unit sets the user and the limits.
 other_user='capset chown fchown fchownat lchown seccomp setgid setgroups setresgid
 setresuid setrlimit setuid'
 for call in $(refused <"$unit"); do

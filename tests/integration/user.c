@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BYTES (40u << 10)
-#define HANGS 60 /* after this many seconds a request counts as hung */
+#define HANGS 60 /* seconds after which a request counts as hung */
 
 static int failed(struct outcome *o, const char *step, int rc)
 {
@@ -64,8 +64,8 @@ static int wait_ready(struct mpib_conn *conn, struct outcome *o)
 	return rc < 0 ? failed(o, "ready", rc) : 0;
 }
 
-/* Test both requests in turn: each end copies to and from its window only while
- * its request is tested. */
+/* Call mpib_test() for both requests alternately: each end copies to or from
+ * its window only within this call. */
 static int finish_both(struct mpib_request *r, struct mpib_request *s,
 		       struct outcome *o)
 {
@@ -97,8 +97,8 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 	for (size_t i = 0; i < size; i++)
 		from[i] = (char)(i * 11 + (i >> 8));
 	memset(to, 0, size);
-	/* Post again after "not yet": another thread of the library may hold
-	 * the client's lock. */
+	/* If the post returns no request, post again: another thread of the
+	 * library may hold the client's lock. */
 	while (rc == 0 && !(r && s)) {
 		if (!r)
 			rc = mpib_irecv(u->rx, 1, &at, &size, NULL, &to_region,
@@ -106,7 +106,8 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 		if (rc == 0 && !s)
 			rc = mpib_isend(u->tx, from, size, 0, from_region, &s);
 		if (time(NULL) > end)
-			return wrong(o, "post", "no room in an empty ring");
+			return wrong(o, "post",
+				     "a post finds no room in an empty ring");
 	}
 	if (rc < 0)
 		return failed(o, "post", rc);
@@ -137,8 +138,8 @@ static int reg_sealed(struct user *u, struct outcome *o)
 		if (fd >= 0)
 			close(fd);
 		failed(o, "memfd", rc);
-		snprintf(o->text, sizeof(o->text), "the test's own memfd: %s",
-			 strerror(-rc));
+		snprintf(o->text, sizeof(o->text),
+			 "memfd of the test itself: %s", strerror(-rc));
 		return rc;
 	}
 	rc = mpib_reg_fd(u->c, u->from, BYTES, 0, fd, MPIB_REG_MEMFD,
@@ -155,7 +156,8 @@ static int get_memory(struct user *u, struct outcome *o)
 	u->to = malloc(BYTES);
 	if (!u->from || !u->to) {
 		failed(o, "malloc", -ENOMEM);
-		snprintf(o->text, sizeof(o->text), "the test's own malloc()");
+		snprintf(o->text, sizeof(o->text),
+			 "malloc() of the test itself");
 		return -ENOMEM;
 	}
 	u->placed = mpib_mem_alloc(u->c, BYTES);
@@ -197,8 +199,8 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	rc = connect_self(u, o);
 	if (rc == 0)
 		rc = get_memory(u, o);
-	/* Move a message: the connections get their windows only with the first
-	 * message. */
+	/* Move a message, because the connections get their windows only with
+	 * the first message. */
 	return rc < 0 ? rc : user_move(u, o);
 }
 

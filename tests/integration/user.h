@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that repeatedly uses a little of every resource, for tests in which
- * resources run out. These functions never end the test, since they may run in
- * a child process.
+ * A client that uses a little of every resource, for tests in which resources
+ * run out. The functions return errors instead of ending the test, since they
+ * may run in a child process.
  */
 #ifndef USER_H
 #define USER_H
@@ -15,7 +15,7 @@ struct outcome {
 	char step[24], text[320];
 };
 
-/* A client's connection to itself, with memory of each kind. */
+/* A client, a connection from it to itself, and memory of each kind. */
 struct user {
 	struct mpib_client *c;
 	struct mpib_listener *l;
@@ -25,22 +25,22 @@ struct user {
 	char *from, *to;
 };
 
-/* Listen, connect, accept, allocate and register. After a failure, *o describes
- * it. */
+/* Listen, connect, accept, allocate and register. If a step fails, store the
+ * failure in *`o`. */
 int user_open(struct user *u, struct mpib_client *c, struct outcome *o);
-/* Move a message of ordinary memory, and a message of memory that needs no
+/* Move one message from ordinary memory, and one from memory that needs no
  * copy. */
 int user_move(struct user *u, struct outcome *o);
 void user_close(struct user *u);
 
-/* Open a user, move messages and close the user: user_once() with the given
- * client, user_new() with a new client. */
+/* Open a user, move messages and close the user. user_once() does this with the
+ * client `c`, and user_new() with a new client. */
 int user_once(struct mpib_client *c, struct outcome *o);
 int user_attach(const char *run_dir, struct mpib_client **c, struct outcome *o);
 int user_new(const char *run_dir, struct outcome *o);
 
-/* Return why the outcome is wrong (a hang, a wrong byte, an empty text or a
- * wrong error), or NULL if it is acceptable. */
+/* Return NULL if the outcome is acceptable. Otherwise return the reason: a
+ * hang, a wrong byte, an error without a text, or a wrong error. */
 const char *user_wrong(const struct outcome *o);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Run new seeds for 30 s. Seeds that fail are stored in build/tests/sim/failed.
-# Every later run begins with the stored seeds, until they pass.
+# Run new seeds for 30 s. Store the seeds that fail in build/tests/sim/failed.
+# Every later run starts with the stored seeds. While one of them fails, no new
+# seeds are run.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 kept=${MPIB_SIM:-../../build/tests/sim/sim}

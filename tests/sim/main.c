@@ -25,12 +25,13 @@
 #include "sim_wrap.h"
 
 struct options {
-	/* First seed. If `from` is 0, half of the seeds are counted from
-	 * SIM_NEW_FROM, and the other half from SIM_STAGED_FROM. */
+	/* First seed. If `from` is 0, the first half of the seeds starts at
+	 * SIM_NEW_FROM, and the second half at SIM_STAGED_FROM. */
 	uint64_t from, seeds;
 	unsigned jobs;
 	double until; /* no seed starts after this time; 0 means no limit */
-	/* One seed in this many runs a second time. 0 means none. */
+	/* Every seed that is a multiple of `twice` runs a second time. 0 means
+	 * that no seed does. */
 	uint64_t twice;
 	bool one, minimise, first;
 	struct sim_ask ask;
@@ -47,8 +48,8 @@ struct slot {
 	uint64_t hash;
 };
 
-/* The results of all possible children, in shared memory. The size of the
- * memory is fixed, because the run of a child must not depend on the number of
+/* The results of all possible children, in shared memory. The memory has a
+ * fixed size, so that the run of a child does not depend on the number of
  * children. */
 static struct sim_result *results;
 
@@ -91,8 +92,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Remove the parts of the plan without which the seed still fails, and print
- * the rest. Return 0 after success, or 1 if the seed does not fail. */
+/* Remove every part of the plan that is not needed to make the seed fail, and
+ * print the rest. Return 0 on success, or 1 if the seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
@@ -173,14 +174,15 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Return whether the slot's seed must run a second time. Both runs must be
- * equal, so that a failure can be reproduced by its seed. */
+/* Return whether the slot's seed must run a second time. The two runs must be
+ * equal, because a failure must be reproducible from its seed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* Handle the result of a seed that does not run a second time. */
+/* Handle the result of a seed's last run, which is its only run or its second
+ * run. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -248,8 +250,8 @@ static int run_all(const struct options *o)
 	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
-/* Run one seed twice, and check that both runs are equal. If the runs differed,
- * a failure could not be reproduced by its seed. */
+/* Run one seed twice, and check that both runs are equal, because a failure
+ * must be reproducible from its seed. */
 static int run_one(const struct options *o)
 {
 	const struct sim_result *result = results;
@@ -355,7 +357,7 @@ int main(int argc, char **argv)
 	struct rlimit files;
 
 	sim_addresses_fix(argv);
-	/* removes MPIB_* and all other variables that the code reads */
+	/* remove MPIB_* and other variables that the code would read */
 	clearenv();
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur =

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Check that --minimise leaves only the cause of a failure in a plan. The plan
-# of this seed has several kinds of faults. With --suspect KIND, the seed fails
-# if a fault of this kind happens. If the seed does not fail, --minimise must
-# report this.
+# Check that --minimise keeps only those parts of a plan that cause the failure.
+# The plan of seed 34 has several kinds of faults. With --suspect KIND, the seed
+# fails if a fault of this kind happens. Without --suspect the seed does not
+# fail, and --minimise must report this.
 set -euo pipefail
 run=$(dirname "$0")/run
 out=$("$run" --seed 34 --messages 200 --minimise --suspect 'port down' 2>&1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of the nodes' agents about their rails. Each report differs from the
- * previous one. */
+/* Make the reports that the nodes' agents send about their rails. Each report
+ * differs from the previous one. */
 #include "agent/agent.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define RAILS 4 /* number of bit masks of two rails */
+#define RAILS 4 /* number of values of a bit mask of two rails */
 
 static struct sim_rng chance;
 static unsigned said;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command lines of proxies. */
+/* Make the command lines of the proxies. */
 #include <stdio.h>
 
 #include "sim_node.h"
 
-/* Mistakes in settings. The operator makes at most one mistake on a node, and
- * corrects it at the next start. Two more mistakes are not in this list:
- * another program already uses the peer port at the proxy's first or second
- * address. */
+/* Wrong settings. The operator makes at most one mistake on each node, and
+ * corrects it at the next start of the proxy. draw_mistake() can also choose
+ * one of two mistakes that are not settings: another program already uses the
+ * peer port at the proxy's first or second address. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",
@@ -33,7 +33,8 @@ static void draw_mistake(const struct sim_plan *plan, unsigned node)
 		mistaken[node] = mistakes[kind];
 	else if (kind == MISTAKES)
 		sim_visit_taken(node, 0, TAKEN_FOR);
-	/* With this mistake, the proxy runs without its second address. */
+	/* If the port at the second address is taken, the proxy runs without
+	 * this address. */
 	else if (kind == MISTAKES + 1 && !sim_plan_has(plan, SIM_FAULT_NETWORK))
 		sim_visit_taken(node, 1, TAKEN_FOR);
 }

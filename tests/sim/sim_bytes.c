@@ -54,8 +54,8 @@ size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed)
 
 size_t sim_bytes_other(const char *p, size_t len, char than)
 {
-	/* If the memory equals itself shifted by one byte, all its bytes are
-	 * equal. Checking this by memcmp() is faster than the loop below. */
+	/* All bytes are equal if the memory equals itself shifted by one byte.
+	 * memcmp() checks this faster than the loop below. */
 	if (!len || (*p == than && !memcmp(p, p + 1, len - 1)))
 		return len;
 	for (size_t i = 0; i < len; i++) {

@@ -13,7 +13,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* After this many CPU seconds a seed counts as hanging. */
+/* CPU seconds after which a seed counts as hung. */
 #ifdef __SANITIZE_ADDRESS__
 #define CPU_S 300
 #else

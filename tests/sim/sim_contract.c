@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Let the conformance suite of verbs test the simulated HCA. */
+/* Run the conformance suite for verbs on the simulated HCA. */
 #include <stdbool.h>
 
 #include "sim_hca.h"

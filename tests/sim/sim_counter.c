@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eventfd, timerfd, signalfd, pidfd and pipe. */
+/* Simulate eventfd, timerfd, signalfd, pidfd and pipe. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -162,8 +162,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-/* The file of a signalfd or a pidfd, and the process whose signals or end it
- * reports. */
+/* The file of a signalfd or pidfd. It reports the signals, or the end, of
+ * `proc`. */
 struct word {
 	struct sim_file file;
 	struct sim_proc *proc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a line, from opening to closing. sim_line.c moves its messages. */
+/* Open and close one end of a line. sim_line.c moves the messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool is_gpu(const struct sim_end *e)
 	return e->sends ? e->line->plan->tx_gpu : e->line->plan->rx_gpu;
 }
 
-/* Register a sealed memfd, which stands for a dma-buf. */
+/* Register a sealed memfd as the end's GPU memory. */
 static int get_gpu_memory(struct sim_end *e)
 {
 	size_t size = mem_size(e);
@@ -67,8 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* All requests of the line have completed, so no request may still hold
-	 * a reference to the region. */
+	/* All requests of this end have completed, so none of them may still
+	 * hold a reference to the region. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -93,11 +93,11 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* Return whether this end failed for the only reason that docs/recovery.md
- * allows if ranks do not resume: a device lost bytes that it had acknowledged,
- * and the buffers of these bytes had already been released. A buffer is
- * released before its slot completes only if the staging window or the send ops
- * are used up. */
+/* If ranks do not resume, docs/recovery.md allows only one reason for a
+ * failure: a device acknowledged bytes and then lost them, and their buffers
+ * had already been released. Return whether this end may have failed for this
+ * reason. A buffer is released before its slot completes only if the staging
+ * window or the send ops are used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -123,7 +123,8 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
 	/* If the connection failed before the sender was ready, give up the
-	 * line, because the receiver may never learn of this connection. */
+	 * line: the receiver may never learn of this connection and would wait
+	 * forever. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
@@ -139,10 +140,10 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The line cannot complete in two cases. In the first case, one end has
-	 * moved all messages of a connection, but the connection failed at the
-	 * other end before all its messages were moved. In the second case, the
-	 * line has reached the limit of attempts. */
+	/* The line cannot complete in two cases. Either one end has moved all
+	 * messages of a connection, but the connection failed at the other end
+	 * before that end had moved them all. Or the line has reached the limit
+	 * of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -233,9 +234,10 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Return whether this end must stop waiting, because the other end will not
- * connect again. For example, the receiver's connection failed and the receiver
- * listens again, but the sender's last send has completed in the meantime. */
+/* Return whether the other end will not connect again, so that this end must
+ * stop waiting. For example, a receiver listens again after its connection
+ * failed, but the sender has completed its last send and does not connect
+ * again. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -276,14 +278,15 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* If a proxy was killed, a close may reach the peer late and end the
-	 * peer's requests. So in such plans, each end closes only after the
-	 * other end has completed all its messages, as real ranks do. */
+	/* If a proxy was killed, a close may reach the peer late, and then end
+	 * requests of the peer's next connection. So in plans with this fault,
+	 * each end closes only after the other end has completed all its
+	 * messages, as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;
-	/* Let the receiver close first: a send may complete before its receive,
-	 * and a close may lose data in flight. */
+	/* Let the receiver close first. A send may complete before its receive,
+	 * so a close by the sender may lose data in flight. */
 	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
 	if (e->sends)

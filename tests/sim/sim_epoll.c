@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated kernel's epoll (level-triggered and edge-triggered) and
- * poll(). */
+/* Simulate epoll, level-triggered and edge-triggered, and poll(). */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -161,7 +160,8 @@ static ssize_t look(struct sim_file *f, void *arg)
 	struct pollfd *p = arg;
 	uint32_t ready = f->ops->ready(f);
 
-	/* The bits of poll(2) have the same values as those of epoll(7). */
+	/* The event bits of poll(2) have the same values as those of
+	 * epoll(7). */
 	p->revents = (short)(ready & ((uint32_t)(unsigned short)p->events |
 				      EPOLLERR | EPOLLHUP));
 	return p->revents ? 1 : -EAGAIN;
@@ -200,7 +200,7 @@ static int poll_none(int ms)
 	return 0;
 }
 
-/* Files of the real kernel are always ready. */
+/* Simulate poll(2). Files of the real kernel are always ready. */
 int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 {
 	struct sim_file *f;
@@ -220,7 +220,7 @@ int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 		return 1;
 	}
 	was = f->nonblock;
-	/* poll() waits even if the file is non-blocking */
+	/* poll() must wait even if the file is non-blocking */
 	f->nonblock = false;
 	n = sim_file_block(f, ms == 0, ms > 0 ? (uint64_t)ms * SIM_MS : 0, look,
 			   p);

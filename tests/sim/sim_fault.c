@@ -7,7 +7,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-/* time between two checks whether a proxy has lost a device */
+/* interval of the checks whether a proxy has lost a device */
 #define LOOKS_EVERY (10 * SIM_S)
 
 static const struct sim_plan *plan;
@@ -24,8 +24,8 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* Stop the proxy for the time that the plan sets. If no error is allowed, that
- * time is shorter than peer.silence. */
+/* Stop the proxy for the time that the plan gives. In a plan without errors,
+ * this time is shorter than peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
 	struct sim_proc *proxy = sim_node_proxy(f->node);
@@ -34,10 +34,10 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Return the factor by which to extend a network fault. An extended fault may
- * last longer than peer.silence. Without a cluster key, a node uses a peer's
- * second address only after it has reached this peer once. So a long fault
- * could cause an error. */
+/* Return the factor by which to extend a network fault. With the long factor,
+ * the fault may last longer than peer.silence. Without a cluster key, this
+ * could cause an error: a node uses a peer's second address only after it has
+ * reached this peer once. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -47,7 +47,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* The ports may be down for longer than failover.grace. */
+	/* This time may be longer than failover.grace. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -70,8 +70,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove a device that has forgotten writes. Otherwise no end would notice the
- * loss of these writes. */
+/* Remove the device that has forgotten writes, because otherwise neither end
+ * would notice that these writes are lost. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -89,7 +89,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* Begin a fault that sim_plan_more.c adds. */
+/* Begin a fault of the kinds that sim_plan_more.c adds to plans. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -271,9 +271,9 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* If a proxy has lost a device, restart the proxy, because only a new proxy
- * opens the device again. Restart proxies only if ranks outlive their proxies
- * or errors are allowed. */
+/* Restart each proxy that has lost a device, because only a new proxy opens the
+ * device again. Do this only if ranks outlive their proxies or errors are
+ * allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))
@@ -313,7 +313,7 @@ void sim_faults_start(const struct sim_plan *p)
 	plan = p;
 	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
-		/* Cast away const: the callback takes a pointer that is not
+		/* Cast away const, because the callback's argument is not
 		 * const. */
 		struct sim_fault *f =
 			(struct sim_fault *)(uintptr_t)&plan->fault[i];

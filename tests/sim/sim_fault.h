@@ -5,14 +5,15 @@
 
 #include "sim_plan.h"
 
-/* Start the faults. The plan's times are relative to this call. The messages
- * start at this call, too. */
+/* Start the faults of the plan, whose times are relative to this call. Call
+ * this when the messages start. */
 void sim_faults_start(const struct sim_plan *plan);
-/* sim_operate.c: act as an operator, who drains or resumes a rail and sends
+/* sim_operate.c: act as an operator: drain (`drain`) or resume a rail, and send
  * other commands. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);
-/* sim_starve.c: for `ns`, give the node's proxies hardly any CPU time. */
+/* sim_starve.c: give the node's proxies hardly any CPU time for `ns`
+ * nanoseconds. */
 void sim_starve(const struct sim_plan *plan, unsigned node, uint64_t ns);
 /* Return whether all faults have happened and ended. */
 bool sim_faults_over(void);

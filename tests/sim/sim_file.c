@@ -17,8 +17,8 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-/* lowest simulated descriptor, and lowest real descriptor, that was never
- * used */
+/* lowest simulated descriptor that was never used, and the same for real
+ * descriptors */
 static int used, real_used;
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
@@ -105,7 +105,8 @@ int sim_fd_real(int fd)
 	return fd;
 }
 
-/* A held file has no owner, so it stays open when a process ends. */
+/* A descriptor in a message has no owner, so its file stays open when a process
+ * ends. */
 int sim_fd_hold(int fd)
 {
 	struct sim_file *f;
@@ -171,8 +172,8 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* If the task is killed while it waits, the end of the task
-		 * releases this reference. */
+		/* This reference is released even if the task is killed while
+		 * it waits. */
 		t->holds = f;
 		sim_wait_file(f, until);
 		t->holds = NULL;
@@ -252,8 +253,7 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* Read without waiting: only mpib_eventfd_take() calls this, with
- * RWF_NOWAIT. */
+/* Never wait, because only mpib_eventfd_take() calls this, with RWF_NOWAIT. */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of the simulated kernel, with their files, their owners, and the
- * tasks that wait for the files. The numbers of simulated descriptors are above
- * those of the real kernel. Memfds and the files of the run directories are
- * files of the real kernel, with its descriptors.
+ * Descriptors of the simulated kernel: their files, their owners, and the tasks
+ * that wait for the files. The numbers of simulated descriptors are above those
+ * of the real kernel. Memfds and the files of the run directories belong to the
+ * real kernel, and have its descriptors.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -41,7 +41,8 @@ struct sim_file_ops {
 	void (*close)(struct sim_file *f);
 };
 
-/* An open file. The struct of each kind of file begins with this struct. */
+/* An open file. Each kind of file has a larger struct, which begins with this
+ * one. */
 struct sim_file {
 	const struct sim_file_ops *ops;
 	unsigned refs;
@@ -56,25 +57,25 @@ void sim_file_put(struct sim_file *f);
 /* Call this if the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* Make a descriptor of the current process. The descriptor takes over the
+/* Make a descriptor of the current process for the file. It takes over the
  * caller's reference to the file. */
 int sim_fd_new(struct sim_file *f);
 /* Return the file. If `fd` is not a simulated descriptor, set EBADF and return
  * NULL. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
-/* Hold the file of a descriptor that is sent in a message. Return a descriptor
- * without an owner. */
+/* Take a reference to the file of `fd`, which a message passes. Return a
+ * descriptor that belongs to no process. */
 int sim_fd_hold(int fd);
-/* Make the receiver's descriptor from the result of sim_fd_hold(). */
+/* Give the descriptor that sim_fd_hold() returned to the receiving process. */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
 /* Close the real descriptor `fd` when the process ends. Return `fd`. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* Call op() until it returns something other than -EAGAIN, and wait for the
- * file between two calls. If the file is non-blocking or `dontwait` is set,
- * call op() only once. */
+/* Call op() until its result is not -EAGAIN. Between two calls, wait until the
+ * file changes. If the file is non-blocking or `dontwait` is set, call op()
+ * only once. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
 

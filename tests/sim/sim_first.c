@@ -2,9 +2,9 @@
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
  * until they wrap. So the seed chooses a start value for each kind of counter,
- * mostly just before a wrap. Each new counter is set to the value of its kind.
- * In a seed, all counters of one kind start with the same value, so both ends
- * of a connection agree.
+ * mostly just before a wrap. When a counter is made, it is set to the start
+ * value of its kind. All counters of one kind start with the same value in a
+ * seed, so both ends of a connection agree.
  */
 #include "sim_first.h"
 
@@ -17,7 +17,7 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-/* no counter of a connection advances further than this in a seed */
+/* upper bound for the steps that a connection's counter makes in a seed */
 #define NEAR 1000
 
 static struct {
@@ -25,8 +25,7 @@ static struct {
 	 * messages, window sweeps, parts of a connection's window, and a
 	 * connection's polls without a result. */
 	uint32_t gen, ask, sweep, part, idle;
-	/* The number of a connection's flushes, in the client and in the
-	 * engine. */
+	/* Flushes of a connection, in the client and in the engine. */
 	uint32_t flush;
 	/* Send ranges, send ops and stripes of a connection in the engine, and
 	 * messages at both ends. */
@@ -39,8 +38,8 @@ static struct {
 	uint32_t id; /* ids of a broker's listeners, lanes and connections */
 } first;
 
-/* Draw a start value. Most values are just below a value at which code may go
- * wrong: a wrap or a change of sign. */
+/* Draw a start value. Most start values are just below a wrap or a change of
+ * sign, where code may go wrong. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -68,8 +67,8 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u;
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	/* Draw a number for a removed counter, so that each seed gives the
-	 * other counters the same values as before. */
+	/* The counter that used this draw no longer exists. Draw it anyway, so
+	 * that each seed gives the other counters the same values as before. */
 	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
@@ -194,8 +193,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* The client counts from the same start value, so set the engine's value before
- * the client knows that the connection is ready. */
+/* The client's counter of flushes starts at the same value, so set the value in
+ * the reply segment before the client learns that the connection is ready. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

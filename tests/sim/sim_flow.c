@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes in flight between sockets, and the network between nodes. */
+/* Simulate the bytes in flight between sockets, and the network between
+ * nodes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
 static uint64_t dead_until[SIM_NODES][SIM_NETS];
 static uint64_t slow_until, slow_ns, far_ns;
-/* All TCP flows, searched for the flows that a reset affects. */
+/* All TCP flows. sim_net_reset() searches this table. */
 static struct sim_flow *flows[FLOWS];
 
 void sim_net_seed(uint64_t seed, uint64_t far)
@@ -74,8 +75,8 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
-	/* Linux does not send data for the local node through a port, so a dead
-	 * port does not stop such data. */
+	/* If both addresses belong to the same node, Linux does not send the
+	 * data through a port, so a dead port does not stop it. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -205,8 +206,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* Return whether TCP_USER_TIMEOUT has passed. If so, fail this end, without
- * telling the other end. */
+/* Return whether TCP_USER_TIMEOUT has passed. If it has passed, fail this end
+ * with an error, without notice to the other end. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;
@@ -222,8 +223,8 @@ static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
 {
 	TAILQ_REMOVE(&f->flight, c, link);
 	if (!f->reader) {
-		/* The receiving socket no longer exists, so the writer gets a
-		 * reset. */
+		/* Data for a socket that no longer exists causes a reset for
+		 * the writer. */
 		f->bytes -= c->len;
 		if (!c->last)
 			sock_error(f->writer, ECONNRESET);
@@ -303,7 +304,8 @@ void sim_flows_leave(struct sim_sock *sock)
 	if (in->writer)
 		sim_file_changed(&in->writer->file);
 	flow_free(in);
-	/* Data in flight still arrives after the writer has closed. */
+	/* Data in flight must still arrive after the writer has closed its
+	 * socket. */
 	if (!TAILQ_FIRST(&out->flight) || !out->reader)
 		flow_free(out);
 }

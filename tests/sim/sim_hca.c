@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices, contexts, ports and asynchronous events. */
+/* Simulate devices, contexts, ports and asynchronous events. */
 #include "sim_hca.h"
 
 #include <errno.h>
@@ -57,7 +57,8 @@ void sim_hca_note(struct sim_ctx *ctx, enum ibv_event_type type, void *element)
 {
 	struct sim_note *n;
 
-	/* Like a driver, add no event if an equal event is queued. */
+	/* If an equal event is already queued, do not add another, as drivers
+	 * do. */
 	TAILQ_FOREACH(n, &ctx->notes, link)
 	{
 		if (element && n->event.event_type == type &&

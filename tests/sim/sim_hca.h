@@ -3,11 +3,11 @@
  * A simulated RDMA device with one port, behind struct mpib_verbs. The device
  * has RC queue pairs, which run in virtual time. Every behaviour that the verbs
  * specification allows occurs in some seed. Messages of one QP arrive in order,
- * messages of different QPs in any order. A completion may be seen long after
- * the message was acknowledged. The simulated device reads memory at the latest
- * time at which a real device may read it. A message that fails may have been
- * placed in part. The sender cannot distinguish a lost acknowledgement from a
- * lost message.
+ * messages of different QPs in any order. A poll may return a completion long
+ * after the message was acknowledged. The device reads the memory of a send as
+ * late as a real device may read it. A part of a message that fails may have
+ * been written to memory. The sender cannot distinguish a lost acknowledgement
+ * from a lost message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -30,12 +30,12 @@ TAILQ_HEAD(sim_posted_list, sim_posted);
 /* A device's current faults. Each may change at any time. */
 struct sim_device {
 	unsigned node, rail;
-	bool there; /* the device exists and can be opened */
+	bool there; /* the device exists, so a process can open it */
 	bool down; /* the port is in state PORT_ERR */
 	bool hole; /* the port is up, but no packet passes */
-	/* the device acknowledges WRITEs that it does not place */
+	/* the device acknowledges WRITEs but does not write them to memory */
 	bool forgets;
-	/* the device also has `forgets`, and fails when a QP is moved to ERR */
+	/* the device has `forgets`, and fails when a QP is set to ERR */
 	bool dies;
 	/* until `lag_until`, messages take up to `lag` ns longer */
 	uint64_t lag_until, lag;
@@ -43,15 +43,15 @@ struct sim_device {
 	uint64_t rate; /* bytes per s; 0 means no limit */
 	/* the device makes no progress before this time */
 	uint64_t still_until;
-	/* event that reports the loss of the device to its contexts */
+	/* this event tells the contexts that the device is lost */
 	struct sim_event tells;
-	/* Number of calls to the firmware until a call loses the device. 0
-	 * means that no call loses the device. */
+	/* If not 0, the device is lost at this number of further calls to its
+	 * firmware. */
 	unsigned calls;
-	/* delay of the loss event if a call lost the device */
+	/* delay of `tells` in ns if the device is lost by such a call */
 	uint64_t told_late;
 	uint64_t forgotten; /* number of forgotten messages */
-	/* The firmware answers no call before this time. */
+	/* the firmware answers no call before this time */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
 	/* Writes in flight to GPU memory. */
@@ -102,15 +102,15 @@ struct sim_mr {
 struct sim_channel {
 	struct ibv_comp_channel ibv;
 	struct sim_file *file;
-	struct sim_cq *cq; /* the CQ that the engine attached to the channel */
+	struct sim_cq *cq; /* the CQ that was created with this channel */
 };
 
 struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
-	uint64_t at; /* time from which a poll can return this completion */
-	/* For a send: when a poll returns this completion, the send queue's
-	 * entries with lower numbers become free. */
+	uint64_t at; /* time from which a poll can return it */
+	/* For a send: when a poll returns this completion, all entries of the
+	 * send queue with lower numbers than `done` become free. */
 	uint32_t done;
 	bool sent, solicited;
 };
@@ -154,7 +154,7 @@ struct sim_wqe {
 	struct ibv_sge sge[SIM_SGE];
 	uint8_t *copied; /* inline data */
 	enum ibv_wc_status status;
-	bool torn; /* the message was placed in part */
+	bool torn; /* a part of the message was written to memory */
 };
 
 struct sim_qp {
@@ -166,7 +166,7 @@ struct sim_qp {
 	bool all_signaled, halted, ack_lost;
 	bool established;
 	struct sim_wqe *sq; /* NULL until the first post */
-	uint32_t sq_made; /* number of entries of `sq` that were ever used */
+	uint32_t sq_made; /* number of entries of `sq` used so far */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	/* `sent`: number of this end's messages that the peer has handled.
 	 * `taken`: number of the peer's messages that this end has handled. */
@@ -187,32 +187,33 @@ static inline bool sim_device_open(const struct sim_device *d)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* Set the max_msg_sz of the devices to `most`, or to two or four times that. 0
- * means the maximum of verbs. */
+/* Set the max_msg_sz of each device to `most`, 2 * `most` or 4 * `most`. 0
+ * means the maximum that verbs allow. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
-/* Set whether the devices can register GPU memory. */
+/* If `on` is set, the devices can register GPU memory. */
 void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
-/* sim_hca_still.c: set whether the devices are software HCAs. */
+/* sim_hca_still.c: if `on` is set, the devices behave like software HCAs. */
 void sim_hca_soft(bool on);
 bool sim_hca_is_soft(void);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* Return whether the context's device is stalled. If the device is stalled,
- * call `fn` when the device continues. */
+/* Return whether the context's device is stalled. If it is, arm `e` to call
+ * `fn` when the device continues. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Lose the device. Report the loss to its contexts after `later` ns. */
+/* Let the device fail for good, as if it was removed. Tell the device's
+ * contexts of the loss after `later` ns. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Lose the device at the `calls`-th call to its firmware from now on. */
+/* Let the `calls`-th further call to the device's firmware lose the device. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
-/* sim_hca_hang.c: let the device's firmware answer no call before the time
- * `until`. */
+/* sim_hca_hang.c: let the firmware of the device not answer calls before the
+ * time `until`. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
 /* Destroy the contexts of a process that has ended, as the kernel does. */
 void sim_hca_proc_ended(struct sim_proc *proc);
@@ -237,7 +238,7 @@ void sim_ctx_die(struct sim_ctx *ctx);
 /* sim_hca_hang.c: wait for the firmware for a limited time. Return false if the
  * firmware hangs. */
 bool sim_device_answers(struct sim_device *d);
-/* Verbs that need an answer from the firmware. */
+/* These verbs wait until the firmware answers. */
 int sim_asks_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		    int access, struct ibv_mr **mr);
 int sim_asks_dereg_mr(struct ibv_mr *mr);
@@ -254,12 +255,12 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Return the memory of a range, or NULL if no region of `pd` allows this access
- * to all of the range. */
+/* Return the memory at `addr`, or NULL unless one region of `pd` allows this
+ * access to all `len` bytes. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write the `bytes` of the peer's request to `at`. `at` must come from
- * sim_mr_at() with the same key. */
+/* Write the `bytes` of a peer's request to `at`, which sim_mr_at() must have
+ * returned for the same key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
@@ -314,8 +315,8 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* Fail `qp` because the CQ had no room for a completion. The QP fails only
- * after the caller has returned. */
+/* The CQ has no room for a completion of `qp`: let the QP fail after the caller
+ * has returned. */
 void sim_qp_fatal(struct sim_qp *qp);
 
 /* sim_hca_post.c */

@@ -125,8 +125,7 @@ static void on_show(void *arg)
 {
 	struct sim_cq *q = arg;
 
-	/* After the end of the process, the channel has no descriptor any
-	 * more. */
+	/* If the process has ended, the channel no longer has a descriptor. */
 	if (sim_ctx(q->ibv.context)->ended)
 		return;
 	while (q->shown != q->made) {
@@ -202,7 +201,7 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* In the conformance suite there are no tasks, so advance the time here. */
+/* The conformance suite runs without tasks, so time passes here. */
 static void pass_time(void)
 {
 	if (sim_task_self())

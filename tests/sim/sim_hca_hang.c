@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices whose firmware does not answer for a while. To the engine, these
- * devices behave like HCAs behind runtime/verbs/hca. A call waits for at most
- * two seconds. After that, the process has lost all its objects of the device,
- * and the device stays unusable until the firmware answers again. Calls that
- * destroy an object succeed. runtime/verbs/hca itself, with its threads, cannot
- * be used, because here all proxies share one process.
+ * Simulate devices whose firmware does not answer for a while. To the engine,
+ * these devices behave like HCAs behind runtime/verbs/hca. A call waits for at
+ * most two seconds. If the firmware has not answered by then, the process loses
+ * all its objects on the device, and cannot use the device until the firmware
+ * answers again. Calls that destroy an object succeed. The simulator cannot run
+ * runtime/verbs/hca itself, which has threads, because all simulated proxies
+ * share one real process.
  */
 
 #include "sim_hca.h"
@@ -58,7 +59,7 @@ static void ask(struct ibv_context *c)
 {
 	struct sim_ctx *ctx = sim_ctx(c);
 
-	/* If the device is already dead, its loss has been reported. */
+	/* The loss of a dead device has been reported already. */
 	if (!ctx->dead && ctx->device->calls && !--ctx->device->calls)
 		sim_device_lose(ctx->device, ctx->device->told_late);
 	if (!ctx->dead)
@@ -89,8 +90,8 @@ int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_ctx *ctx = sim_ctx(qp->context);
 
-	/* Lose the device before the QP is flushed. Otherwise the flush would
-	 * wrongly show that earlier writes were placed. */
+	/* Lose the device before the QP is flushed. After a flush, the engine
+	 * would wrongly assume that earlier writes are in memory. */
 	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
 	    attr->qp_state == IBV_QPS_ERR)
 		sim_device_lose(ctx->device, 0);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into GPU memory. They are posted PCIe writes: when the device
- * completes a WRITE, its data may still be on the way over PCIe. The writes
- * stay in the order in which the device sent them. A read through the same
- * device flushes these writes.
+ * Writes into GPU memory are posted PCIe writes: when the device completes a
+ * WRITE, its data may still be on the way over PCIe. The writes arrive in the
+ * order in which the device sent them. A read through the same device flushes
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_hca.h"
 
-/* Maximum time for which a write is on its way over PCIe: the longest
- * completion timeout. */
+/* Maximum time that a write takes over PCIe: the longest completion timeout. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pairs: creation, their numbers, destruction. */
+/* Create and destroy queue pairs, and choose their numbers. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim_hca.h"
 
 #define NUMBERS 65536
-#define FIRST 0x100 /* QP numbers 0 and 1 are special */
+#define FIRST 0x100 /* QP numbers 0 and 1 are reserved */
 
-/* The QPs, indexed by the low bits of their numbers. The high bits count how
- * often an entry was used. */
+/* The QPs, indexed by the low bits of their numbers. The high bits of a number
+ * count how often its entry was used. */
 static struct sim_qp *by_number[NUMBERS];
 static uint32_t next_number = FIRST;
 

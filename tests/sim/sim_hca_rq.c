@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The receive queue of a QP, and shared receive queues. */
+/* Simulate receive queues of QPs and shared receive queues. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ void sim_rq_fini(struct sim_rq *rq)
 	free(rq->sge);
 }
 
-/* Copy the SGEs of a receive. Most receives have no SGE, because they only
- * receive an IMM. */
+/* Copy the SGEs of a receive. Most receives have none, because they receive
+ * only an IMM. */
 static void set_sges(struct sim_rq *rq, struct sim_rwqe *w,
 		     const struct ibv_recv_wr *wr)
 {

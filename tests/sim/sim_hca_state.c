@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a queue pair. */
+/* Change the states of queue pairs. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Software HCAs: devices that make progress only while their process polls
- * them. */
+/* Let devices behave like software HCAs, which make progress only while their
+ * process polls them. */
 #include "sim_hca.h"
 #include "verbs/verbs.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transport between two QPs. Each request arrives at the peer and is
- * handled there in one step. It is acknowledged later. Requests of one QP stay
- * in order. If a path is cut, or if no QP is at the other end, the request is
- * repeated until the QP's retries are used up.
+ * Simulate the transport between two QPs. A request arrives at the peer and is
+ * handled there in one step. The acknowledgement arrives later. Requests of one
+ * QP stay in order. If the path is cut, or if the other end has no QP, the
+ * request is repeated until the QP's retries are used up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status)
 	if ((int32_t)(qp->sq_next - qp->sq_una) < 0)
 		qp->sq_next = qp->sq_una;
 	if (status != IBV_WC_SUCCESS) {
-		/* A device leaves the other fields of a failed completion
-		 * undefined. */
+		/* The other fields of a failed completion are undefined, so set
+		 * them to wrong values. */
 		wc.opcode = (enum ibv_wc_opcode)0x5a;
 		wc.byte_len = 0xdeadbeef;
 		wc.imm_data = 0xa5a5a5a5;
@@ -99,9 +99,9 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* If `in` is true, copy from `bytes` to the SGE list, otherwise from the list
- * to `bytes`. Return false if an SGE is not in a region that allows the
- * access. */
+/* If `in` is true, copy from `bytes` to the memory of the SGE list, otherwise
+ * in the other direction. Return false if an SGE is not in a region that allows
+ * the access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -144,7 +144,8 @@ static void refuse(struct sim_qp *to, enum ibv_event_type event)
 	sim_hca_note(to->ctx, event, &to->ibv);
 }
 
-/* Set *at to the peer's memory for request `w`, or return an error. */
+/* Set *`at` to the memory of the peer that request `w` names, or return an
+ * error. */
 static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
 {
@@ -171,7 +172,7 @@ static bool takes_receive(const struct sim_wqe *w)
 	return w->op != IBV_WR_RDMA_WRITE && w->op != IBV_WR_RDMA_READ;
 }
 
-/* Complete a receive of the peer for request `w`. */
+/* Complete the peer's next receive with the message of request `w`. */
 static enum ibv_wc_status complete(const struct sim_wqe *w, struct sim_qp *to,
 				   uint8_t *bytes)
 {
@@ -215,7 +216,7 @@ static bool forgotten(const struct sim_wqe *w, struct sim_qp *to)
 	return true;
 }
 
-/* Handle request `w` at the peer, or refuse it. */
+/* Execute request `w` at the peer, or refuse it. */
 static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 				    struct sim_qp *to)
 {
@@ -247,8 +248,8 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 	return status;
 }
 
-/* Place a part of a write, as if some of its packets arrived before the path
- * was cut. */
+/* Write a part of the message to the peer's memory, as if some of its packets
+ * had arrived before the path was cut. */
 static void tear(struct sim_qp *qp, struct sim_wqe *w)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -375,14 +376,14 @@ static void on_ack(void *arg)
 
 	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
 		return;
-	/* The request failed at this end, or the peer refused it. If the peer
-	 * refused it, the peer's QP has failed, too. */
+	/* Either the request failed at this end, or the peer refused it. In the
+	 * second case, the peer's QP has failed, too. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);
 		return;
 	}
-	/* If the acknowledgement was lost, request it again. The peer can send
-	 * the acknowledgement only if the peer still exists. */
+	/* If the acknowledgement was lost, request it again. Only a peer that
+	 * still exists can send it. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar is a program that uses the peer protocol but is not a proxy. The liar
- * connects to a proxy as a peer would, and then breaks the protocol. A liar
- * also answers at its own address, to which damaged handles lead. A liar's
- * address is not that of a node, so the liar cannot break a node's link.
+ * A liar is a program that speaks the peer protocol but is not a proxy. It
+ * connects to a proxy as a peer would, and then breaks the protocol. It also
+ * answers proxies that connect to its address, because strays, which are ranks
+ * with damaged handles, use this address. No node has the address of a liar, so
+ * a liar cannot break a node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -62,8 +63,8 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* `b` was filled with a random byte. Set it to 0 or 1, the valid values of a
- * bool. */
+/* `b` contains a random byte. Set it to 0 or 1, since a bool may have no other
+ * value. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -127,7 +128,8 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	}
 }
 
-/* Make a random message of this type, or of a random type if `type` is 0. */
+/* Make a random message of type `type`. If `type` is 0, choose a random
+ * type. */
 static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 {
 	struct mpib_peer_msg m;
@@ -232,8 +234,8 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* Answer a proxy that connects to the liar. In most cases the answer differs
- * from that of a peer in one point. */
+/* Answer a proxy that has connected to the liar. Most answers have one
+ * mistake. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {
@@ -295,7 +297,7 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* Connect with a handle that leads to the liar, as if the handle had been
+/* Connect with a handle that has the liar's address, as if the handle had been
  * damaged outside mpib. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
@@ -309,8 +311,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	/* damage the handle further: insert the address of a node, a shard that
-	 * does not exist, or an IPv6 address */
+	/* sometimes damage the handle further, by the address of a node, a
+	 * shard that does not exist, or an IPv6 address */
 	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a line. The content of a message depends only on its number.
- * As soon as a request completes, its buffer is overwritten. Before a buffer is
- * posted again, its bytes are checked.
+ * Send, receive and check the messages of a line. The content of a message
+ * depends only on the message's number. When a request completes, its buffer is
+ * overwritten. Before the buffer is posted again, check that nothing else has
+ * written to it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 			 e->line->number, (unsigned long long)number, at);
 }
 
-/* Return the number of the set of tags (family) that the message uses. */
+/* Return the number of the message's family, which is a set of tags. */
 static unsigned family_of(const struct sim_end *e, uint64_t number)
 {
 	return (unsigned)(sim_mix(number) % e->line->plan->families);
@@ -89,8 +90,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Prepare the buffers of the next receive. If the receive finds no room and is
- * tried again, do not prepare the buffers again. */
+/* Prepare the buffers of the next receive. The caller does this only once, even
+ * if it must retry the receive because there is no room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -184,7 +185,7 @@ static void check_message(const struct sim_end *e, const size_t *size)
 }
 
 /* Flush the oldest receive. Return 1 if the GPU sees the received data, 0 if
- * the flush is in progress, or -errno. */
+ * the flush has not completed yet, or -errno. */
 static int flushed(struct sim_end *e)
 {
 	int done = 0, rc;
@@ -202,9 +203,9 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* After a receive has completed, check that each matching send has recorded
- * which receive the send answers. The sender's proxy needs this record if it is
- * killed. */
+/* After a receive has completed, check that the reply segment records for each
+ * of its sends which receive the send answers. If the sender's proxy is killed,
+ * the sender needs this record. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -267,8 +268,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Fill the buffer of a send. If the send finds no room and is tried again, do
- * not fill the buffer again. */
+/* Fill the buffer of a send, unless it is already filled because an earlier try
+ * of the send found no room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -279,8 +280,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* Return the oldest message in the window for which no send with this tag has
- * been posted, or `l->messages` if there is none. */
+/* Return the number of the oldest message in the window whose send with this
+ * tag is not posted yet, or `l->messages` if there is none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -295,8 +296,8 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Choose a random tag, and post the tag's next send if its message is within
- * the window. */
+/* Start at a random tag. Post the next send of the first tag whose next message
+ * is within the window. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -323,7 +324,8 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
-		/* Try the next tag: there may be room for its send. */
+		/* There is no room for this send. There may be room for the
+		 * send of the next tag. */
 		if (!e->req[at * l->group + k])
 			continue;
 		if (number >= e->posted)
@@ -335,10 +337,10 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* After the send of the oldest message has completed, check that its receive
- * has completed, too, even if the receiving rank has not tested it yet. Skip
- * the check if errors are allowed, because failover.completion may be `wire`
- * and sends may complete early. */
+/* A send of the oldest message has completed. Check that the message's receive
+ * has completed, too. The receiving rank may not have polled it yet. Skip the
+ * check if errors are allowed: failover.completion may be `wire`, with which
+ * sends complete early. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Count the objects of the serving proxies. */
+/* Count the objects of the proxies that serve clients. */
 #include "peer/internal.h"
 #include "proxy.h"
 #include "sim_hca.h"

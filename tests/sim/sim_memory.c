@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory functions that the real code calls. If a process is short of
- * memory, its allocations may fail. Mappings have the same addresses in each
- * run. */
+/* Replacements for the memory functions that the real code calls. If a process
+ * is short of memory, its allocations may fail. Mappings have the same
+ * addresses in each run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -18,11 +18,11 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* Start of the addresses of mappings. The real kernel and AddressSanitizer use
- * other addresses, far away. */
+/* Address of the first mapping. The real kernel and AddressSanitizer use
+ * addresses that are far away from it. */
 #define MAPS_FROM 0x200000000000
-/* Blocks of this size or more get their own mappings. Such blocks are tables of
- * which a seed uses only a few entries. */
+/* Blocks of this size or more get their own mappings, because they are tables
+ * of which a seed uses only a few entries. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
@@ -41,8 +41,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Allocate memory of a different size class in each call, so that freed memory
- * is reused for other objects. */
+/* Change the size class with every call, so that freed memory is reused for
+ * different objects than in a run without padding. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -78,9 +78,9 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* Map at an address that is the same in each run, because the number of steps
- * in which pages are allocated (client/filler.c) depends on the address. No
- * address is used twice, and an unmapped page separates two mappings. */
+/* Map at the same address in each run, because the address determines in how
+ * many steps client/filler.c allocates the pages. No address is used twice, and
+ * an unmapped page separates two mappings. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *map;
@@ -118,9 +118,9 @@ void sim_addresses_move(void)
 		sim_lacks("memory");
 }
 
-/* Do not allocate pages in advance: most of a window is never accessed. Ignore
- * advice about fork and core files, since no process forks or writes a core
- * file. */
+/* Do not allocate pages in advance, because most of a staging window is never
+ * accessed. Ignore MADV_DONTFORK and MADV_DONTDUMP, since no process forks or
+ * writes a core file. */
 int __wrap_madvise(void *at, size_t len, int advice)
 {
 	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ ||
@@ -151,11 +151,11 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	/* With padding, calloc() would clear memory that is already zero. */
+	/* With M_TOP_PAD, calloc() would clear memory that is already zero. */
 	mallopt(M_TOP_PAD, 0);
 }
 
-/* Stacks of ended tasks, with their pages. */
+/* Stacks of ended tasks, which are still mapped. */
 static void *spare[SPARES];
 static unsigned spares;
 
@@ -163,8 +163,9 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* If a stack is reused, skip the addresses that a new stack would use,
-	 * so that later mappings get the same addresses in both cases. */
+	/* If a stack is reused, skip the addresses that a new stack would have
+	 * used, so that later mappings have the same addresses in both
+	 * cases. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];
@@ -176,8 +177,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* Keep the stack for the next task. The task may have been killed within a
- * function, so unpoison all of the stack. */
+/* Keep the stack for the next task. Unpoison all of it, because the task may
+ * have been killed within a function. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends and receives on sockets, with descriptors. */
+/* Simulate send and receive calls on sockets, with descriptors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,8 +172,9 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg)
 	if (s->state != SIM_SOCK_OPEN)
 		return s->state == SIM_SOCK_DIALS ? -EAGAIN : -ENOTCONN;
 	if (!TAILQ_FIRST(&s->in->arrived)) {
-		/* On -EAGAIN, do not change msg_controllen: after the wait,
-		 * this function is called again with the same message. */
+		/* Do not change msg_controllen before -EAGAIN is returned,
+		 * because this function is called again with the same message
+		 * after the wait. */
 		if (!s->in->eof)
 			return -EAGAIN;
 		msg->msg_controllen = 0;

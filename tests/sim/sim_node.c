@@ -91,15 +91,15 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	/* Write no file of events. A process can have only one such file, and
-	 * here all proxies share one process. */
+	/* Write no event file: a process can have only one, and all simulated
+	 * proxies share one real process. */
 	p->cfg.events_file[0] = '\0';
 	if (!plan->resumes)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* Settings may be refused because descriptors or memory are short. Such
-	 * a refusal is not an error of the plan. */
+	/* If descriptors or memory are short, the proxy may refuse valid
+	 * settings. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
@@ -119,11 +119,12 @@ static void *run_proxy(void *arg)
 		abort();
 	r->proxy = p;
 	while (start_proxy(r, p) < 0) {
-		/* Try again, like a supervisor: the port may be down. */
+		/* Try again, as a supervisor would, because the port may be
+		 * down. */
 		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
-		/* A proxy that has begun to serve is freed when its process
-		 * ends. */
+		/* If the proxy has already served clients, end its process,
+		 * which frees the proxy. */
 		if (p->serving)
 			__wrap__exit(EXIT_SUCCESS);
 		sim_wait(sim_now + 100 * SIM_MS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxies of the nodes: the real mpib-proxy without its main(). */
+/* The proxies of the nodes. They run the real code of mpib-proxy, except its
+ * main(). */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
@@ -23,34 +24,35 @@ void sim_node_start(unsigned node);
 unsigned sim_node_count(void);
 /* Return the run directory. */
 const char *sim_node_dir(unsigned node);
-/* Return the process that serves, or NULL if no process does. */
+/* Return the process that serves clients, or NULL if there is none. */
 struct sim_proc *sim_node_proxy(unsigned node);
-/* Return the real code's object of the proxy. */
+/* Return the struct mpib_proxy of the proxy that serves clients. */
 struct mpib_proxy *sim_node_real(unsigned node);
 bool sim_node_up(unsigned node);
 /* Return whether the node has lost a device. */
 bool sim_node_lacks(unsigned node);
-/* Return whether the node has a process of a proxy, in any state. */
+/* Return whether a proxy process exists on the node, in any state. */
 bool sim_node_any(unsigned node);
 
-/* Numbers of a proxy's objects. Lanes are not counted, since they stay open for
- * later clients. */
+/* The numbers of a proxy's objects, except lanes, which stay open for later
+ * clients. */
 struct sim_usage {
 	unsigned clients, regions, connections, listeners;
 	uint64_t mapped;
 };
-/* Count the objects of the serving proxy. Return false if no proxy serves. */
+/* Count the objects of the proxy that serves clients. Return false if there is
+ * none. */
 bool sim_node_usage(unsigned node, struct sim_usage *u);
 /* Kill all proxies of the node. */
 void sim_node_kill(unsigned node);
-/* Kill the proxy a moment after the next rank resumes at this node. */
+/* Wait until a rank resumes at this node, and kill the proxy a moment later. */
 void sim_node_trap(unsigned node);
-/* Called when a rank resumes at the node. */
+/* sim_first.c calls this when a rank resumes at the node. */
 void sim_node_resumes(unsigned node);
 /* Send SIGTERM to all proxies of the node. */
 void sim_node_term(unsigned node);
-/* Begin or end a shortage of descriptors in the node's proxies, see
- * sim_short(). */
+/* If `on` is set, the node's proxies are short of descriptors until the next
+ * call, see sim_short(). */
 void sim_node_short(unsigned node, bool on);
 /* Return whether all proxies have ended. */
 bool sim_nodes_over(void);
@@ -58,7 +60,8 @@ bool sim_nodes_over(void);
  * again. */
 void sim_nodes_stop(void);
 bool sim_nodes_stopping(void);
-/* sim_ask.c: send a command to the admin socket, from the scheduler. */
+/* sim_ask.c: send a command to the node's admin socket. The scheduler may call
+ * this. */
 void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Send the command to the stats socket of each node, and print the answers to
@@ -70,32 +73,33 @@ void sim_nodes_ask(const char *command);
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
-/* Let another program use the node's peer port for this time, at the node's
- * first or second address. */
+/* Let another program use the node's peer port for `ns`, at the node's first or
+ * second address. */
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
-/* sim_liar.c: start a program that uses the peer protocol but is not a
+/* sim_liar.c: start a liar, which speaks the peer protocol but is not a
  * proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
 bool sim_liars_came(void);
-/* sim_rehearse.c: sim_rehearse_by() sets the plan, sim_rehearse_ended() ends
- * the faults that a process has injected, and sim_rehearsals() returns the
- * number of injected faults. */
+/* sim_rehearse.c: sim_rehearse_by() sets the plan. sim_rehearse_ended() ends
+ * the faults that a process has injected. sim_rehearsals() returns the number
+ * of injected faults. */
 void sim_rehearse_by(const struct sim_plan *plan);
 void sim_rehearse_ended(const struct sim_proc *proc);
 unsigned sim_rehearsals(void);
-/* sim_sums.c: check that the proxy's counters agree with its objects. */
+/* sim_sums.c: check that the proxy's counters equal the sums over its
+ * objects. */
 void sim_sums_check(const struct mpib_proxy *p);
 /* Bytes of one rail, summed over all nodes. */
 struct sim_bytes {
 	uint64_t tx, rx, lost;
 };
 void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
-/* Check that each rail received exactly the bytes that it sent and did not
- * lose, and that the ranks received exactly the bytes of all rails. */
+/* Check that each rail's received bytes are its sent bytes minus its lost
+ * bytes. Check that the ranks received as many bytes as all rails together. */
 void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
 /* Check that no user exceeds its quotas. */
 void sim_sums_quotas(const struct mpib_proxy *p);
-/* Make the three checks above for all serving proxies. */
+/* Make the checks above for all proxies that serve clients. */
 void sim_nodes_check_sums(void);
 void sim_nodes_check_quotas(void);
 void sim_nodes_check_bytes(uint64_t received);

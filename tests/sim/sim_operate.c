@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that an operator sends to a proxy's admin socket. */
+/* Draw the commands that an operator sends to a proxy's admin socket. */
 #include "sim_fault.h"
 #include "sim_node.h"
 

@@ -56,8 +56,8 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* Return true in one of three calls on average. The caller then draws a setting
- * that may differ from the default. */
+/* Return true in one of three calls on average. If the result is true, the
+ * caller draws a setting. Otherwise it uses the default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -91,7 +91,7 @@ static void draw_lane(struct sim_plan *p, struct sim_rng *r)
 	depth = other(r) ? 32u << sim_draw(r, 8) : 256;
 	if (depth != 256)
 		sim_plan_arg(p, "--qp-sq-depth=%u", depth);
-	/* The proxy refuses values above this maximum. */
+	/* The proxy refuses larger values. */
 	if (other(r))
 		sim_plan_arg(
 			p, "--cts-signal-interval=%u",
@@ -146,8 +146,7 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	p->key = sim_chance(r, 6);
 	if (p->key)
 		sim_plan_arg(p, "--peer-key-file=key");
-	/* Use short timeouts, so that a failing rail costs less virtual
-	 * time. */
+	/* Use short timeouts, so that a rail fails after less virtual time. */
 	sim_plan_arg(p, "--qp-timeout=%u", 8 + (unsigned)sim_draw(r, 5));
 }
 
@@ -161,8 +160,8 @@ static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 	p->shards = 1 + sim_chance(r, 4);
 	for (unsigned i = 0; i < p->ranks; i++) {
 		p->rank_node[i] = i % p->nodes;
-		/* With more than three ranks there are two users. Only ranks of
-		 * the same user can be connected. */
+		/* Plans with more than three ranks have two users, because only
+		 * ranks of the same user can be connected. */
 		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
 	}
 }
@@ -180,7 +179,7 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 		l->window = 24 / l->group;
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
 	l->ahead = other(r) ? 1 + (unsigned)sim_draw(r, SIM_WINDOW) : l->window;
-	/* Limit the memory of a line. */
+	/* Limit the memory that a line needs. */
 	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
 		l->ahead /= 2;
 	l->families = 1;
@@ -202,15 +201,15 @@ static void draw_lines(struct sim_plan *p, struct sim_rng *r, unsigned messages)
 	}
 }
 
-/* Return whether the fault makes a rail fail for a while. */
+/* Return whether the fault makes a rail unusable for a while. */
 static bool takes_rail(enum sim_fault_kind kind)
 {
 	return kind == SIM_FAULT_DEVICE || kind == SIM_FAULT_FORGETS ||
 	       kind == SIM_FAULT_FLAP;
 }
 
-/* The kinds of faults to draw from. Some kinds appear more than once, so they
- * are drawn more often. */
+/* The kinds of faults to draw from. A kind that appears several times is drawn
+ * more often. */
 static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
 	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
@@ -222,7 +221,7 @@ static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_SHORT
 };
 #define DRAWN (sizeof(drawn) / sizeof(*drawn))
-/* number of entries to draw from if no error is allowed */
+/* number of entries that plans without errors use */
 #define DRAWN_SOFT (DRAWN - 8)
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
@@ -254,8 +253,8 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
 			   p->nodes;
 		f->rail = (unsigned)sim_draw(r, p->rails);
-		/* If no error is allowed, lose devices of only one rail. Two
-		 * ends without a common rail could not communicate. */
+		/* If no error is allowed, only devices of one rail are lost:
+		 * two ends without a common rail could not communicate. */
 		if ((f->kind == SIM_FAULT_DEVICE ||
 		     f->kind == SIM_FAULT_FORGETS) &&
 		    !p->hard)
@@ -294,7 +293,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* An operator may inject the loss of a device. */
+	/* An operator may also inject the loss of a device. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a seed: topology, settings, work, and faults. The whole plan is
- * drawn before anything runs, so a failing plan can be made smaller and run
- * again.
+ * The plan of a seed: topology, settings, messages and faults. The whole plan
+ * is drawn before anything runs, so parts of a failing plan can be removed
+ * before it is run again.
  */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
@@ -18,10 +18,11 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* maximum number of outstanding messages of an end */
 
-/* Plans grew over time. Each number belongs to one addition, and is the first
- * seed whose plan includes this addition. Lower seeds keep their old plans, so
- * a seed that found a bug still finds this bug. A fresh seed is 1000 times the
- * real time in seconds, which is above all of these numbers. */
+/* Kinds of faults and settings were added to the plans over time. Each of these
+ * numbers belongs to one addition: it is the first seed whose plan includes
+ * this addition. Lower seeds keep their old plans, so that a seed that found a
+ * bug still finds this bug. A fresh seed is 1000 times the real time in
+ * seconds, which is higher than all of these numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -41,43 +42,44 @@
 #define SIM_STAGED_FROM 1796000140000 /* see sim_plan_draw() */
 
 enum sim_fault_kind {
-	/* If a plan has only these faults, no application sees an error. */
+	/* In a plan with only the following faults, no application gets an
+	 * error. */
 	SIM_FAULT_DOWN, /* a port goes down */
 	SIM_FAULT_HOLE,
 	SIM_FAULT_QP, /* a QP goes to ERR */
-	SIM_FAULT_LAG, /* messages of a device take longer */
+	SIM_FAULT_LAG, /* the messages of a device take longer */
 	SIM_FAULT_SLOW, /* the peer links are slow */
-	SIM_FAULT_STOP_RANK, /* SIGSTOP to a rank, and SIGCONT later */
+	SIM_FAULT_STOP_RANK, /* a rank gets SIGSTOP, and SIGCONT later */
 	SIM_FAULT_STOP_PROXY,
-	/* a device is lost; only the next proxy can open it again */
+	/* a device is lost until the next proxy opens it */
 	SIM_FAULT_DEVICE,
-	/* A device is lost with writes that it had acknowledged. */
+	/* a device is lost, and with it writes that it had acknowledged */
 	SIM_FAULT_FORGETS,
 	SIM_FAULT_FLAP, /* a port goes down and up repeatedly */
-	SIM_FAULT_QP_LAG, /* a QP stalls, and others overtake it */
+	SIM_FAULT_QP_LAG, /* a QP stalls, and other QPs overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
 	SIM_FAULT_RESET, /* the peer link between two nodes is reset */
 	/* sim_plan_more.c adds these. */
 	SIM_FAULT_OPERATOR, /* an operator drains rails or changes a setting */
 	SIM_FAULT_TOOLS, /* a tool sends commands to the stats socket */
-	/* a program that is not a peer connects to the proxy */
+	/* a program that is not a peer connects to the peer port */
 	SIM_FAULT_STRANGER,
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
-	/* A port goes down, and the peer links that use it stop. */
+	/* a port goes down, and the peer links over this port stop */
 	SIM_FAULT_NETWORK,
-	/* a program that is not a peer sends peer messages: sim_liar.c */
+	/* a liar sends peer messages, see sim_liar.c */
 	SIM_FAULT_LIAR,
 	SIM_FAULT_STARVE, /* a node's proxies hardly get CPU time */
-	/* With these faults, connections may fail with an error at both
+	/* With the following faults, connections may fail with an error at both
 	 * ends. */
 	SIM_FAULT_KILL_PROXY,
 	SIM_FAULT_KILL_RANK,
 	SIM_FAULT_CUT, /* no data passes on a peer link */
 	SIM_FAULT_BOTH_DOWN, /* both ports of a node go down */
 	SIM_FAULT_HALF, /* one direction of a peer link loses all data */
-	/* A node's proxies are short of descriptors and regions. */
+	/* a node's proxies are short of descriptors and regions */
 	SIM_FAULT_SHORT,
-	SIM_FAULT_TERM, /* SIGTERM to a node's proxies */
+	SIM_FAULT_TERM, /* a node's proxies get SIGTERM */
 	SIM_FAULT_KINDS,
 };
 
@@ -86,30 +88,30 @@ struct sim_fault {
 	/* ns; `at` is relative to the start of the messages */
 	uint64_t at, lasts;
 	unsigned node, other, rail;
-	bool off; /* the fault is left out, to make the plan smaller */
+	bool off; /* --minimise leaves the fault out */
 };
 
 /* A connection between two ranks. */
 struct sim_line_plan {
 	unsigned from, to; /* numbers of the ranks */
 	unsigned messages, window, group;
-	/* number of messages whose sends may be posted at the same time */
+	/* maximum number of messages with outstanding sends */
 	unsigned ahead;
 	/* number of sets of tags; each message uses one set */
 	unsigned families;
-	unsigned extra; /* number of receives that no send matches */
-	unsigned lives; /* number of connections, one after the other */
-	/* the sender posts as many sends of one tag as possible before those of
-	 * the next tag */
+	unsigned extra; /* number of receives without a send */
+	unsigned lives; /* connections, one after the other */
+	/* the sender first posts as many sends of one tag as possible, then
+	 * those of the next tag */
 	bool eager;
 	/* the ranks call the report functions for their requests, as a profiler
 	 * would */
 	bool watched;
 	uint32_t room; /* bytes of a buffer */
-	uint64_t span; /* the sender posts the messages over this many ns */
-	bool rx_spans; /* the receiver posts its receives over this time, too */
-	bool tx_direct, rx_direct; /* the end has memory that needs no copy */
-	/* the end has GPU memory, which needs no copy */
+	uint64_t span; /* the sender spreads its posts over `span` ns */
+	bool rx_spans; /* the receiver spreads its posts over `span` ns, too */
+	bool tx_direct, rx_direct; /* the end's memory needs no copy */
+	/* the end's memory is GPU memory, which needs no copy */
 	bool tx_gpu, rx_gpu;
 };
 
@@ -120,26 +122,26 @@ struct sim_plan {
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are encrypted */
 	const char *odd; /* a setting that only node 0 has, or NULL */
-	/* quotas are so small that a request may be refused at every attempt */
+	/* quotas are so small that they may refuse a request forever */
 	bool quotas;
 	uint64_t late; /* maximum ns between a listen and its accept */
 	uint64_t starts; /* maximum ns between the starts of two ranks */
 	/* maximum ns between the loss of a device and the event that reports
 	 * it */
 	uint64_t told_late;
-	/* Maximum number of calls that a failing device still answers. */
+	/* maximum number of calls that a failing device still answers */
 	unsigned calls;
-	bool gpus; /* lines may have GPU memory */
-	bool orders; /* operators also inject faults and disconnect clients */
-	/* injected faults act on the devices, not only on QPs */
+	bool gpus; /* the ends of lines may have GPU memory */
+	bool orders; /* operators may inject faults and disconnect clients */
+	/* faults that operators inject affect devices, not only QPs */
 	bool rehearses;
 	unsigned agents; /* bit mask of the nodes whose agents send reports */
-	/* processes that are short of descriptors are short of memory, too */
+	/* processes that are short of descriptors are also short of memory */
 	bool memory;
-	/* number of strangers that connect at the same time */
+	/* number of strangers in a crowd, which connect at the same time */
 	unsigned crowd;
 	unsigned listens; /* maximum ms that a stranger stays connected */
-	bool mistakes; /* proxies may start with a wrong setting */
+	bool mistakes; /* operators may start proxies with a wrong setting */
 	bool shares; /* operators set shares of connections */
 	uint64_t far; /* extra latency of the peer links in ns */
 	bool resumes; /* ranks outlive their proxies */
@@ -152,25 +154,26 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* After `looks` polls without a result, a rank doubles its pause with
-	 * each further poll, up to `look_most` ns. */
+	/* Each time a rank has polled `looks` times without a result, the
+	 * maximum of its pause between two polls doubles, up to `look_most`
+	 * ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
 };
 
-/* Changes to a plan after it was drawn. */
+/* Changes that make a drawn plan smaller. */
 struct sim_smaller {
 	uint32_t faults_off; /* one bit for each fault that is left out */
 	uint32_t lines_off;
-	/* Number of times that the number of messages is halved. */
+	/* how often the number of messages is halved */
 	unsigned halvings;
 	bool calm; /* no preemption */
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
 /* sim_plan_more.c: make the draws that were added later. Each addition has its
- * own random stream, so it does not change earlier draws. */
+ * own random stream, so it does not change the draws that existed before. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* Return a new fault, or NULL if the plan is full. */

@@ -19,8 +19,7 @@ struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Add an operator, who drains rails and changes settings, to the plan's
- * faults. */
+/* Add an operator who drains rails and changes settings. */
 static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -69,7 +68,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Add tools and strangers, which must do no harm. */
+/* Add tools and strangers, which must not affect the ranks. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,
@@ -89,8 +88,8 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Hang a device. If no error is allowed, choose the same rail as all other
- * faults that remove devices. */
+/* Hang a device. If no error is allowed, use the same rail as all other faults
+ * that remove devices. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -176,8 +175,8 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--policy-bdp=%u",
 			     (unsigned)sim_draw_wide(r, 1, 1 << 22));
-	/* If no error is allowed, use no islands of one node: nodes of
-	 * different islands have only one rail in common. */
+	/* If no error is allowed, do not make each node an island, because
+	 * nodes of different islands have only one rail in common. */
 	if (sim_chance(r, 3))
 		sim_plan_arg(p, "--island-prefix=%u",
 			     8 * (unsigned)sim_draw(r, p->hard ? 5 : 4));
@@ -192,8 +191,7 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--failover=no");
 }
 
-/* Give one node a setting that the others do not have, so that nodes may
- * disagree. */
+/* Give one node a setting that the other nodes do not have. */
 static void draw_odd(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const odd[] = { "--lane-spread=spray",
@@ -228,14 +226,14 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	/* Draw a number for a setting that was removed, so that the later draws
-	 * stay the same. */
+	/* The setting that used this draw no longer exists. Draw it anyway, so
+	 * that the later draws stay the same. */
 	if (sim_chance(&r, 5))
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* Report the loss of a device late. The engine then makes new objects
-	 * on the lost device, because it does not know of the loss yet. */
+	/* Report the loss of a device late, so that the engine still makes
+	 * objects on the lost device. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -244,8 +242,8 @@ static void draw_again(struct sim_plan *p)
 }
 
 /* Let nodes lose a port. The peer links of these nodes must move to the other
- * port's network. If no error is allowed, always use ports of the same rail, so
- * that a node never loses both. */
+ * port's network. If no error is allowed, only ports of one rail go down, so
+ * that a node never loses both ports. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -308,11 +306,10 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* number of connections of a line that opens and closes them all the time */
+/* number of connections that a line of draw_press() opens and closes */
 #define OPENS 8
 
-/* Terminate a proxy while its peers do not answer and connections are being
- * made. */
+/* Terminate a proxy while its peers do not answer and ranks are connecting. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
 {
 	unsigned node = (unsigned)sim_draw(r, p->nodes);
@@ -343,7 +340,7 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Lose a device while objects are being made on it, such as lanes at the
+/* Lose a device while the engine makes objects on it, such as lanes at the
  * start. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
@@ -364,8 +361,8 @@ static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
-/* For seeds from SIM_NEW_FROM on: draw faults of networks, GPU memory, crowds
- * of strangers, shortages, and calls that lose a device. */
+/* For seeds from SIM_NEW_FROM on: draw network faults, GPU memory, crowds of
+ * strangers, shortages, and devices that are lost during a call. */
 static void draw_new(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -377,8 +374,8 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	/* Draw a number for a setting that was removed, so that the later draws
-	 * stay the same. */
+	/* The setting that used this draw no longer exists. Draw it anyway, so
+	 * that the later draws stay the same. */
 	sim_chance(&r, 4);
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;

@@ -2,8 +2,8 @@
 #include "sim_plan.h"
 
 /* Add operators who also inject faults. If no error is allowed, all faults that
- * remove devices affect only one rail (see sim_plan.c). Then the operators
- * inject faults only into this rail, too. */
+ * remove devices affect only one rail (see sim_plan.c). In that case the
+ * operators' faults also affect only this rail. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -51,7 +51,7 @@ static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Links that break repeatedly. */
+/* Let links break repeatedly. */
 static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -99,7 +99,7 @@ static void draw_latest(struct sim_plan *p)
 
 /* For seeds from SIM_REHEARSED_FROM on: let operators inject faults that act on
  * the simulated devices. In plans of lower seeds, the proxy refuses all faults
- * except killed QPs. The operators that inject faults also drain rails. */
+ * except killed QPs. Operators that inject faults also drain rails. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -115,7 +115,7 @@ static void draw_rehearsals(struct sim_plan *p)
 }
 
 /* For seeds from SIM_PATIENT_FROM on: while nothing happens, let all tasks poll
- * less and less often. */
+ * at growing intervals. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -128,8 +128,8 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Use path isolation. A lane to another island has only SOUT, so a failure of
- * SOUT causes an error. So if no error is allowed, all nodes are in one
+/* Use vanilla mode. In this mode, a lane to another island uses only SOUT, so a
+ * failure of SOUT causes an error. If no error is allowed, all nodes are in one
  * island. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
@@ -142,8 +142,8 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 }
 
 /* Give node 0 another split mode or another kind of lanes. Messages must still
- * arrive, because the sending end decides the mode, and the end that opens a
- * lane decides the lane's kind. */
+ * arrive: the sending end chooses the mode, and the end that opens a lane
+ * chooses the lane's kind. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -152,7 +152,7 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=shared" };
 
 	/* Set the mode of the other nodes, too. In a plan with islands, their
-	 * default mode would be vanilla, in which a node refuses lanes of
+	 * default would be vanilla mode, in which a node refuses lanes of
 	 * another mode. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
@@ -165,7 +165,7 @@ static void draw_modes(struct sim_plan *p)
 	struct sim_rng r;
 
 	sim_rng_seed(&r, p->seed, "modes");
-	/* In advanced mode, a proxy must not find an agent of the real
+	/* Do not let a proxy in advanced mode find an agent of the real
 	 * machine. */
 	sim_plan_arg(p, "--agent-dir=/no/agent");
 	if (p->rails > 1 && sim_chance(&r, 4)) {
@@ -176,7 +176,7 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* With these values, a device retries for as long as with the default
+	/* With these values, a device retries as long as with the default
 	 * values. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
@@ -184,8 +184,8 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_FAR_FROM on: let the latency of the peer links be longer
- * than the time in which an end of a lane connects its QPs. */
+/* For seeds from SIM_FAR_FROM on: let a message over a peer link take longer
+ * than an end of a lane takes to connect its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -196,9 +196,9 @@ static void draw_far(struct sim_plan *p)
 }
 
 /* For seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and from SIM_ALL_FROM on:
- * add devices with a small maximum message size. If a device forgets
- * acknowledged writes, the maximum is large enough that a connection has enough
- * send ops for a slot, see docs/recovery.md. */
+ * add devices with a small maximum message size. In plans with
+ * SIM_FAULT_FORGETS, the maximum is large enough that the send ops of a
+ * connection suffice for a slot, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -211,7 +211,7 @@ static void draw_small(struct sim_plan *p)
 }
 
 /* For seeds from SIM_STARVED_FROM on: let proxies get hardly any CPU time. Half
- * of these plans have no other faults. */
+ * of the plans that do this have no other faults. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -236,9 +236,9 @@ static void draw_starved(struct sim_plan *p)
 }
 
 /* For seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and from SIM_ALL_FROM on:
- * let peer links break, which must not cause an error at any rank. Most links
- * break soon after another fault. A link may break again while both ends list
- * their state on the new link. */
+ * let peer links break, which must not cause an error of a rank. Most links
+ * break soon after another fault. A new link may break again while both ends
+ * are still sending their state over it. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -294,9 +294,9 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
-/* Kill a node's proxy, and often the next proxies while ranks resume. Ranks
- * retry every 10 to 250 ms. Return the time at which the last proxy starts, or
- * 0 if the plan has no room for more faults. */
+/* Kill a node's proxy, and in most cases also the next proxies, while ranks
+ * resume. Ranks retry every 10 to 250 ms. Return the time at which the last
+ * proxy starts, or 0 if the plan has no room for more faults. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -307,9 +307,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* If `rail` is 0, kill the current proxy. If `rail` is 1, kill
-		 * the next proxy as soon as a rank resumes at this proxy, see
-		 * sim_fault.c. */
+		/* `rail` 0 means to kill the current proxy, and 1 means to kill
+		 * the next proxy when a rank resumes there, see sim_fault.c. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
 		f->lasts = sim_draw_wide(r, SIM_US, SIM_S);
@@ -321,8 +320,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 }
 
 /* For seeds from SIM_RESUMED_FROM on: kill proxies, and let their ranks resume.
- * Any proxy may be killed at any time. Most lines spread their messages over
- * the time of the kills. */
+ * Any proxy may be killed at any time. Most lines send their messages
+ * throughout the time of the kills. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -347,7 +346,8 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-/* Return whether an operator may inject the loss of a device. */
+/* Return whether the fault may lose a device. In some plans, an operator may
+ * inject this loss. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
@@ -365,7 +365,7 @@ static bool takes_port(const struct sim_fault *f)
  * its ports. */
 #define STARTS_WITHIN (50 * SIM_MS)
 
-/* Return whether a proxy of the node may start after the fault begins. */
+/* Return whether a proxy may start on the fault's node after the fault begins. */
 static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
 	for (unsigned i = 0; i < p->faults; i++) {
@@ -379,10 +379,9 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* Return whether the faults of the nodes, taken together, may remove all rails.
- * A proxy that starts while a port is down lacks that rail until the next proxy
- * starts, which may never happen. Devices of the other rail may be lost,
- * too. */
+/* Return whether the faults of all nodes together may remove all rails. A proxy
+ * that starts while a port is down does not have this rail, and there may be no
+ * later proxy. Devices of the other rail may be lost, too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -397,7 +396,7 @@ static bool may_lose_all(const struct sim_plan *p)
 }
 
 /* Return whether the plan's seed is in [from, until), or at least SIM_ALL_FROM.
- * Only the plans of these seeds include the addition. */
+ * Only the plans of these seeds have the addition of the caller. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {
@@ -405,7 +404,7 @@ static bool drawn_between(const struct sim_plan *p, uint64_t from,
 }
 
 /* For seeds from SIM_NEWEST_FROM on: draw jumps of the time, agents and
- * operators, and everything that later numbers add. */
+ * operators, and all later additions. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WR pools are made before the processes of the seeds are forked. A seed writes
- * only to a few of the 184 pages of a pool. All seeds share the other pages.
+ * Make WR pools before the processes of the seeds are forked. A seed writes to
+ * only a few of the 184 pages of a pool, and the processes of all seeds share
+ * the other pages.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -10,14 +11,15 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define POOLS 24 /* enough for most seeds; the others allocate more */
+#define POOLS 24 /* enough for most seeds; other seeds allocate more pools */
 
 static struct mpib_wr_pool made[POOLS];
 static unsigned used = POOLS;
 
 void sim_pools_make(void)
 {
-/* Do not share: AddressSanitizer must detect uses of a freed pool. */
+/* With AddressSanitizer, do not share pools, so that uses of a freed pool are
+ * detected. */
 #ifndef __SANITIZE_ADDRESS__
 	for (used = 0; used < POOLS; used++) {
 		if (__real_mpib_wr_pool_init(&made[used]) < 0)
@@ -27,7 +29,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* Like any allocation, this may fail if the process is short of memory. */
+/* If the process is short of memory, this may fail like any allocation. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)
@@ -38,7 +40,7 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* A pool that was made in advance is not freed and not used again. */
+/* Do not free a pool that was made in advance. It is not used again either. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of the simulated kernel: their ids, signals and ends. Real
- * descriptors are closed when their process ends. */
+/* Simulate processes: their ids, signals and termination. Real descriptors are
+ * closed when their process ends. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define FIRST_PID 5000001 /* greater than any pid of Linux */
+#define FIRST_PID 5000001 /* greater than any real pid */
 
 TAILQ_HEAD(proc_list, sim_proc);
 static struct proc_list procs = TAILQ_HEAD_INITIALIZER(procs);
@@ -100,7 +100,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
 	struct sim_proc *p = sim_proc_find(pid);
 
-	(void)options; /* the options are always WNOHANG */
+	(void)options; /* the caller always passes WNOHANG */
 	if (!p || p->reaped) {
 		errno = ECHILD;
 		return -1;
@@ -123,7 +123,7 @@ void __wrap__exit(int status)
 	__builtin_trap();
 }
 
-/* Signals arrive only through a signalfd. */
+/* Signals are delivered only through a signalfd. */
 int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	(void)how;
@@ -154,8 +154,8 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
-/* Register a descriptor of the real kernel, and return it. If the real kernel
- * had no descriptor or memory left, end the run. */
+/* Register a descriptor of the real kernel, and return it. End the run if the
+ * real kernel has no descriptor or memory left. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
@@ -169,7 +169,7 @@ static long sim_gettid(void)
 	return (long)sim_task_self()->number + 1;
 }
 
-/* tgkill(2) without a signal: return 0 if `thread` is a thread of the
+/* Simulate tgkill(2) with signal 0: return 0 if `thread` is a thread of the
  * process. */
 static long sim_has_thread(pid_t pid, long thread)
 {
@@ -252,7 +252,7 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 			   : real_fd(__real_memfd_create(name, flags), name);
 }
 
-/* Hide the topology of the real machine from the nodes. */
+/* Hide the topology of the real machine from the simulated nodes. */
 int __wrap_hwloc_topology_load(void *topology)
 {
 	(void)topology;

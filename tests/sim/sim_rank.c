@@ -11,12 +11,12 @@
 #include "sim_wrap.h"
 
 /* Initial maximum of a rank's pause between two polls. After polls without a
- * result the pause becomes longer, up to the plan's `look_most`, so that a hang
- * is found sooner. */
+ * result, the maximum grows up to the plan's `look_most`, so that fewer steps
+ * are needed to find a hang. */
 #define LOOK_MOST (40 * SIM_US)
-/* After this many failed attempts, a rank retries less often. Its proxy may
- * need half a minute to start, for example because a device cannot be opened
- * yet. */
+/* Number of failed attempts after which a rank retries less often. Its proxy
+ * may need half a minute to start, for example because a device cannot be
+ * opened yet. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;
@@ -87,7 +87,7 @@ static bool rank_attach(struct sim_rank *rank)
 	return false;
 }
 
-/* The rank's proxy has ended. Fail all connections and detach. */
+/* The rank's proxy has ended. Fail all connections of the rank and detach. */
 static void rank_lost(struct sim_rank *rank)
 {
 	for (unsigned i = 0; i < rank->ends; i++) {
@@ -151,8 +151,8 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 		sim_yield();
 }
 
-/* Wait before the next attempt to attach. Return false if the rank must give
- * up, because quotas may refuse it forever. */
+/* Wait before the next attempt to attach. If quotas may refuse the rank
+ * forever, return false after SIM_REFUSALS attempts. */
 static bool rank_waits(struct sim_rank *rank)
 {
 	rank->refused++;

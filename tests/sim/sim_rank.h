@@ -12,30 +12,30 @@
 #include "sim_plan.h"
 #include "sim_task.h"
 
-/* maximum number of failed connections between the two ends of a line */
+/* number of failed connections after which a line is given up */
 #define SIM_TRIES 3
-#define SIM_REFUSALS 50 /* maximum number of attempts that quotas refuse */
+#define SIM_REFUSALS 50 /* attempts until a rank gives up */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
-/* State that both ends of a line share. A line is a path for messages from one
- * rank to another. Real ranks also exchange such state outside mpib. */
+/* A line carries messages from one rank to another. Both ends share this state.
+ * Real ranks, too, exchange such state outside mpib. */
 struct sim_line {
 	const struct sim_line_plan *plan;
 	const struct sim_end *receives, *sends;
 	unsigned number;
 	struct mpib_handle handle;
-	/* number of connections that the receiver has offered by a listen */
+	/* number of listens of the receiver, each for one connection */
 	unsigned offered;
-	unsigned tried; /* number of the last offer that the sender has tried */
-	/* `sent`: number of connections over which the sender has sent all
-	 * messages. `received`: number of connections over which the receiver
+	unsigned tried; /* the last listen that the sender has tried */
+	/* `sent`: number of connections for which the sender has sent all
+	 * messages. `received`: number of connections for which the receiver
 	 * has received all messages. */
 	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
 };
 
-/* One end of a line, in the rank that serves this end. */
+/* One end of a line. It belongs to the rank `rank`. */
 struct sim_end {
 	struct sim_line *line;
 	struct sim_rank *rank;
@@ -54,12 +54,13 @@ struct sim_end {
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
-	/* `posted`, `done`: numbers of messages. `sent_of`, at the sender: for
-	 * each message in the window, one bit for each send that is posted. */
+	/* `posted`, `done`: number of messages that were posted, and that
+	 * completed. `sent_of`, at the sender: for each message in the window,
+	 * a mask of the sends that are posted. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* `filled_of`, at the sender: for each message in the window, one bit
-	 * for each filled buffer. `emptied`, at the receiver: number of
+	/* `filled_of`, at the sender: for each message in the window, a mask of
+	 * the buffers that are filled. `emptied`, at the receiver: number of
 	 * messages whose buffers were prepared. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
@@ -74,7 +75,7 @@ struct sim_rank {
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
 	unsigned refused; /* number of failed attaches */
-	void *spare; /* memory that no line uses, see rank_churn() */
+	void *spare; /* memory for rank_churn() */
 	struct mpib_region *spare_region;
 };
 
@@ -93,7 +94,7 @@ void sim_ranks_print(void);
 bool sim_ranks_meet_quotas(void);
 /* Return whether connections may fail. */
 bool sim_ranks_may_fail(void);
-/* Return the longest time between a listen and its accept. */
+/* Return the maximum time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
 /* Return how long to pause after `refused` failed attempts. */
 uint64_t sim_rank_patience(unsigned refused);
@@ -101,17 +102,18 @@ uint64_t sim_rank_patience(unsigned refused);
 uint64_t sim_ranks_began(void);
 /* Return whether the plan has a fault of this kind. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
-/* Return whether ranks and their connections outlive their proxies. */
+/* Return whether ranks resume their connections after their proxies were
+ * killed. */
 bool sim_ranks_resume(void);
 
-/* sim_line.c: post or complete a message, or a part of a message. Return true
- * if something happened. */
+/* sim_line.c: sim_line_post() posts a receive or a send, and sim_line_take()
+ * completes one. Return true if something happened. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 
 /* sim_end.c: run one step of an end. Return true if something happened. */
 bool sim_end_step(struct sim_end *e, struct sim_rng *r);
-/* Handle the failure of the end's connection or client. */
+/* Handle a failure of the end's connection or client. */
 void sim_end_fail(struct sim_end *e, const char *what, int rc);
 
 /* sim_bytes.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that can run, and the times at which the others wake. Waiting tasks
- * must not make a scheduler step slower, since a crowd of strangers is a
- * thousand tasks. */
+/* Keep the tasks that can run, and the times at which the others wake. Waiting
+ * tasks must not slow down a step of the scheduler, because a crowd of
+ * strangers has a thousand tasks. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The faults that an operator injects act on the simulated devices as they
- * would on software HCAs. On a real rail the engine injects only killed QPs. */
+/* Let the faults that an operator injects affect the simulated devices as they
+ * would affect software HCAs. On other rails, the engine itself only injects
+ * killed QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -14,14 +15,15 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 
 static const struct sim_plan *plan;
 static unsigned played;
-/* A fault that a process has injected. The fault ends with the process. */
+/* The faults that processes have injected. A fault ends when its process
+ * ends. */
 static struct playing {
 	const struct sim_proc *proc;
 	enum mpib_fault_kind kind;
 } playing[SIM_PLAN_NODES][SIM_RAILS];
 
-/* Begin a fault of the device, or end it if `on` is false. At the end of a
- * fault, `value` is 0. */
+/* Start a fault of the device. If `on` is false, end the fault; `value` is 0 in
+ * this case. */
 static void play(struct sim_device *d, enum mpib_fault_kind kind,
 		 uint64_t value, bool on)
 {

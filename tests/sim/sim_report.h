@@ -8,8 +8,8 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, failed;
-	/* `from`: first seed. If `also` is not 0, half of the seeds are counted
-	 * from `from`, and the other half from `also`. */
+	/* `from` is the first seed. If `also` is not 0, the first half of the
+	 * seeds starts at `from`, and the second half at `also`. */
 	uint64_t from, also;
 	/* number of runs for which the machine lacked a resource */
 	uint64_t unrun;

@@ -21,9 +21,9 @@
 /* Maximum virtual time from the last fault to the end of the traffic. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* Maximum time from the end of the last rank to the release of all objects. If
- * the last write of a connection is lost, a device retries it after 4.3 s by
- * default. A close waits for a silent peer for peer.silence, at most 10 s. */
+/* Maximum time from the end of the last rank until all objects are released. By
+ * default, a device retries a lost write after 4.3 s. A close waits up to
+ * peer.silence for a silent peer, at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -118,7 +118,7 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* Write a cluster key to a file. Plans use a valid key and a key that is too
+/* Write a cluster key to a file. There is a valid key file, and one that is too
  * short. */
 static void write_key(const char *name, const char *key)
 {
@@ -137,8 +137,8 @@ static void make_dir(char *dir, size_t size)
 
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(dir, size, "%s/mpib-sim-XXXXXX", where[i]);
-		/* Enter the directory and use relative paths: its name differs
-		 * between runs. */
+		/* Use paths relative to this directory, because its name
+		 * differs between runs. */
 		if (mkdtemp(dir) && chdir(dir) == 0)
 			return;
 	}
@@ -177,9 +177,9 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* Compare the bytes of rails and ranks, except in two cases. If a proxy
-	 * was killed, its counters are lost. If a device lost data that it had
-	 * acknowledged, and ranks resume, the ranks send this data again. */
+	/* Compare the bytes of rails and ranks. In two cases the counts may
+	 * differ: the counters of a killed proxy are lost, and ranks that
+	 * resume send data again that a lost device had acknowledged. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

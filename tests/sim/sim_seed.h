@@ -5,10 +5,11 @@
 
 #include "sim_plan.h"
 
-/* The result of a seed. A child process writes it for its parent. */
+/* The result of a seed, which a child process writes for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
-	/* number of times that a connection resumed in another instance */
+	/* how many times a connection was resumed at another instance of a
+	 * proxy */
 	uint64_t resumed;
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
 	/* directory of the seed's files, or "" after it was removed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sockets of the simulated kernel. Unix sockets carry descriptors and deliver
- * immediately. TCP sockets connect nodes. TCP data takes time, waits while the
- * path between two nodes is cut, and is lost in a reset.
+ * immediately. TCP sockets connect nodes. TCP data arrives after a latency.
+ * While the path between two nodes is cut, the data waits. A reset discards it.
  */
 #ifndef SIM_SOCK_H
 #define SIM_SOCK_H
@@ -25,7 +25,7 @@ struct sim_chunk {
 	int *held; /* descriptors */
 	unsigned helds;
 	uint64_t sent;
-	bool last; /* this is a FIN without bytes */
+	bool last; /* this chunk is a FIN and has no bytes */
 };
 TAILQ_HEAD(sim_chunks, sim_chunk);
 
@@ -33,7 +33,7 @@ TAILQ_HEAD(sim_chunks, sim_chunk);
 struct sim_flow {
 	struct sim_sock *writer, *reader; /* NULL after the socket was closed */
 	struct sim_chunks flight, arrived;
-	/* sum of the bytes in flight and of the arrived, unread bytes */
+	/* bytes in flight, plus arrived bytes that were not read yet */
 	size_t bytes;
 	bool ended; /* the writer cannot send any more */
 	bool eof; /* the reader reads EOF after the arrived bytes */
@@ -72,21 +72,21 @@ struct sim_sock {
 
 /* sim_flow.c */
 void sim_flow_join(struct sim_sock *a, struct sim_sock *b);
-/* Return whether there is room for one more chunk. */
+/* Return whether the flow has room for one more chunk. */
 bool sim_flow_room(const struct sim_flow *f);
 void sim_flow_send(struct sim_flow *f, struct sim_chunk *c);
 struct sim_chunk *sim_chunk_new(const void *bytes, size_t len);
 void sim_chunk_free(struct sim_chunk *c);
-/* Close this end of both directions. */
+/* Close the socket's end of both flows. */
 void sim_flows_leave(struct sim_sock *sock);
 
 /* Set the seed. `far` is the additional latency of each chunk in ns. */
 void sim_net_seed(uint64_t seed, uint64_t far);
-/* Cut the path between two nodes until the time `until`. */
+/* Cut the path between nodes `a` and `b` until the time `until`. */
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
-/* Drop the data that node `a` sends to node `b`. */
+/* Lose all data from node `a` to node `b` until the time `until`. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);
-/* Drop all data at the node's port of that network. */
+/* Lose all data at the node's port of network `net` until the time `until`. */
 void sim_net_port(unsigned node, unsigned net, uint64_t until);
 bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
 /* Reset every link between the two nodes. Return the number of links. */

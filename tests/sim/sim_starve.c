@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies run only in short slices of CPU time. The devices of these
- * proxies are software HCAs, which make progress only in these slices. In some
- * slices the devices make no progress, as if another thread ran. The engine
- * must not treat such a rail as dead.
+ * Let the proxies of a node run only in short slices of CPU time. The devices
+ * of these proxies are software HCAs, which make progress only in these slices.
+ * In some slices the devices make no progress, as if another thread of the
+ * proxy ran. The engine must not fence a rail only because a proxy gets little
+ * CPU time.
  */
 #include "engine/lane/lane.h"
 #include "sim_fault.h"
@@ -57,7 +58,8 @@ void sim_starve(const struct sim_plan *p, unsigned node, uint64_t ns)
 		on_slice((void *)(uintptr_t)node);
 }
 
-/* Return whether no other fault of the plan stops a rail. */
+/* Return whether starvation is the only fault of the plan that can stop a
+ * rail. */
 static bool rails_are_well(void)
 {
 	for (unsigned i = 0; i < plan->faults; i++) {
@@ -82,8 +84,8 @@ static bool rails_are_well(void)
 void __real_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 
-/* The engine calls this as the first step of a fence. Fail if the cause is a
- * starved peer. */
+/* The engine calls this function as the first step of a fence. Fail if it
+ * fences the rail only because the peer is starved. */
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail)
 {
 	if (lane->ctl.rail[rail].cause == MPIB_CAUSE_STUCK && plan &&

@@ -66,8 +66,8 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 			 rx, received);
 }
 
-/* Return how much of quota `q` the client's user holds. Dead private lanes, and
- * descriptors of clients without HELLO, do not count. */
+/* Return how much of quota `q` the client's user uses. Do not count dead
+ * private lanes, and descriptors of clients that have not sent HELLO. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);

@@ -26,11 +26,11 @@ void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
 static uint64_t steps, made;
-/* Number of events to which a task may have to react. */
+/* Number of events so far that may make a task do something. */
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* the run ended because no task can run */
-/* The task of the next step, if it is known. */
+/* The task of the next step. Only valid if `is_chosen` is set. */
 static struct sim_task *chosen;
 static bool is_chosen;
 #ifdef __SANITIZE_ADDRESS__
@@ -64,10 +64,11 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-/* swapcontext() would be too slow: it sets the kernel's signal mask, although
- * all tasks have the same mask. With AddressSanitizer, swapcontext() also
- * clears the shadow memory of the whole stack. longjmp() cannot be used,
- * because the sanitizer would believe that stack frames end. */
+/* swapcontext() would be too slow, because it makes a system call to set the
+ * signal mask, which is the same for all tasks. With AddressSanitizer,
+ * swapcontext() also clears the shadow memory of the whole stack. longjmp()
+ * cannot be used: the sanitizer would assume that the stack frames above the
+ * target have ended. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -138,8 +139,8 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler itself never waits */
-	/* A wait for an object counts as an event. A task that only waits for a
-	 * point in time has most likely just polled without a result. */
+	/* Count a wait for an object as an event, but not a wait for a point in
+	 * time: such a task has most likely just polled without a result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -243,17 +244,18 @@ static bool leaps(void)
 	return sim_pace.leap_most || sim_pace.leap_far;
 }
 
-/* Return whether the task only polls and has polled since the last event. */
+/* Return whether the task is only polling and has polled since the last
+ * event. */
 static bool only_looks(const struct sim_task *t)
 {
 	return t->yielded && (!leaps() || t->looked == happened);
 }
 
-/* Return a random task that can run. Set *busy if at least one task does more
- * than poll. Return NULL if there is none. */
+/* Return a random task that can run, or NULL if there is none. Set *`busy` if
+ * at least one of them does more than poll. */
 static struct sim_task *choose(bool *busy)
 {
-	/* static: too large for the stack of a task */
+	/* static, because it is too large for the stack of a task */
 	static struct sim_task *ready[TASKS_MAX];
 	unsigned n = 0;
 
@@ -270,13 +272,13 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* Let the time jump, because all tasks only poll. Return false if the next
- * planned event is due after the jump. */
+/* Every task is only polling, so move the simulated time forward. Return false
+ * if the next planned event is due after the jump. */
 static bool time_flies(void)
 {
 	static uint64_t looked; /* time to which the last jump led */
-	/* `seen`: number of events at the last jump; `far`: length of the next
-	 * jump. */
+	/* `seen`: value of `happened` after the last jump; `far`: length of the
+	 * next jump */
 	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
 
@@ -295,8 +297,8 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Count the jump as an event, because tasks may wait for a point in
-	 * time that the jump has passed. */
+	/* Count the jump as an event, because a task may wait for a time that
+	 * has now passed. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)
@@ -350,8 +352,8 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* Choose the next task here, without a switch to the scheduler. Mostly the
- * current task is chosen and continues. */
+/* Choose the next task before a switch to the scheduler. In most cases this is
+ * the current task, which then continues without a switch. */
 static void to_scheduler(void)
 {
 	struct sim_task *t = self;

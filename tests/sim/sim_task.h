@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simulated processes, whose threads are coroutines of one kernel thread. A
- * thread of the real code runs until it would block, or until a system call at
- * which the seed switches to another thread. So every order of the actions of
- * two threads occurs in some seed, and each run of a seed has the same order.
+ * thread of the real code runs until it would block, or until it makes a system
+ * call at which the scheduler, driven by the seed, switches to another thread.
+ * So every possible order of two threads' actions occurs in some seed, and all
+ * runs of a seed have the same order.
  */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
@@ -46,18 +47,19 @@ struct sim_place {
 };
 
 struct sim_task {
-	/* link in the list of the process, or of ended tasks */
+	/* link in the process's list of tasks, or in the list of ended tasks */
 	TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
-	/* number of mutexes held; while it is above 0, no other task may run */
+	/* number of mutexes that the task holds; unless it is 0, no other task
+	 * may run */
 	unsigned locks;
 	uint64_t until; /* deadline of a waiting task */
 	struct sim_event due; /* fires at that deadline */
-	uint64_t number; /* number of tasks made before this task */
+	uint64_t number; /* number of tasks that were made before this task */
 	/* Link in the table of waiting tasks, if `waits` is not NULL. */
 	LIST_ENTRY(sim_task) waiting;
-	const void *waits; /* file or condition whose change wakes the task */
+	const void *waits; /* object whose change wakes the task */
 	uint64_t looked; /* number of events when the task last ran */
 	int err; /* errno */
 	char text[320]; /* text of mpib_strerror() */
@@ -74,24 +76,23 @@ struct sim_task {
 /* A plan's settings of the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* maximum ns that a step takes */
-	/* on average, one in this many system calls switches to another task;
-	 * 0: no system call does */
+	/* on average, one of `preempt` system calls switches to another task; 0
+	 * means that none does */
 	unsigned preempt;
-	/* Maximum number of ns by which the time jumps. 0 means the length of a
-	 * step. The time jumps to the next event if all tasks that can run only
-	 * poll, and have polled since the last event. */
+	/* If all tasks that can run have only polled since the last event, the
+	 * time jumps to the next event, but at most by `leap_most` ns. 0 means
+	 * the length of a step. */
 	uint64_t leap_most;
-	/* While no event happens, each jump is twice as long as the last, up to
-	 * this length. 0 means that the jumps do not become longer. If
-	 * `leap_most` is 0, too, there are no jumps, and each poll takes the
-	 * time of a step. */
+	/* While no event happens, the length of the jumps doubles, up to
+	 * `leap_far` ns. If this is 0, the length stays the same. If both are
+	 * 0, the time does not jump, and each poll takes the time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
 
 void sim_tasks_seed(uint64_t seed);
 void sim_threads_seed(uint64_t seed); /* sim_thread.c */
-/* Called when a process has ended, unless NULL. */
+/* If not NULL, this function is called when a process has ended. */
 extern void (*sim_proc_ended)(struct sim_proc *proc);
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
@@ -113,12 +114,13 @@ extern struct sim_ready {
 	struct sim_task **task;
 	size_t n;
 } sim_ready;
-/* has no effect if the task has ended */
+/* If the task has ended, this call has no effect. */
 void sim_ready_add(struct sim_task *t);
 void sim_ready_drop(struct sim_task *t);
 /* Do not run the task before the time `at`. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
-/* Let the task wait for the object at `what`. NULL means no object. */
+/* Let the task wait for the object at `what`. NULL means that it waits for no
+ * object. */
 void sim_ready_waits(struct sim_task *t, const void *what);
 /* Wake the tasks that wait for the object. Return their number. */
 unsigned sim_ready_for(const void *what);
@@ -128,24 +130,25 @@ uint64_t sim_ready_next(void);
 /* Update the tasks of a process after its `stopped_until` has changed. */
 void sim_tasks_stopped(const struct sim_proc *proc);
 
-/* Return true in one of this many calls. */
+/* Return true with a probability of 1 / `of`. */
 bool sim_by_chance(unsigned of);
 /* Return true if this call must fail with EMFILE because the current process is
  * short of descriptors. */
 bool sim_short(void);
-/* Set whether a process that is short of descriptors is short of memory,
+/* If `on` is set, processes that are short of descriptors are short of memory,
  * too. */
 void sim_short_of_memory(bool on);
 /* Return true if this allocation of the current process must fail. */
 bool sim_no_memory(void);
 /* Make all addresses the same in each run, in case a decision depends on an
- * address. If the kernel randomizes addresses, turn this off and execute the
- * program again. */
+ * address. If the kernel randomizes the addresses of this process, disable that
+ * and execute the program again. */
 void sim_addresses_fix(char **argv);
-/* Use other addresses for all later allocations, and reuse freed memory for
- * other objects. */
+/* Use different addresses for all later allocations, and reuse freed memory for
+ * different objects. With this, a second run shows whether a decision depends
+ * on an address. */
 void sim_addresses_move(void);
-/* Reuse the memory that the processes of a seed free. Call this once. */
+/* Configure malloc() to keep freed memory for reuse. Call this once. */
 void sim_memory_stays(void);
 /* sim_stack_new() allocates a stack of this many bytes. sim_stack_free()
  * accepts NULL. */
@@ -159,15 +162,15 @@ void sim_stack_free(void *stack);
 /* Shift the time of day. Monotonic time does not change. */
 void sim_clock_jump(int64_t ns);
 
-/* Let the current task wait until it is woken, at most until the time
+/* Let the current task wait until another task wakes it, at most until the time
  * `until`. */
 void sim_wait(uint64_t until);
 void sim_wait_file(struct sim_file *file, uint64_t until);
 /* Wake the tasks that wait for `what`. */
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);
-/* The next two functions let other tasks run. The current task can still run.
- * Both functions have no effect in the scheduler. */
+/* The next two functions let other tasks run, but the current task can still be
+ * chosen. They have no effect in the scheduler. */
 /* Call sim_yield() if the task did something to which other tasks may have to
  * react. */
 void sim_yield(void);
@@ -177,7 +180,7 @@ void sim_look_again(void);
  * function. */
 void sim_point(void);
 
-/* Run tasks until over() returns true. Return false if nothing can ever run
+/* Run tasks until over() returns true. Return false if no task can ever run
  * again. */
 bool sim_run(bool (*over)(void));
 uint64_t sim_steps(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions for threads, time and random numbers that the real code
- * calls. */
+/* Replacements for the functions for threads, time and random numbers that the
+ * real code calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 		sim_wait(sim_now + SIM_US);
 	if (result)
 		*result = t->result;
-	t->detached = true; /* so that the task can be freed */
+	t->detached = true; /* allows the scheduler to free the task */
 	return 0;
 }
 
@@ -88,7 +88,8 @@ void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept)
 		__wrap_close((int)kept - 1);
 }
 
-/* Each thread has its own error text. */
+/* Store the error text in the current task, since each thread has its own
+ * text. */
 int __wrap_mpib_fail(int rc, const char *fmt, ...)
 {
 	struct sim_task *t = sim_task_self();

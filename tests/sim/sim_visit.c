@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visitors of a proxy that are neither ranks nor peers. Strangers connect to
- * the proxy's peer port, tools to its stats socket. They ignore the answers. */
+/* Programs that connect to a proxy but are neither ranks nor peers. Strangers
+ * connect to the proxy's peer port, and tools connect to its stats socket. Both
+ * ignore the answers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +24,8 @@ struct visit {
 	uint64_t chance;
 };
 
-/* Read until the other end closes, at most for `ms`. */
+/* Read until the other end closes the connection, at most for `ms`
+ * milliseconds. */
 static void listen_to(int fd, unsigned ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -76,7 +78,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		m.version = m.version_min = MPIB_PEER_VERSION + 1;
 		break;
 	case 3:
-		/* the address of the proxy itself */
+		/* claim the address of the proxy itself */
 		addr[15] = (uint8_t)(v->node + 1);
 		break;
 	case 4:
@@ -112,7 +114,7 @@ static size_t words(const struct visit *v, uint8_t *frame)
 		return 0; /* the visitor sends nothing */
 	case 2:
 		n = hello(v, frame);
-		return n / 2; /* the visitor sends only a part */
+		return n / 2; /* the visitor sends only the first half */
 	default:
 		return hello(v, frame);
 	}
@@ -177,7 +179,7 @@ static void *tool(void *arg)
 		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
 		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* In half of all cases, send the command "cluster". */
+		/* In half of all cases, the command is "cluster". */
 		if (v->chance >> (32 + i) & 1)
 			text = "cluster\n";
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",

@@ -15,15 +15,16 @@
 #define SIM_S 1000000000ull
 #define SIM_NEVER UINT64_MAX
 
-/* A random stream. Each subject has its own stream, so an additional draw for
- * one subject does not change the draws for the others. */
+/* A random stream. Each subject, such as the network, has its own stream, so an
+ * additional draw for one subject does not change the draws for others. */
 struct sim_rng {
 	uint64_t state;
 };
 
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
 
-/* Return the next number. Inline, since each step draws a number. */
+/* Return the next number. Inline, because every step of the scheduler draws a
+ * number. */
 static inline uint64_t sim_rng_next(struct sim_rng *r)
 {
 	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
@@ -44,12 +45,12 @@ static inline bool sim_chance(struct sim_rng *r, unsigned of)
 	return sim_draw(r, of) == 0;
 }
 
-/* Return a random number from `least` to `most`, both included. The magnitude
- * of the result is random, too, so small numbers are as likely as large
- * numbers. */
+/* Return a random number from `least` to `most`, both included. First a random
+ * magnitude is drawn, so small numbers are as likely as large numbers. */
 uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
 
-/* A planned event, which is a member of the object that it concerns. */
+/* A planned event. The struct is a member of the object to which the event
+ * belongs. */
 typedef void sim_event_fn(void *arg);
 struct sim_event {
 	uint64_t at, seq;
@@ -59,7 +60,7 @@ struct sim_event {
 	size_t place;
 };
 
-/* A heap of events, ordered by time: sim_heap.c. */
+/* A heap of events, ordered by time. See sim_heap.c. */
 struct sim_heap {
 	struct sim_event **heap; /* heap[1] is the next event */
 	size_t n, room;
@@ -80,7 +81,7 @@ static inline uint64_t sim_heap_next(const struct sim_heap *h)
 	return h->n ? h->heap[1]->at : SIM_NEVER;
 }
 
-extern uint64_t sim_now; /* virtual ns since an arbitrary start */
+extern uint64_t sim_now; /* virtual time in ns since an arbitrary start */
 
 /* Arm the event, or move it if it is armed. */
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,

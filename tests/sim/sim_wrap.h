@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that the simulated kernel implements. The linker replaces
- * them (--wrap, wrapped.txt): the real code calls __wrap_NAME(), and
- * __real_NAME() is the original.
+ * The system calls that the simulated kernel implements. The linker option
+ * --wrap (wrapped.txt) makes the real code call __wrap_NAME(). __real_NAME() is
+ * the original function.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H
@@ -148,7 +148,7 @@ int __wrap_hwloc_topology_load(void *topology);
 int __wrap_getifaddrs(struct ifaddrs **all);
 struct group *__wrap_getgrnam(const char *name);
 
-/* Wrapped functions that are not system calls. */
+/* Functions that are replaced, too, but are not system calls. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Check that a soak continues after the last seed of its file, adds up all
-# lines, and lists the seeds that failed. In this test --suspect makes seeds
-# fail. An interrupted stretch of seeds must not add a line to the file.
+# lines, and lists the seeds that failed. This test makes seeds fail by
+# --suspect. An interrupted stretch of seeds must not add a line to the file.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh
@@ -26,7 +26,8 @@ if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
 	fail "an unknown option is accepted"
 fi
 [ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
-# A text that is not a number must be refused, and not be read as another seed.
+# tests/sim/run must refuse a text that is not a number, instead of running
+# another seed.
 rc=0
 ./run --from 1.7957e+12 --seeds 1 --messages 20 2>"$dir/said" >/dev/null || rc=$?
 { [ $rc -eq 2 ] && has '"1.7957e+12" is not 0' <"$dir/said"; } ||

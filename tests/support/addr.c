@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open an existing file without O_CREAT: with O_CREAT, the kernel may refuse to
- * open another user's file in /tmp. */
+/* Open the file without O_CREAT if it exists, because with O_CREAT the kernel
+ * may refuse to open another user's file in /tmp. */
 static int open_lock(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

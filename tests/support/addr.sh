@@ -1,10 +1,10 @@
-# shellcheck shell=bash
-# A script that sources this file gets in $net the first three bytes of
+# shellcheck shell=bash This file sets $net to the first three bytes of
 # addresses that no other test or bench uses. Tests run at the same time, and a
-# proxy listens at the address of its rail. All addresses that begin with
-# ${net%.*} are claimed, so a script may also use other values of the third
-# byte. The claim is a lock on a file. The lock is held until this shell and the
-# programs that it started have ended. addr.h does the same for programs.
+# proxy listens at the address of its rail. The script that sources this file
+# owns all addresses that begin with ${net%.*}, so the script may also use other
+# values of the third byte. The claim is a lock on a file, which is held until
+# this shell and the programs that it started have ended. addr.h does the same
+# for programs.
 net_files=()
 
 # net_claim: claim one more network for this shell, and set $net to it.
@@ -14,7 +14,8 @@ net_claim() {
 		n=$((128 + ($$ + i) % 100)) file=/tmp/mpib-net.$n
 		[ -e "$file" ] || (umask 022 && set -C && : >"$file") 2>/dev/null
 		if { exec {net_lock}<"$file"; } 2>/dev/null; then
-			# Do not use a file that its last holder has removed.
+			# Do not use a file that the last process with the lock
+			# has removed.
 			flock -n "$net_lock" && [ "$file" -ef "/proc/self/fd/$net_lock" ] &&
 				break
 			exec {net_lock}<&-

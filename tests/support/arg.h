@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers on the command lines of test programs. */
+/* Parse the numbers on the command lines of test programs. */
 #ifndef TESTS_ARG_H
 #define TESTS_ARG_H
 
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a decimal number of at most `max`. For any other text, end the program
- * with status 2, so that a test that is to run "1O0" times does not run 0 times
- * and pass. */
+/* Parse a decimal number of at most `max`. For any other text, such as "1O0",
+ * end the program with status 2. Otherwise the test would run 0 times and
+ * pass. */
 static inline uint64_t arg_number(const char *text, uint64_t max)
 {
 	uint64_t n;

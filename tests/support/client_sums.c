@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Add up the regions, bytes and descriptors of the proxy's clients, and the
- * clients of each user. See sums.h. */
+/* Add up the regions, bytes and descriptors of the proxy's clients, and count
+ * the clients of each user. See sums.h. */
 #include "client/client.h"
 #include "sums.h"
 

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* Return the next number from 0 to n - 1 of the sequence whose state is
- * *rng. */
+/* Return the next pseudo-random number from 0 to `n` - 1. *`rng` is the state
+ * of the generator. */
 static inline uint64_t draw(uint64_t *rng, uint64_t n)
 {
 	uint64_t z = *rng += 0x9e3779b97f4a7c15ull; /* splitmix64 */

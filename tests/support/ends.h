@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection between clients of two proxies. Both clients are in this
- * process, and the rails access their memory without a copy. The test posts
- * each message. If a call fails, the test fails. mover.h has continuous traffic
- * instead.
+ * A connection between two clients, each of its own proxy. Both clients are in
+ * this process, and the rails access the clients' memory without a copy. The
+ * test posts each message itself. If a call fails, the test fails. For
+ * continuous traffic, see mover.h.
  */
 #ifndef MPIB_TESTS_ENDS_H
 #define MPIB_TESTS_ENDS_H
@@ -26,17 +26,16 @@ struct mpib_client *ends_attach(const struct node *n, const char *name);
 /* Attach the clients "sender" and "receiver", allocate memory, and connect. */
 void ends_open(struct ends *e, const struct node *from, const struct node *to,
 	       size_t room);
-/* Connect the clients. Each call opens another connection, and earlier
- * connections stay open. */
+/* Connect the clients. Earlier connections stay open. */
 void ends_connect(struct ends *e);
 void ends_detach(struct ends *e);
 
-/* Post a send. While the library has no free request, try again. */
+/* Post a send or a receive. If the library has no free request, retry. */
 struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
 struct mpib_request *ends_receive(const struct ends *e, int tag);
 /* Wait until the request completes. Return its size. */
 size_t ends_finish(struct mpib_request *r);
-/* Send a message of `size` new bytes, and check what arrived. */
+/* Send a message of `size` new bytes, and check the received bytes. */
 void ends_move(const struct ends *e, size_t size, int tag);
 
 #endif

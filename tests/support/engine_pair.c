@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two engines whose turns the test makes, see engine_pair.h. */
+/* Two engines whose turns the test calls, see engine_pair.h. */
 #include "engine_pair.h"
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -168,8 +168,8 @@ static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
 	return NULL;
 }
 
-/* Check that, for each send request in the send op, `answer` records the
- * generation of the request and whether its receive was refused. */
+/* Check that `answer` records two facts about each send request of the send op:
+ * its generation, and whether the send was refused. */
 static void check_answers(struct engine_conn *f, uint32_t op)
 {
 	const struct send_op *p = send_op_at(f, op & 0xff);
@@ -187,8 +187,8 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	}
 }
 
-/* These records must be complete before the post, because the WRs may arrive
- * even if this process ends right after the post. */
+/* Before WRs are posted, the records of their send op must be complete: the WRs
+ * may arrive even if this process ends right after the post. */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
@@ -204,7 +204,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return soft_post_send(qp, wr, bad);
 }
 
-/* Call the check above for each WR that is posted to a software HCA. */
+/* Call check_answers() for each WR that is posted to a software HCA. */
 static void watch_posts(struct mpib_engine *e)
 {
 	for (unsigned i = 0; i < e->shards; i++) {
@@ -325,7 +325,7 @@ void pair_more_lane(const struct pair *p, struct pair *more)
 	make_lane(more, MPIB_IMM_V2);
 }
 
-/* Unmap the node's memory. The node's engine may be closed already. */
+/* Unmap the node's memory. The node's engine may already be closed. */
 static void unmap(struct pair_node *n)
 {
 	guarded_unmap(n->submit, sizeof(*n->submit));
@@ -339,7 +339,7 @@ void pair_leave(struct pair *more)
 	unmap(&more->node[1]);
 }
 
-/* Check that the shards' running sums equal the sums over the objects, see
+/* Check that the shards' counters equal the sums over their objects, see
  * sums.h. */
 static void check_sums(const struct pair *p, unsigned node)
 {
@@ -372,8 +372,8 @@ static bool checks_rails(const struct pair *p)
 void pair_close(struct pair *p)
 {
 	p->fences = false;
-	/* Finish the rail checks that a peer requested, because an engine does
-	 * not free them when it closes. */
+	/* Finish the rail checks that a peer has requested, because the engine
+	 * does not free these checks when it closes. */
 	pair_turn(p);
 	for (unsigned i = 0; i < 10000 && checks_rails(p); i++)
 		pair_turn(p);

@@ -8,7 +8,7 @@ struct sums {
 	/* reserved CQEs of a rail: for sends, for receives, and promised to
 	 * QPs */
 	uint64_t sends, receives, promised;
-	/* promised CQEs according to the tenants' counters */
+	/* CQEs that are promised according to the tenants' counters */
 	uint64_t of_users;
 	uint64_t inflight;
 };
@@ -49,7 +49,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	return sum;
 }
 
-/* Return how many bytes of the lane's send ops rail `r` carries. */
+/* Return the sum of the bytes that the lane's send ops have on rail `r`. */
 static uint64_t sums_carried(const struct mpib_lane *lane, unsigned r)
 {
 	const struct engine_conn *f;
@@ -123,9 +123,9 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
 	struct sums sum = sums_add_up(s, r);
 
-	/* Some objects have reservations but are on no list: a lane that is not
-	 * connected yet, and a tenant that is being added or removed. So the
-	 * counter may be greater than the sum over the listed objects. */
+	/* The counter may be greater than the sum over the listed objects,
+	 * because some objects with reservations are on no list: lanes that are
+	 * not connected yet, and tenants that are being added or removed. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)

@@ -14,10 +14,10 @@
 
 struct fake_call {
 	TAILQ_ENTRY(fake_call) link;
-	mpib_done_fn *done; /* NULL: this call is an event */
+	mpib_done_fn *done; /* NULL if this call is an event */
 	void *arg;
 	bool *mark; /* set to true when `done` is called */
-	/* an event concerns `conn` or, if that is NULL, `lane` */
+	/* the object of an event: `conn` or, if `conn` is NULL, `lane` */
 	struct engine_conn *conn;
 	struct mpib_lane *lane;
 	int error;
@@ -132,8 +132,8 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
-/* Run the queued callbacks. Callbacks that these callbacks queue run at the
- * next dispatch. */
+/* Run the queued callbacks. If these callbacks queue further callbacks, those
+ * run at the next dispatch. */
 static void run_all(struct mpib_engine *e)
 {
 	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);

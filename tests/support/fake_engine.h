@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An implementation of engine/engine.h without rails and shards, for tests of
- * the code that calls the engine. The fake records the calls. It queues the
- * callbacks. The test runs the queued callbacks, in order or in a random order
- * that depends on a seed.
+ * the code that calls the engine. The fake records the calls and queues the
+ * callbacks. The test runs the queued callbacks, either in order or in a random
+ * order that depends on a seed.
  *
- * The fake checks that memory is never released while a peer may write into it.
- * All fake engines of the process know each other. If a connection is destroyed
- * while its peer's connection runs and neither lane was killed, the fake
- * records a violation. The fake also records a violation if the engine's
- * functions are called in a wrong order. No object is freed before
- * fake_reset(), so the fake always detects a late use of an object.
+ * The fake checks that the code never releases memory while a peer may write to
+ * it. The fake engines of a process share the list of all objects. The fake
+ * records a violation if a connection is destroyed while the other end is
+ * running and neither end's lane was killed. The fake also records a violation
+ * if the engine's functions are called in a wrong order. No object is freed
+ * before fake_reset(), so the fake always detects the use of a destroyed
+ * object.
  */
 #ifndef MPIB_FAKE_ENGINE_H
 #define MPIB_FAKE_ENGINE_H
@@ -37,7 +38,8 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
-	/* numbers of rail messages that were repeated and received */
+	/* number of rail messages that were repeated, and number that were
+	 * received */
 	unsigned retold, received;
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
@@ -51,8 +53,8 @@ struct engine_conn {
 	uint32_t hint; /* last hint slot that was set, plus 1 */
 	/* address of its table, by which peers identify the connection */
 	uint64_t addr;
-	/* after the start: the other end, into whose table this connection
-	 * writes */
+	/* the other end, into whose table this connection writes; NULL before
+	 * the start */
 	struct engine_conn *peer;
 	TAILQ_ENTRY(engine_conn) link;
 };
@@ -63,28 +65,28 @@ TAILQ_HEAD(fake_calls, fake_call);
 struct mpib_engine {
 	enum mpib_spread spread;
 	unsigned shards, rails;
-	uint8_t away; /* mask of lost rails, for new lanes */
+	uint8_t away; /* mask of lost rails, which new lanes lack */
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;
 	struct fake_calls calls; /* queued callbacks */
 	bool hold; /* do not run callbacks */
-	/* if not 0, each dispatch runs one randomly chosen callback */
+	/* if not 0, each dispatch runs only one callback, chosen at random */
 	unsigned seed;
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx);
 void fake_engine_fini(struct mpib_engine *e);
-/* Behave as if the engine's process was killed: its connections stop writing,
+/* Behave as if the engine's process was killed: its connections write no more,
  * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
-/* Hold the callbacks back, or let them run again. */
+/* If `hold` is set, run no callbacks. Otherwise run them again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 
-/* Return the number of lanes or connections of `e`, or of all engines if `e` is
- * NULL, that are not destroyed. */
+/* Return the number of lanes, or of connections, that are not destroyed. If `e`
+ * is NULL, count those of all engines. */
 unsigned fake_lanes(const struct mpib_engine *e);
 unsigned fake_conns(const struct mpib_engine *e);
 /* Return connection number `index` of the client, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of the fake devices. These functions pass calls on to the software
+/* The verbs of the fake devices, which pass their calls on to the software
  * HCA. */
 #include "fake_ibv.h"
 
@@ -61,7 +61,7 @@ unsigned fake_ibv_contexts(void)
 	return n;
 }
 
-/* Return the error with which the test lets this call fail, or 0. */
+/* Return the error that the test has set for this call, or 0. */
 static int fails(const char *call)
 {
 	if (!fake_ibv.fail || strcmp(fake_ibv.fail, call) ||
@@ -72,8 +72,8 @@ static int fails(const char *call)
 	return fake_ibv.error;
 }
 
-/* Convert `rc` (0 or -errno) to libibverbs' convention: set errno, and return 0
- * or a positive errno. */
+/* Convert `rc`, which is 0 or -errno, to the convention of libibverbs: set
+ * errno, and return 0 or a positive errno. */
 static int told(int rc)
 {
 	if (rc < 0)
@@ -125,7 +125,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_unlock(&lock);
 	ctx->device = device;
 	ctx->num_comp_vectors = 4;
-	/* With NULL, ibv_query_port() calls the function in this file. */
+	/* If this is NULL, the inline ibv_query_port() calls the function in
+	 * this file. */
 	ctx->abi_compat = NULL;
 	return ctx;
 }
@@ -348,8 +349,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		rc = fails("RTS");
 	}
 	pthread_mutex_unlock(&lock);
-	/* The software HCA below is always RoCE, no matter what the device
-	 * reports. */
+	/* The software HCA that carries the traffic is always RoCE, even if the
+	 * fake device is InfiniBand. */
 	below.ah_attr.is_global = 1;
 	below.ah_attr.grh.sgid_index = 1;
 	below.pkey_index = 0;
@@ -373,7 +374,8 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	(void)qp;
 	if (!fake_ibv.ece)
 		return EOPNOTSUPP;
-	/* After ibv_set_ece(), report only the options that both ends have. */
+	/* After ibv_set_ece(), report only the options that both ends
+	 * support. */
 	*ece = (struct ibv_ece){ .vendor_id = 0x15b3, .options = 0x3 };
 	if (fake_ibv.ece_sets)
 		ece->options &= fake_ibv.set.options;

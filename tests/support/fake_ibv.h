@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control verbs of libibverbs, with devices that a test defines. A program
- * that links fake_ibv.c gets these functions instead of the library's. A fake
- * device reports the ports, GIDs, link layer, ECE and limits that the test
- * wrote into fake_ibv. The software HCA carries the traffic of fake devices, so
- * whole lanes run over them. The test can make any call fail.
+ * A replacement for the control verbs of libibverbs, with devices that a test
+ * defines. In a program that links fake_ibv.c, these functions replace those of
+ * the library. A fake device reports the ports, GIDs, link layer, ECE and
+ * limits that the test wrote into fake_ibv. The software HCA carries the
+ * traffic of the fake devices, so lanes can run over them. The test can make
+ * any call fail.
  */
 #ifndef MPIB_FAKE_IBV_H
 #define MPIB_FAKE_IBV_H
@@ -15,7 +16,8 @@
 #define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
-/* Value of mpib_hca_wait_ms in tests that let no call hang, in milliseconds. */
+/* Value of mpib_hca_wait_ms in tests in which no call hangs, in
+ * milliseconds. */
 #define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
@@ -26,7 +28,7 @@ struct fake_port {
 
 struct fake_device {
 	struct ibv_device ibv; /* name, transport, sysfs path */
-	/* IPv4 address of the software HCA below this device */
+	/* IPv4 address of the software HCA that carries the device's traffic */
 	const char *soft;
 	struct ibv_device_attr attr;
 	struct fake_port port[FAKE_PORTS];
@@ -35,7 +37,7 @@ struct fake_device {
 struct fake_ibv {
 	unsigned devices;
 	struct fake_device device[FAKE_DEVICES];
-	/* The failing call. fake_ibv_fails() sets these. */
+	/* The call that fails, set by fake_ibv_fails(). */
 	const char *fail;
 	int error;
 	unsigned times;
@@ -43,7 +45,7 @@ struct fake_ibv {
 	bool ece; /* the devices have ECE options 0x3 of vendor 0x15b3 */
 	/* The arguments of the last calls. */
 	int access;
-	uint32_t vectors; /* mask of completion vectors that CQs use */
+	uint32_t vectors; /* mask of the completion vectors that CQs use */
 	struct ibv_qp_attr init, rtr, rts;
 	struct ibv_ece set; /* argument of the last ibv_set_ece() */
 	unsigned ece_sets;
@@ -65,19 +67,19 @@ void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
 /*
- * Let calls of `call` on the device block until fake_ibv_release(). `call` is
- * "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", or "RTR" or
- * "ERR" for ibv_modify_qp() to that state. Any thread may call these two
- * functions.
+ * Let calls of the function `call` on the device block until
+ * fake_ibv_release(). `call` is "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_qp"
+ * or "ibv_destroy_qp". "RTR" and "ERR" stand for an ibv_modify_qp() to this
+ * state. Any thread may call these two functions.
  */
 void fake_ibv_hang(const char *device, const char *call);
 void fake_ibv_release(void);
-/* Return how many calls have hung. fake_ibv_contexts() returns how many
- * contexts are open. */
+/* fake_ibv_hung() returns how many calls have blocked. fake_ibv_contexts()
+ * returns how many contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* Each fake function calls this first. The call blocks if the test lets that
- * function of the device hang. */
+/* Every fake function calls this first. If the test lets the function `name` of
+ * device `d` hang, the call blocks. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

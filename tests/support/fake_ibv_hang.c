@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Let calls of the fake devices hang. */
+/* Let calls on the fake devices hang. */
 #include <pthread.h>
 #include <string.h>
 

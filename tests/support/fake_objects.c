@@ -374,7 +374,8 @@ void fake_engine_die(struct mpib_engine *e)
 	}
 	TAILQ_FOREACH(f, &conns, link)
 	{
-		/* The client of a destroyed connection may already be freed. */
+		/* Ignore destroyed connections, because their client may
+		 * already be freed. */
 		if (!f->destroyed && f->engine_client->tenant->engine == e)
 			f->stopped = f->destroyed = true;
 	}

@@ -8,11 +8,11 @@
 /* If `ok` is false, record a violation with the text `what`. */
 void fake_expect(bool ok, const char *what);
 void fake_forget(void);
-/* At a later dispatch, call done(arg, 0), and set *mark to true unless `mark`
- * is NULL. */
+/* At a later dispatch, call `done`(`arg`, 0), and set *`mark` to true if `mark`
+ * is not NULL. */
 void fake_later(struct mpib_engine *e, mpib_done_fn *done, void *arg,
 		bool *mark);
-/* Queue an event of `conn` or, if that is NULL, of `lane`. */
+/* Queue an event of `conn`, or of `lane` if `conn` is NULL. */
 void fake_event(struct mpib_engine *e, struct engine_conn *conn,
 		struct mpib_lane *lane, int error, const char *why);
 

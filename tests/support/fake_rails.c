@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Add the RDMA devices fake_0 to fake_3 of fake_ibv.h before main() begins.
- * Linked into tests that run two nodes on the rails of MPIB_TEST_RAILS.
+ * This file is linked into tests that run two nodes on the rails of
+ * MPIB_TEST_RAILS.
  */
 #include "fake_ibv.h"
 

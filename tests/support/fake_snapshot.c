@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of the fake engine, which never has requests. */
+/* Make snapshots of the fake engine, which never has requests. */
 #include <stdlib.h>
 
 #include "fake_objects.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked messages with grouped receives, see grouper.h. */
+/* Move and check messages with grouped receives, see grouper.h. */
 #include "grouper.h"
 
 #include <string.h>
@@ -61,8 +61,8 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test the request *r. If the request has completed, set *r to NULL and return
- * 1. If it has not completed, return 0. On failure, return -errno. */
+/* Test the request *r. If the request has completed, set *`r` to NULL and
+ * return 1. If it has not completed, return 0. On failure, return -errno. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

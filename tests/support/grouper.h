@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mover with grouped receives. Each receive has several buffers with a tag
- * each. The order of the sends changes from receive to receive.
+ * A mover with grouped receives. Each receive has several buffers, each with
+ * its own tag. The sends of each receive are posted in a different order.
  */
 #ifndef MPIB_TESTS_GROUPER_H
 #define MPIB_TESTS_GROUPER_H
@@ -11,10 +11,10 @@
 #define GROUPER_N 4
 
 struct grouper {
-	struct mover m; /* its connection, memory and counters */
+	struct mover m; /* the grouper's connection, memory and counters */
 	struct mpib_request *received, *sent[GROUPER_N];
 	size_t size[GROUPER_N], got[GROUPER_N];
-	unsigned posted; /* number of sends posted for the current receive */
+	unsigned posted; /* sends that are posted for the current receive */
 	bool flying;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network plugin that corrupts messages, to test programs that check
- * messages. This plugin loads the plugin LIAR_PLUGIN and passes every call on
- * to it, but delivers some messages wrongly. LIAR_DOES is a list of
- * corruptions, each with the number of a message, such as "drop@7,swap@12".
- * Each receiving connection counts its messages from 0. Each corruption adds a
- * line to LIAR_LOG. The program under test must find as many errors as there
- * are lines.
+ * messages. This plugin loads the real plugin, LIAR_PLUGIN, and passes every
+ * call on to it, but corrupts some of the messages that arrive. LIAR_DOES is a
+ * list of corruptions, each with the number of a message, such as
+ * "drop@7,swap@12". Each receiving connection counts its messages from 0. Each
+ * corruption adds a line to LIAR_LOG. The program under test must find as many
+ * errors as there are lines.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -20,8 +20,8 @@
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
-/* Number of polls after which a message that should be exchanged with the next
- * message no longer waits for that message. */
+/* Number of polls for which a message waits for the next message, with which it
+ * should be exchanged. After these polls the message is delivered unchanged. */
 #define PATIENCE 200000
 
 struct comm {
@@ -33,7 +33,7 @@ struct comm {
 
 struct request {
 	void *real;
-	struct comm *comm; /* NULL: this entry is free */
+	struct comm *comm; /* NULL if this entry is free */
 	int n, size[GROUP_MAX];
 	bool done;
 	unsigned looks, swapped; /* `swapped`: mask of messages */
@@ -91,8 +91,8 @@ static void *copy_of(const void *data, size_t len)
 	return memcpy(copy, data, len);
 }
 
-/* Call this before a receive is posted, because its bytes may arrive
- * immediately. `room` has the sizes of the buffers. */
+/* Prepare for a receive with buffers of the sizes `room`. Call this before the
+ * receive is posted, because its bytes may arrive immediately. */
 static struct request *prepare(void *of, int n, void **data, const size_t *room)
 {
 	struct comm *c = comm_of(of);
@@ -116,8 +116,8 @@ static void release(struct request *r)
 	r->comm = NULL;
 }
 
-/* The real plugin posted the receive as *req. Put `r` in its place. If *req is
- * NULL, the receive was not posted. */
+/* The real plugin has set *`req` to its request for the receive. Replace this
+ * request with `r`. If *`req` is NULL, the receive was not posted. */
 static void posted(struct request *r, void **req)
 {
 	if (!*req) {
@@ -139,8 +139,8 @@ static bool real_done(struct request *r)
 	return r->done;
 }
 
-/* Return the receive of message `number`, and set *k to the position of the
- * message in it. Return NULL if the receive is not posted yet. */
+/* Return the receive of message `number`, or NULL if it is not posted yet. Set
+ * *`k` to the position of the message in this receive. */
 static struct request *holder(const struct comm *c, uint64_t number, int *k)
 {
 	for (int i = 0; i < REQUESTS_MAX; i++) {

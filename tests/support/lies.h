@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The corruptions of liar.c, and the messages that get them. LIAR_DOES is a
- * list of corruptions, each with the number of a message, such as
- * "drop@7,swap@12". Each receiving connection counts its messages from 0.
+ * The kinds of corruption of liar.c, and the list of messages to corrupt.
+ * LIAR_DOES is a list of corruptions, each with the number of a message, such
+ * as "drop@7,swap@12". Each receiving connection counts its messages from 0.
  */
 #ifndef MPIB_TESTS_LIES_H
 #define MPIB_TESTS_LIES_H

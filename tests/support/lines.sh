@@ -1,6 +1,5 @@
-# shellcheck shell=bash
-# Functions for scripts that search text and wait. The scripts exit with
-# $failed, which fail() sets to 1.
+# shellcheck shell=bash Functions for scripts that search text and wait for
+# programs. The scripts exit with $failed, which fail() sets to 1.
 failed=0
 fail() {
 	echo "FAIL: $*"
@@ -8,8 +7,8 @@ fail() {
 }
 
 # has GREP-ARGUMENT...: return whether standard input has a matching line. Read
-# all input. (grep -q would end at the first match, SIGPIPE would kill the
-# writer, and with pipefail the pipe would count as failed.)
+# all input, because "grep -q" in a pipe ends at the first match: SIGPIPE would
+# then kill the writer, and with pipefail the pipe would fail.
 has() {
 	grep -q "$@" <<<"$(cat)"
 }
@@ -30,9 +29,9 @@ lives() {
 	kill -0 "$1" 2>/dev/null
 }
 
-# await_ready OUT PID: wait until the program has written its line "ready" to
-# OUT. Fail if the program ends without that line, or does not write the line
-# within a minute.
+# await_ready OUT PID: wait until the program has written a line that begins
+# with "ready" to OUT. Fail if the program ends without this line or does not
+# write it within a minute.
 await_ready() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do

@@ -34,8 +34,8 @@ int main(int argc, char **argv)
 		*test_times = arg_count(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	/* Call the function behind cmocka's macro, because the macro counts the
-	 * tests with sizeof. */
+	/* Do not use cmocka's macro, which computes the number of tests with
+	 * sizeof, but the function that it calls. */
 	return _cmocka_run_group_tests("tests", tests, tests_n,
 				       test_group.setup, test_group.teardown);
 }

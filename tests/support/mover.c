@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked messages on one connection, see mover.h. */
+/* Move and check messages on one connection, see mover.h. */
 #include "mover.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-/* a connect or request that takes longer counts as hung */
+/* longest time of a connect or a request; after this time it counts as hung */
 #define HANGS_NS 60000000000u
 
 static uint64_t next(struct mover *m)
@@ -131,8 +131,7 @@ int mover_ready(struct mover *m)
 	return tx && rx;
 }
 
-/* Fill the message with bytes that all differ from those of the last
- * message. */
+/* Fill the message with other bytes than the last message. */
 static void fill(struct mover *m)
 {
 	uint64_t v = next(m);
@@ -141,7 +140,8 @@ static void fill(struct mover *m)
 		memcpy(m->src + i, &v, m->size - i < 8 ? m->size - i : 8);
 }
 
-/* Post a receive or, if that is done, the matching send. */
+/* Post the receive. If the receive is posted already, post the matching
+ * send. */
 static int post(struct mover *m)
 {
 	void *to = m->dst;
@@ -163,8 +163,8 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test the request *r. Return 1 if the request has completed or *r is NULL, 0
- * if it has not completed, or -errno. */
+/* Test the request *r. Return 1 if the request has completed or *`r` is NULL.
+ * Return 0 if the request has not completed, or -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;
@@ -177,7 +177,7 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
-/* Compare the message after it has arrived and is flushed. */
+/* The message has arrived and is flushed: compare its bytes. */
 static int compare(struct mover *m)
 {
 	m->messages++;

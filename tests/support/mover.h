@@ -3,8 +3,8 @@
  * A mover is one connection between two nodes, with both ends in this process.
  * A mover sends messages of random size and checks them. A step does not block,
  * so one thread can drive many movers and do other work. If the proxies
- * register dma-bufs, a mover without copies uses a memfd that is registered as
- * a dma-buf, and flushes each message before it reads the message.
+ * register dma-bufs, a mover without copies registers a memfd as a dma-buf, and
+ * flushes each message before it reads the bytes.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -22,8 +22,8 @@ struct mover {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received, *flushed;
 	char *src, *dst;
-	bool allocated; /* mpib_mem_alloc() made `src` and `dst` */
-	bool device; /* mpib_reg_fd() registered `src` and `dst` */
+	bool allocated; /* `src` and `dst` come from mpib_mem_alloc() */
+	bool device; /* `src` and `dst` were registered by mpib_reg_fd() */
 	size_t room, size, got;
 	enum {
 		MOVER_IDLE,
@@ -52,8 +52,8 @@ int mover_wait(struct mover *m);
 /* Call mover_open() and mover_wait(). */
 int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 		bool direct, uint64_t seed);
-/* Move this many more messages. Return that number, -EBADMSG if a message was
- * wrong, or another -errno. */
+/* Move another `messages` messages. Return that number, -EBADMSG if a message
+ * was wrong, or another -errno. */
 int mover_move(struct mover *m, uint64_t messages);
 /* Return a text for an error that one of these functions returned. */
 const char *mover_why(int rc);
@@ -65,7 +65,7 @@ static inline void mover_must(int rc)
 /* Make one step, such as a post or a comparison. Return 1 if there was
  * progress, 0 if not, or -errno. */
 int mover_step(struct mover *m);
-/* Close the mover in any state. */
+/* Close the mover, which may be in any state. */
 void mover_close(struct mover *m);
 
 #endif

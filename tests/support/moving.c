@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that continue to move while nodes change, see moving.h. */
+/* Traffic between two nodes while a test changes the nodes, see moving.h. */
 #include "moving.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void say_all(const struct moving *m)
 }
 
 /* Open mover number `i`. Half of the movers send from the first node. Half of
- * the movers of each node use ordinary memory and thus staging windows. */
+ * each node's movers use ordinary memory, and thus staging windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
 {
 	mover_must(mover_begin(m, node[i & 1].dir, node[1 - (i & 1)].dir,

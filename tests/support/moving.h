@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked messages in both directions between two nodes. The messages continue
- * to move while the test changes the nodes. There are single and grouped
- * receives, in memory of the test and of the proxy. An error makes the test
- * fail. If a message hangs, the state of both nodes is printed before the test
- * fails.
+ * Movers and groupers that move messages in both directions between two nodes
+ * while the test changes the nodes. Some of them use ordinary memory, and
+ * others use memory of the proxy. If a message is wrong or a call fails, the
+ * test fails. If a message hangs, the test also prints the state of both nodes.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -15,7 +14,7 @@
 #define MOVING_SINGLE 8
 #define MOVING_GROUPED 4
 #define MOVING_HANG_MS 60000
-/* The nodes' failover.grace. The time is long, so that the test does not fail
+/* The nodes' failover.grace. This time is long, so that the test does not fail
  * if the machine stalls. */
 #define MOVING_GRACE_MS "120000"
 
@@ -32,15 +31,15 @@ void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args);
 /* Make one step of each mover. */
 void moving_turn(struct moving *m);
-/* Make steps until each mover has moved this many more messages. */
+/* Make steps until each mover has moved another `messages` messages. */
 void moving_by(struct moving *m, uint64_t messages);
 /* Close all movers. Check that no message was wrong. */
 void moving_close(struct moving *m);
-/* Call moving_close(), check that the nodes hold no objects of the movers any
- * more, and stop the nodes. */
+/* Call moving_close(), check that no objects of the movers remain at the nodes,
+ * and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
-/* Make steps until the `n` runs have ended. */
+/* Make steps until the `n` programs of `run` have ended. */
 void moving_until(struct moving *m, struct run *run, unsigned n);
 
 #endif

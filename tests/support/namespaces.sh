@@ -3,7 +3,7 @@
 
 # enter_namespaces WHAT ARGUMENT...: start this script again as the first
 # process of new mount, pid and network namespaces, which end with that process.
-# If that is not possible, skip WHAT.
+# If the machine does not allow this, skip the test, which WHAT describes.
 enter_namespaces() {
 	if [ "$(id -u)" -ne 0 ] || ! unshare -nmpf --mount-proc true 2>/dev/null; then
 		echo "SKIPPED: $1, which needs root and namespaces"
@@ -13,8 +13,8 @@ enter_namespaces() {
 		MPIB_TEST_INSIDE=1 exec unshare -nmpf --kill-child --mount-proc \
 			--propagation private "$(realpath "$0")" "${@:2}"
 	fi
-	# If the variable is set outside of the namespaces, stop: the script
-	# would kill all processes of this machine.
+	# Stop if the variable was set outside of the namespaces, because the
+	# script would kill all processes of this machine.
 	[ $$ -eq 1 ] || {
 		echo "FAIL: MPIB_TEST_INSIDE is set outside of the namespaces"
 		exit 1

@@ -41,7 +41,8 @@ static void forget_environment(void)
 		char name[64];
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
-		/* Keep MPIB_SOFT_*, which are set for a whole test run. */
+		/* Keep the variables MPIB_SOFT_*, which are set for a whole
+		 * test run. */
 		if (!strncmp(name, "MPIB_", 5) &&
 		    strncmp(name, "MPIB_SOFT_", 10))
 			unsetenv(name); /* moves the next variable to `e` */
@@ -140,7 +141,8 @@ void run_wait(struct run *run, const char *const *argv)
 	end_run(run);
 }
 
-/* Read a line and drop its newline. Fail the test after READY_MS. */
+/* Read a line, and remove its newline. If no line comes within READY_MS, fail
+ * the test. */
 static void read_line(int fd, char *buf, size_t len)
 {
 	unsigned long long until = node_ms() + READY_MS;
@@ -195,7 +197,7 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
 	assert_non_null(mkdtemp(node->base));
-	/* Proxies and clients of other users need access. */
+	/* Proxies and clients of other users need access to this directory. */
 	assert_int_equal(chmod(node->base, 0755), 0);
 	snprintf(node->dir, sizeof(node->dir), "%s/run", node->base);
 	snprintf(node->conf, sizeof(node->conf), "%s/conf", node->base);
@@ -204,8 +206,8 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
 		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
 #ifdef __SANITIZE_THREAD__
-	/* Clients must not start threads for a resume: ThreadSanitizer does not
-	 * support threads of a forked child. */
+	/* Disable resumes, for which the client library would start threads:
+	 * ThreadSanitizer does not support threads of a forked child. */
 	dprintf(fd, "[resume]\ngrace = 0\n");
 #endif
 	close(fd);
@@ -384,7 +386,7 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	/* The proxy creates the admin socket last. */
+	/* Wait for the admin socket, which the proxy creates last. */
 	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
 	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);

@@ -17,24 +17,24 @@
 struct node {
 	char base[64]; /* directory that the test makes and removes */
 	char dir[80]; /* run directory, which the proxy makes in `base` */
-	char conf[80]; /* configuration file, instead of the machine's */
+	char conf[80]; /* path of the configuration file */
 	char sout[32], sup[32]; /* names of the rails */
 	char ready[512]; /* the proxy's ready line */
 	char *args[20]; /* further arguments, which end with a NULL */
 	pid_t pid;
 };
 
-/* Write the name of rail `i` (1 to 254), which is "soft:127.A.B.i", see addr.h.
- * Node number n has the rails 10 n and 10 n + 1. If MPIB_TEST_RAILS is set (see
- * rails.h), nodes with an odd number get the rails that it names for
- * the first node. */
+/* Write the name of rail `i` (1 to 254) to `buf`: "soft:127.A.B.i", see addr.h.
+ * Node number n has the rails 10 * n and 10 * n + 1. If MPIB_TEST_RAILS is set
+ * (see rails.h), nodes with odd numbers use the rails that this variable names
+ * for the first node. */
 void node_rail(char *buf, size_t len, unsigned i);
 /* Return the address of a rail "soft:ADDRESS", in network byte order. */
 uint32_t node_address(const char *rail);
 /* Start node number `n` with further arguments, which end with a NULL. Wait for
  * its ready line. */
 void node_start(struct node *node, unsigned n, ...);
-/* Do the same with an array that ends with NULL. */
+/* Do the same as node_start(), with an array that ends with NULL. */
 void node_start_with(struct node *node, unsigned n, const char *const *args);
 /* node_kill() kills the proxy with SIGKILL and waits until it has ended.
  * node_again() starts it again with the same arguments. */
@@ -42,15 +42,15 @@ void node_kill(struct node *node);
 void node_again(struct node *node);
 /* Call node_kill(), then remove the node's files. */
 void node_wipe(struct node *node);
-/* Stop the proxy with SIGTERM and wait. The test fails if the exit status is
- * not 0, or if the run directory has files that run_dir_remove() does not
+/* Stop the proxy with SIGTERM and wait. Fail the test if the exit status is not
+ * 0, or if the run directory contains files that run_dir_remove() does not
  * remove. */
 void node_stop(struct node *node);
-/* Wait until a new proxy has taken over from the node's proxy and the old proxy
- * has ended. The calling process must be a subreaper: it becomes the parent of
- * the new proxy after the process that started the new proxy has ended. */
+/* Wait until a new proxy has replaced the node's proxy, and the old proxy has
+ * ended. The calling process must be a subreaper, so that it becomes the parent
+ * of the new proxy when the process that started the new proxy ends. */
 void node_succeeded(struct node *node);
-/* Remove a run directory with the files that its proxy leaves. */
+/* Remove a run directory, with the files that a proxy leaves there. */
 void run_dir_remove(const char *dir);
 
 /* Wait for a child to end. Return the child's exit status, or 128 + the
@@ -67,10 +67,10 @@ unsigned proc_entries(pid_t pid, const char *what);
 /* The output and exit status of one process. */
 struct run {
 	int status; /* exit status, or 128 + the signal */
-	/* enough for all events that a proxy keeps, as JSON */
+	/* large enough for the JSON of all events that a proxy keeps */
 	char out[1 << 18];
 	char err[2048];
-	pid_t pid; /* set while the process runs */
+	pid_t pid; /* only valid while the process runs */
 	FILE *outfile, *errfile;
 };
 
@@ -87,7 +87,8 @@ bool run_over(struct run *run);
 json_t *node_ask(const struct node *node, const char *command);
 /* Return one number of "usage" in the answer to "info". */
 json_int_t node_usage(const struct node *node, const char *key);
-/* Ask until that number is `n`. Fail the test after a minute. */
+/* Ask until this number is `n`. If it is not `n` after a minute, fail the
+ * test. */
 void node_until_usage(const struct node *node, const char *key, json_int_t n);
 
 /* Connect to a control or stats socket. Return the socket. */

@@ -1,12 +1,11 @@
-# shellcheck shell=bash
-# For scripts that run nodes and have set $build. A node is a proxy on two rails
-# of the software HCA. Node N has the run directory $dir/nN, its ready line in
-# $dir/outN, its log in $dir/logN and its process ID in ${pids[N]}. All nodes
-# end with the script.
+# shellcheck shell=bash For scripts that run nodes. The script must set $build
+# first. A node is a proxy on two rails of the software HCA. Node N has the run
+# directory $dir/nN, its ready line in $dir/outN, its log in $dir/logN and its
+# process ID in ${pids[N]}. When the script ends, all nodes are killed.
 . "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 declare -A pids
 
-# node N OPTIONS...: start node N.
+# node N OPTIONS...: start node N with these options of mpib-proxy.
 node() {
 	rm -f "$dir/out$1"
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
@@ -15,8 +14,8 @@ node() {
 	pids[$1]=$!
 }
 
-# nodes_ready N...: wait until these nodes are ready. If a node fails, end the
-# script.
+# nodes_ready N...: wait until these nodes are ready. If a node does not get
+# ready, end the script.
 nodes_ready() {
 	local n
 	for n; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib_one_thread() of CMake links this into tests that must have one thread.
- * pthread_create() aborts, except on rails of libibverbs devices, each of which
- * has a thread. */
+ * pthread_create() aborts, except on rails of libibverbs devices, which have
+ * one thread each. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "sums.h"
 
 struct peer_sums {
-	uint64_t peers, conns; /* `conns`: connections with a peer */
-	/* connects of lanes, and connects that wait at listeners */
+	uint64_t peers, conns; /* `conns`: connections that have a peer */
+	/* connects that hold a lane, and connects that wait for an accept */
 	uint64_t offers, waiting;
 	uint64_t up; /* lanes in state UP */
 	uint64_t waits; /* bytes queued on peer links */
@@ -62,7 +62,7 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 			n);
 }
 
-/* Check the counters of the broker, which count objects of all peers. */
+/* Check the broker's counters, which cover the objects of all peers. */
 static bool broker_fits(const struct mpib_broker *b,
 			const struct peer_sums *sums, struct sum *wrong)
 {

@@ -11,7 +11,8 @@
 
 #define DEVICES 4
 
-/* A range that was written, and its bytes, which are not placed yet. */
+/* A range that a WRITE has written, and its bytes, which are not in memory
+ * yet. */
 struct held {
 	TAILQ_ENTRY(held) link;
 	const struct ibv_context *ctx;
@@ -44,7 +45,8 @@ static enum placement placement_of(const struct ibv_context *ctx)
 	return PLACED;
 }
 
-/* Place or drop the bytes that device `ctx` holds. NULL means all devices. */
+/* Copy the bytes that device `ctx` holds back to memory, or drop them. NULL
+ * means all devices. */
 static void release(const struct ibv_context *ctx, bool place)
 {
 	struct held *h, *next;
@@ -91,8 +93,8 @@ void placement_end(void)
 	memset(devices, 0, sizeof(devices));
 }
 
-/* Return the buffer that holds the bytes written to [to, to + len) until they
- * are copied to that range. */
+/* Return a buffer for the bytes that are written to [`to`, `to` + `len`). They
+ * stay in this buffer until release() copies them to the range. */
 static uint8_t *hold(const struct ibv_context *ctx, uint8_t *to, uint64_t len)
 {
 	struct held *h;
@@ -132,7 +134,8 @@ uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
 	return hold(c, to, len);
 }
 
-/* Without a receive, a WRITE_WITH_IMM causes no completion. */
+/* If the device is FORGOTTEN, return true without taking a receive, so that a
+ * WRITE_WITH_IMM causes no completion. */
 bool __wrap_soft_recv_take(struct soft_qp *qp)
 {
 	return (qp->srq && placement_of(&qp->ctx->vctx.context) == FORGOTTEN) ||

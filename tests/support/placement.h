@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a device of the software HCA places the bytes of incoming WRITEs in
- * memory. A test that uses this must be linked with
+ * Control when a device of the software HCA writes the bytes of incoming WRITEs
+ * to memory. A test that uses this must be linked with
  * --wrap=soft_mr_remote,--wrap=soft_recv_take.
  */
 #ifndef PLACEMENT_H
@@ -12,19 +12,21 @@
 
 enum placement {
 	PLACED,
-	/* WRITEs into regions with remote read access are acknowledged and
-	 * completed, but their bytes are placed only when this device answers a
-	 * READ, as on PCIe to a GPU. */
+	/* The device acknowledges and completes WRITEs into regions with remote
+	 * read access, but writes their bytes to memory only when it answers a
+	 * READ, as a device that writes to a GPU over PCIe may do. */
 	LATE,
-	/* WRITEs are acknowledged, but neither placed nor completed, as if the
-	 * device failed between the ack and the placement. */
+	/* The device acknowledges WRITEs, but neither writes their bytes to
+	 * memory nor completes a receive, as if it failed after the ack. */
 	FORGOTTEN,
 };
 
 void placement_set(struct ibv_context *ctx, enum placement how);
-/* Return whether device `ctx` has acknowledged bytes that it has not placed. */
+/* Return whether device `ctx` has acknowledged bytes that it has not written to
+ * memory yet. */
 bool placement_waits(const struct ibv_context *ctx);
-/* Let all devices place bytes again, and drop the bytes that are not placed. */
+/* Let all devices write bytes to memory immediately again, and drop the bytes
+ * that they still hold. */
 void placement_end(void);
 
 #endif

@@ -133,7 +133,7 @@ void play_run(struct play *p, unsigned how)
 	play_check(p);
 }
 
-/* The n-th send with a tag is for the n-th buffer with that tag. */
+/* The n-th send with a tag must arrive in the n-th buffer with that tag. */
 void play_order(struct play *p, const int32_t *tag)
 {
 	bool used[PLAY_BUFFERS] = { false };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives of one or several buffers, and their sends, with tags, on a
- * connection of an engine pair. The test posts them in a given order and checks
- * the result: the n-th send with a tag must arrive in the n-th buffer with that
- * tag.
+ * A play is a list of receives with one or several tagged buffers, and their
+ * sends, on a connection of an engine pair. play_run() posts them in a given
+ * order and checks the result: the n-th send with a tag must arrive in the n-th
+ * buffer with that tag.
  */
 #ifndef MPIB_TESTS_PLAY_H
 #define MPIB_TESTS_PLAY_H
 
 #include "engine_pair.h"
 
-/* each buffer has its own send request */
+/* maximum number of buffers; the send for each buffer has its own request */
 #define PLAY_BUFFERS 32
 #define PLAY_ROOM (64u << 10) /* bytes of a buffer */
 
@@ -23,24 +23,26 @@ struct play {
 	unsigned n[PLAY_BUFFERS]; /* number of buffers of each receive */
 	int32_t tag[PLAY_BUFFERS];
 	uint32_t len[PLAY_BUFFERS];
-	/* the buffers, in the order in which their sends are posted */
+	/* numbers of the buffers, in the order in which their sends are
+	 * posted */
 	unsigned send[PLAY_BUFFERS];
 	bool parts[PLAY_BUFFERS];
 	uint32_t g_rx[PLAY_BUFFERS], g_tx[PLAY_BUFFERS];
 };
 
-/* Return a pseudo-random number below `n`. Each run has the same sequence of
- * numbers. */
+/* Return a pseudo-random number below `n`. Every run of the program gets the
+ * same sequence of numbers. */
 unsigned play_draw(unsigned n);
 
-/* Make receives from words such as "AB A": each word is a receive, and each
- * letter is a buffer with that tag. Lengths are random. The caller sets `tx`,
- * `rx` and the order of the sends. */
+/* Make receives from words such as "AB A". Each word is a receive, and each
+ * letter of it is the tag of a buffer. Lengths are random. The caller sets
+ * `tx`, `rx` and the order of the sends. */
 void play_read(struct play *p, const char *words);
 /* Make random receives of 1 to 8 buffers each, with random tags, and sends in
  * random order. */
 void play_random(struct play *p);
-/* Set the order of the sends. `tag` has the tag of each send in that order. */
+/* Set the order of the sends: `tag` contains the tags of the first send, the
+ * second send, and so on. */
 void play_order(struct play *p, const int32_t *tag);
 
 /* Fill the memory of the sends, and clear the memory of the receives. */

@@ -6,7 +6,7 @@
 sent() {
 	ctl rails -o label,tx_bytes | awk -v r="$1" '$1 == r { print $2 }'
 }
-# more RAIL THAN: return whether the rail has sent more bytes than that.
+# more RAIL THAN: return whether the rail has sent more than THAN bytes.
 more() {
 	[ "$(sent "$1")" -gt "$2" ]
 }

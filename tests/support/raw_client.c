@@ -94,12 +94,13 @@ static bool listen_once(struct raw_client *x)
 
 uint32_t raw_state(const struct raw_client *x, uint32_t index)
 {
-	/* The acquire pairs with the proxy's release of the state. */
+	/* This acquire pairs with the release with which the proxy stores the
+	 * state. */
 	return atomic_load_explicit(&x->reply->conn[index].state,
 				    memory_order_acquire);
 }
 
-/* Clear the ring and start at its head. */
+/* Clear the ring, and set the client's tail to the ring's head. */
 static void rewind_ring(struct raw_client *x, uint32_t index)
 {
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
@@ -159,7 +160,7 @@ void raw_ring(struct raw_client *x, unsigned word, uint64_t bits)
 
 	atomic_fetch_or(&x->submit->summary.word[word], bits);
 	atomic_fetch_or(&x->submit->summary.top, 1ull << word);
-	/* If the eventfd is full, it is readable and the proxy wakes up
+	/* Ignore a full eventfd: it is readable, so the proxy wakes up
 	 * anyway. */
 	if (write(x->doorbell, &one, sizeof(one)) < 0)
 		return;
@@ -171,7 +172,7 @@ void raw_put(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
 		&x->submit->ring[index][x->tail[index] % MPIB_RING_SLOTS];
 
 	s->desc = *d;
-	/* The release pairs with the acquire in mpib_ring_pop(). */
+	/* This release pairs with the acquire in mpib_ring_pop(). */
 	atomic_store_explicit(&s->seq, ++x->tail[index], memory_order_release);
 }
 

@@ -6,8 +6,8 @@
 #include <mpib/ring.h>
 
 /* Change one field of the descriptor in `s` for a moment, then restore it. `mr`
- * is the client's highest region number, `bytes` is the size of its regions,
- * and `len` is the length of a message. */
+ * is the client's highest region number. `bytes` is the size of the client's
+ * regions. `len` is the length of a message. */
 void rewrite_slot(struct mpib_ring_slot *s, uint32_t mr, uint64_t bytes,
 		  uint32_t len, uint64_t *rng);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory for each test, which is removed afterwards. */
+/* A directory for each test, which is removed when the test ends. */
 #ifndef MPIB_TESTS_SCRATCH_H
 #define MPIB_TESTS_SCRATCH_H
 

@@ -1,8 +1,8 @@
-# shellcheck shell=bash
-# For scripts that start programs. $dir is a temporary directory, and $net has
-# addresses (addr.sh). $pids has the process IDs, as a list or by name. When the
-# script ends, the programs are killed and $dir is removed. The exit status is
-# $failed, which fail() sets.
+# shellcheck shell=bash For scripts that start programs. $dir is a temporary
+# directory, and $net is the start of the addresses (addr.sh). The script stores
+# the process IDs in $pids, as a list or by name. When the script ends, the
+# programs are killed and $dir is removed. The exit status is $failed, which
+# fail() sets.
 
 . "$(dirname "${BASH_SOURCE[0]}")/workdir.sh"
 

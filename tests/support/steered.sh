@@ -18,7 +18,7 @@ agent() {
 	pids[agent]=$!
 	ready agent
 }
-# traffic: start mpib-perf, and set ${pids[perf]}.
+# traffic: start mpib-perf as the job, and set ${pids[perf]}.
 traffic() {
 	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
 		--timeout 250
@@ -33,8 +33,9 @@ end() {
 moved() {
 	ctl rails -o tx_bytes | tr '\n' ' '
 }
-# expect WHAT AWK-CONDITION: wait until the condition is true. In the condition,
-# $1 and $2 are the bytes that SOUT and SUP sent between two checks.
+# expect WHAT AWK-CONDITION: wait until the condition is true. WHAT describes
+# the condition in messages. In the condition, $1 and $2 are the numbers of
+# bytes that SOUT and SUP sent in 0.1 s.
 expect() {
 	local a b seen
 	for _ in $(seq 1200); do

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each counter of a shard, of a broker and of the proxy's clients must equal
- * the sum over the objects that it counts. Call these functions between two
- * turns, or at the end.
+ * Checks that each counter of a shard, of a broker and of the proxy's clients
+ * equals the sum over the objects that the counter counts. Call these functions
+ * between two turns, or at the end.
  */
 #ifndef MPIB_TEST_SUMS_H
 #define MPIB_TEST_SUMS_H
@@ -20,8 +20,8 @@ struct sum {
 	uint64_t owed, have;
 };
 
-/* Return whether the counter `owed` equals the sum `have`. If they differ, set
- * *wrong. */
+/* Return whether the counter, whose value is `owed`, equals the sum `have`. If
+ * they differ, set *`wrong` to the counter. */
 static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 			    uint64_t have)
 {
@@ -31,7 +31,7 @@ static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
 	return false;
 }
 
-/* Return whether all counters are correct. Otherwise set *wrong to the first
+/* Return whether all counters are correct. Otherwise set *`wrong` to the first
  * wrong counter. engine_sums.c, peer_sums.c and client_sums.c define these
  * functions. */
 bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmocka, the headers that cmocka requires, and headers that nearly every test
- * uses.
+ * Includes cmocka, the headers that cmocka requires, and headers that nearly
+ * every test uses.
  */
 #ifndef MPIB_TESTS_TEST_H
 #define MPIB_TESTS_TEST_H
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* Few tests use cmocka's argument `state`. */
+/* Most tests do not use cmocka's argument `state`. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* Skip the test, and print why it cannot run here. */
@@ -23,7 +23,7 @@ _Noreturn static inline void skip_as(const char *reason)
 {
 	print_message("SKIPPED: %s\n", reason);
 	skip();
-	abort(); /* skip() does not return, but is not declared so */
+	abort(); /* skip() never returns, but is not declared _Noreturn */
 }
 
 static inline void assert_in(const char *text, const char *part)
@@ -33,9 +33,9 @@ static inline void assert_in(const char *text, const char *part)
 }
 
 /*
- * TEST(a_sentence) { ... } defines a test, whose argument is `state`. TEST_OF()
- * defines a test with a setup and a teardown, which may be NULL. main.c runs
- * the tests of a program in the order of their lines.
+ * TEST(a_sentence) { ... } defines a test function with the argument `state`.
+ * TEST_OF() defines a test with a setup and a teardown, which may be NULL.
+ * main.c runs the tests of a program in the order of their lines.
  */
 #define TEST_OF(f, before, after)                                              \
 	static void f(void **state);                                           \
@@ -49,16 +49,17 @@ static inline void assert_in(const char *text, const char *part)
 void test_add(struct CMUnitTest test, unsigned line);
 
 /* A program may have a setup before all tests and a teardown after them. If the
- * program sets test_times, its first argument is a number, which is stored in
- * *test_times. The second argument is a pattern of test names. */
+ * program sets `test_times`, the program's first argument is a number, which
+ * main() stores in *`test_times`. The second argument is a pattern of test
+ * names to run. */
 struct test_group {
 	CMFixtureFunction setup, teardown;
 };
 extern struct test_group test_group;
 extern unsigned *test_times;
 
-/* Define a test with the setup() and teardown() of its file, or with one of
- * them. */
+/* fixture_test() defines a test with the functions setup() and teardown() of
+ * its file. The other two macros use only one of them. */
 #define fixture_test(f) TEST_OF(f, setup, teardown)
 #define setup_test(f) TEST_OF(f, setup, NULL)
 #define teardown_test(f) TEST_OF(f, NULL, teardown)

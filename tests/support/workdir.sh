@@ -6,11 +6,12 @@ workdir=$(mktemp -d "/tmp/mpib-$(basename "$0" .sh).XXXXXX") || exit 1
 dir=$workdir
 
 workdir_end() {
-	# Do nothing in a child that is killed before its exec.
+	# A child that is killed before its exec also runs this trap. Do nothing
+	# there.
 	[ "$BASHPID" -eq "$$" ] || return
 	! declare -F at_end >/dev/null || at_end
-	# Do not use $dir: the function that ends the script may have a local
-	# variable $dir.
+	# Do not use $dir here, because the function that ended the script may
+	# have a local variable $dir.
 	rm -rf "$workdir"
 }
 trap workdir_end EXIT

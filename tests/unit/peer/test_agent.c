@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent/agent.h below a broker. The test takes the place of the agent. The
- * tests check what the proxy sends to the agent, which hint a connection uses,
- * and that an agent may start and stop at any time.
+ * Tests of agent/agent.h, the proxy's side of the agent protocol. The test acts
+ * as the agent. The tests check what the proxy sends to the agent, which hint a
+ * connection uses, and that an agent may start and stop at any time.
  */
 #include <arpa/inet.h>
 #include <errno.h>

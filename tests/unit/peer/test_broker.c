@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/broker.h between nodes that follow the protocol: silent peers, and
- * separate lanes. The simulator tests connects and closes in any order.
+ * Tests of peer/broker.h with nodes that follow the protocol: silent peers, and
+ * separate lanes. The simulator covers connects and closes in random order.
  */
 #include "rig.h"
 

@@ -202,8 +202,8 @@ CASE(a_device_that_does_not_answer_is_not_used)
 				    "fake_1:1 does not answer (its firmware "
 				    "may hang)");
 		fake_ibv_release();
-		/* When the call returns, its thread closes the device. After
-		 * that, the device can be queried. */
+		/* When the hung call returns, the thread that made this call
+		 * closes the device. After that, the device can be queried. */
 		do
 			mpib_config_init(&cfg);
 		while (mpib_config_finish(&cfg, why) < 0 ||

@@ -87,7 +87,8 @@ fixture_test(a_chain_is_posted_in_order_by_one_doorbell)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wrs, 5);
 	assert_int_equal(chain.n, 0);
-	/* A WR that was in a chain must be the end of its new chain. */
+	/* When a WR of a posted chain is added to a new chain, the WR's old
+	 * `next` pointer must be cleared. */
 	mpib_wr_chain_add(&chain, w[1]);
 	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
 	assert_int_equal(wrs, 6);
