@@ -3,24 +3,19 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process. The comments of this folder use these terms:
  *
- * An attachment (struct mpib_attached) is the client's session with one proxy.
- * If the proxy ends, the client makes a new attachment to another proxy.
- *
- * An instance (struct mpib_instance) is one end of a connection at one proxy.
- * If the proxy ends, the connection can continue in another instance, which has
- * its own connection index.
- *
- * A completion entry (struct mpib_completion) is the record in the reply
- * segment to which the shard writes the result of a request. Functions and
- * fields call the completion entry of a request its "place" (feed.h).
- *
- * A part is a piece of a message that is in the connection's staging window
- * (window.h).
- *
- * An undo record (struct mpib_debt) says how to remove an object of the client
- * from the proxy.
- *
- * "Under the lock" means that the calling thread holds client->lock.
+ * - A session (struct mpib_attached) is what the client has with one proxy. If
+ *   the proxy ends, the client begins a session with another proxy.
+ * - An instance (struct mpib_instance) is one end of a connection at one proxy.
+ *   If the proxy ends, the connection can continue in another instance, which
+ *   has its own connection index.
+ * - A completion entry (struct mpib_completion) is the record in the reply
+ *   segment to which the shard writes the result of a request. Functions and
+ *   fields call the completion entry of a request its "place" (feed.h).
+ * - A part is a piece of a message that is in the connection's staging window
+ *   (window.h).
+ * - An undo record (struct mpib_debt) says how to remove an object from the
+ *   proxy.
+ * - "Under the lock" means that the calling thread holds client->lock.
  *
  * To push a request is to write its descriptors into the connection's ring,
  * which the proxy reads. The library begins to push the requests of a
@@ -52,25 +47,18 @@
  * runs. */
 #define MPIB_LOOK_EVERY 64
 
-/*
- * An undo record says how to remove one object from the proxy: a pool, a
- * region, a listener or a connection. For each of these objects the client has
- * a struct of its own, which contains the undo record. The record has no effect
- * while the client uses this struct.
- *
- * After the client has dropped its struct, the proxy's object may still exist,
- * or the proxy may make it later. In this case the record is on the list
- * client->debts until the client has sent the undo request (rpc.c).
- */
+/* An undo record is part of the client's struct for a pool, a region, a listener
+ * or a connection index, and has no effect while the client uses this struct.
+ * After the client has dropped the struct, the proxy's object may still exist,
+ * or the proxy may make it later. Then the record is on client->debts until the
+ * client has sent the undo request (rpc.c). */
 struct mpib_debt {
 	/* links the undo records that are on client->debts */
 	LIST_ENTRY(mpib_debt) link;
-	/* Id of the client's request that makes the object; 0 after the proxy
-	 * has answered this request. The answer sets `id` if the object is an
-	 * MR or a listener. */
+	/* Id of the request that makes the object; 0 after its answer, which
+	 * sets `id` if the object is an MR or a listener. */
 	uint32_t asked;
-	/* type of the undo request: MPIB_CTL_DEREG, MPIB_CTL_CLOSE_LISTEN or
-	 * MPIB_CTL_CLOSE */
+	/* type of the undo request: MPIB_CTL_DEREG, _CLOSE_LISTEN or _CLOSE */
 	uint32_t undo;
 	/* id of the MR, id of the listener, or index of the connection */
 	uint32_t id;
@@ -93,7 +81,7 @@ struct mpib_memory {
 	/* After the client has attached to another proxy, it registers the
 	 * memory there. The fields below describe the latest of these
 	 * registrations. */
-	/* number of the attachment in which the memory was registered again; 0:
+	/* number of the session in which the memory was registered again; 0:
 	 * none */
 	uint32_t at;
 	/* id of the registration request; 0 after the proxy has answered */
@@ -234,7 +222,7 @@ struct mpib_conn {
 	 * completion entry. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* number of calls that found no result */
-	/* value of MPIB_ATTACHED() for the attachment that this connection
+	/* value of MPIB_ATTACHED() for the session that this connection
 	 * uses */
 	uint64_t lived;
 	struct mpib_producer ring;
@@ -250,7 +238,7 @@ struct mpib_conn {
 	 * yet. Other values: the connection has failed for the reason in `why`,
 	 * so this end pushes and copies nothing more. */
 	int error;
-	/* The current instance: its attachment (`at`), its index, and the data
+	/* The current instance: its session (`at`), its index, and the data
 	 * of this index (`place`). These fields change only under the client's
 	 * lock. */
 	struct mpib_attached *at;
@@ -304,7 +292,7 @@ struct mpib_conn {
 	char why[256];
 };
 
-/* A connection index of an attachment. The fields keep their values when the
+/* A connection index of a session. The fields keep their values when the
  * connection ends, because the next connection at this index needs them. */
 struct mpib_index {
 	struct mpib_debt debt; /* first member; only while `taken` is set */
@@ -328,7 +316,7 @@ struct mpib_listener {
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
-	/* number of the latest attachment in which the client requested the
+	/* number of the latest session in which the client requested the
 	 * listener */
 	uint32_t at;
 };
@@ -344,23 +332,23 @@ enum mpib_attach_state {
 	 * connections */
 	MPIB_ATTACH_REGISTERED,
 	/* the client has requested all its objects, so connections may use this
-	 * attachment */
+	 * session */
 	MPIB_ATTACH_WHOLE,
 	/* the client shut the socket down before it had requested all its
 	 * objects */
 	MPIB_ATTACH_CUT,
 };
 
-/* An attachment: the client's session with one proxy. It consists of the
+/* A session: the client's session with one proxy. It consists of the
  * socket, the mapped segments and the connection indexes. The client keeps
  * these until all connections have moved to the next proxy. */
 struct mpib_attached {
-	uint32_t number; /* number of this attachment; the first has number 1 */
+	uint32_t number; /* number of this session; the first has number 1 */
 	enum mpib_attach_state state;
 	/* false: the proxy is a successor in an upgrade, and does not serve
 	 * clients yet */
 	bool serves;
-	/* Number of references to this attachment, which the client and the
+	/* Number of references to this session, which the client and the
 	 * instances of connections hold. Used under the client's lock. */
 	unsigned users;
 	int sock, doorbell;
@@ -426,10 +414,10 @@ struct mpib_helper {
 
 struct mpib_client {
 	unsigned forks; /* value of mpib_forks in the process that attached */
-	/* Low half: `forks`. High half: the number of the attachment.
+	/* Low half: `forks`. High half: the number of the session.
 	 * MPIB_GONE: no proxy runs. So one comparison with `living` detects
 	 * three cases: the proxy is dead, this process is a forked child, or
-	 * the connection uses an earlier attachment. */
+	 * the connection uses an earlier session. */
 	_Atomic uint64_t living;
 	/* time, in ms, when mpib_client_look() last polled the socket */
 	_Atomic uint64_t looked;
@@ -444,11 +432,11 @@ struct mpib_client {
 	struct mpib_helper helper;
 	/* protects the fields below and the control socket */
 	pthread_mutex_t lock;
-	/* the current attachment; only the helper changes this pointer */
+	/* the current session; only the helper changes this pointer */
 	struct mpib_attached *at;
-	/* during an upgrade: the attachment to the next proxy */
+	/* during an upgrade: the session to the next proxy */
 	struct mpib_attached *successor;
-	/* number of attachments that the client has made */
+	/* number of sessions that the client has made */
 	uint32_t attaches;
 	uint32_t next_id;
 	enum mpib_asked asked;
@@ -490,7 +478,7 @@ extern unsigned mpib_forks __attribute__((visibility("hidden")));
 /* The value of client->living while no proxy runs. mpib_forks never reaches the
  * low half of MPIB_GONE. */
 #define MPIB_GONE UINT64_MAX
-/* The high half of client->living for the attachment with this number. */
+/* The high half of client->living for the session with this number. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
  * attach.c. Call this without the lock. Attach to the proxy. Fail if the proxy
@@ -503,7 +491,7 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
 /* Like mpib_attach_once(), but never starts a proxy. */
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
-/* Under the lock. Drop one reference to the attachment, and free the attachment
+/* Under the lock. Drop one reference to the session, and free the session
  * if this was the last reference. */
 void mpib_attached_put(struct mpib_attached *at);
 
@@ -525,7 +513,7 @@ static inline bool mpib_client_ok(const struct mpib_client *c)
 		       &c->living, memory_order_relaxed) == mpib_forks;
 }
 /* Like mpib_client_ok(), but also return false if the connection still uses an
- * earlier attachment. `c` must be conn->client. */
+ * earlier session. `c` must be conn->client. */
 static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 				   const struct mpib_client *c)
 {
@@ -602,7 +590,7 @@ int mpib_rpc_too_late(const struct mpib_client *c);
  * -EPROTO if the answer has less than `want` bytes. After an error, the
  * function has set the error text and closed the descriptors of `m`. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
-/* Send the request `*h` to the proxy of the attachment `at`, and store the
+/* Send the request `*h` to the proxy of the session `at`, and store the
  * request's id in h->id. Never waits. Returns 0, -EAGAIN if the socket is full,
  * or another -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
@@ -725,7 +713,7 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
  * connect.c.
  */
 /* Under the lock. Set the connection's current instance: index `index` of the
- * attachment `at`. Later posts use this index. */
+ * session `at`. Later posts use this index. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Stop using the current index. Returns the undo record of the
@@ -744,7 +732,7 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
  * needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
-/* Return whether the connection became ready at index `index` of the attachment
+/* Return whether the connection became ready at index `index` of the session
  * `at`. If it became ready and then failed, the peer has closed the
  * connection. */
 bool mpib_conn_was_ready(const struct mpib_conn *conn,

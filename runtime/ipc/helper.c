@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The helper thread of a client: see struct mpib_helper in client.h. The helper
  * waits until the proxy ends, attaches to the next proxy, and requests the
- * client's objects from that proxy. client.h defines "attachment" and
+ * client's objects from that proxy. client.h defines "session" and
  * "instance". All static functions except helper_run() run under the client's
  * lock. */
 #include <errno.h>
@@ -42,7 +42,7 @@ static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 static void instance_drop(struct mpib_client *c, struct mpib_instance *one)
 {
 	/* Send the undo request even if the client has not requested all its
-	 * objects yet. If this proxy has ended, the next attachment drops the
+	 * objects yet. If this proxy has ended, the next session drops the
 	 * undo request. */
 	if (one->at == c->at)
 		mpib_rpc_undo_later(c, &one->at->index[one->index].debt);

@@ -483,7 +483,7 @@ static struct mpib_memory *memory_find(const struct mpib_client *c,
 }
 
 /* Fill `left` with at most `max` memories that are not registered at the proxy
- * of the attachment `at` yet. Return their number. */
+ * of the session `at` yet. Return their number. */
 static unsigned memory_left(const struct mpib_client *c,
 			    const struct mpib_attached *at,
 			    struct mpib_memory **left, unsigned max)
@@ -550,7 +550,7 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Deregister the MR `mr` at the proxy of the attachment `at`. Do not wait for
+/* Deregister the MR `mr` at the proxy of the session `at`. Do not wait for
  * the answer, because no peer has a remote key of this MR yet. */
 static void memory_deregister(struct mpib_client *c,
 			      const struct mpib_attached *at, uint32_t mr)

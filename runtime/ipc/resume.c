@@ -211,7 +211,7 @@ static void change_index(struct mpib_conn *conn,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
-	/* Drop the old attachment last, because it contains the completion
+	/* Drop the old session last, because it contains the completion
 	 * words of the old instance. */
 	mpib_attached_put(old);
 }

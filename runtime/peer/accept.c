@@ -9,8 +9,8 @@
 
 #include "peer/internal.h"
 
-/* Queue the CONN_OPEN `w` until an accept is available. Its `lane` and
- * `listener` must be set. */
+/* Queue the CONN_OPEN `w` until an accept is available. The caller must have
+ * set w->lane and w->listener. */
 static void accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
@@ -44,11 +44,11 @@ static void accept_on_match(void *arg)
 	}
 }
 
-/* Match only after this process has handled all messages that peers have
- * already sent. While this process was stopped, a peer may have cancelled its
- * connect and ended the lane. An accept that was matched with this connect
- * would fail with the lane. An unmatched accept waits until the peer connects
- * again. */
+/* Match an accept with a CONN_OPEN only after this process has handled all
+ * messages that peers have already sent. While this process was stopped, a peer
+ * may have cancelled its connect and ended the lane. An accept that was matched
+ * with this connect would fail with the lane. An unmatched accept waits until
+ * the peer connects again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -119,8 +119,8 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 	return w;
 }
 
-/* Send the CONN_ACCEPT again. If this end has sent a CONN_CLOSE that was not
- * answered, send that again, too. */
+/* Send the CONN_ACCEPT again. If this end has sent a CONN_CLOSE and got no
+ * answer, send the CONN_CLOSE again, too. */
 static void accept_again(const struct peer_conn *c)
 {
 	if (c->end == PEER_END_DESTROYED)
@@ -169,9 +169,9 @@ static int accept_lose(struct peer_conn *c, const char **why)
 }
 
 /* Check whether the connection of a CONN_OPEN is known already. Return 0 if the
- * CONN_OPEN is new, 1 if this function has handled it, or -errno with a reason
- * in `why` if it must be refused. A repeated CONN_OPEN never creates a second
- * end. */
+ * CONN_OPEN is new, and 1 if this function has handled it. If the caller must
+ * refuse the CONN_OPEN, return -errno with a reason in `why`. A repeated
+ * CONN_OPEN never creates a second end. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
@@ -251,8 +251,8 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 	if (m->from == 0 || m->name.key == 0 || !m->name.sender)
 		return false;
-	/* Ignore the CONN_OPEN: the peer sends it again after its LANE_ACCEPT
-	 * for this lane. */
+	/* If the lane is not up yet, ignore the CONN_OPEN. The peer sends the
+	 * CONN_OPEN again after its LANE_ACCEPT for this lane. */
 	if (lane && lane->state == PEER_LANE_ASKED)
 		return true;
 	rc = accept_offer(p, m, &why);

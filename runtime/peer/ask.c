@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ASK is sent immediately. A REPORT is long, so a timer sends a limited
- * number of REPORTs per turn of the loop. Even if a thousand peers ask, other
- * work is not delayed. */
+/* This file sends an ASK immediately. A REPORT is long, so a timer sends a
+ * limited number of REPORTs per turn of the loop. So other work is not delayed
+ * even if a thousand peers ask. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -34,8 +34,8 @@ static void ask_tell(struct mpib_peer *p)
 }
 
 /* If the peer waits for a REPORT and the rate limit allows one at the time
- * `now`, send it. If the limit allows it only later, lower *next to that time.
- * Return how many REPORTs were sent. */
+ * `now`, send the REPORT. If the limit allows the REPORT only at a later time,
+ * lower *next to that time. Return the number of REPORTs sent, 0 or 1. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -183,8 +183,9 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
 }
 
-/* Return whether this node needs a link to the peer: it is calling the peer, or
- * the peer has lanes or waiting connections. */
+/* Return whether this node needs a link to the peer. This node needs one if it
+ * is calling the peer, if lanes to the peer exist, or if connections wait for
+ * the link. */
 static bool ask_wanted(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_CALLING || p->away.armed ||
@@ -196,8 +197,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether mpib_broker_each_told() includes the peer: a peer that is not
- * this node, and that has a link or is needed. */
+/* Return whether mpib_broker_each_told() includes the peer. It includes a peer
+ * if the peer is not this node, and either has a link or is needed. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

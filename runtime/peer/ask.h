@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask all peers for the state of their nodes, and answer the same question of
- * peers. A question is sent to all peers at the same time. The latest report of
- * each peer is stored. A peer that does not answer is asked again after 10 s. A
- * peer that asks without pause gets at most five answers per second. Control
- * thread; nothing blocks. */
+/* Ask all peers for the state of their nodes, and answer a peer that asks for
+ * the state of this node. The broker asks all peers at the same time, and
+ * stores the latest report of each peer. If a peer does not answer, the broker
+ * asks it again after 10 s at the earliest. A peer that asks without pause gets
+ * at most five answers per second. Control thread; nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
@@ -16,8 +16,8 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* Callbacks into the code that asks the peers and makes this node's report.
- * Called on the loop. */
+/* Callbacks into the code that asks the peers and makes this node's report. The
+ * loop of the control thread calls them. */
 struct mpib_inquirer {
 	/* A peer has asked: make this node's report and pass it to
 	 * mpib_broker_report(). */
@@ -39,30 +39,34 @@ struct peer_asking {
 
 /* The broker's state for asking and answering. */
 struct peer_asker {
-	struct mpib_inquirer with; /* all NULL until mpib_broker_inquirer() */
+	/* all NULL until mpib_broker_inquirer() is called */
+	struct mpib_inquirer with;
 	struct mpib_timer work;
-	/* This node's report. NULL: none, or too old to answer with. */
+	/* This node's report. NULL if there is none, or if it is too old to be
+	 * sent. */
 	const struct mpib_node_report *own;
 	uint64_t own_ns;
 	bool wanted; /* asked() was called, and no report has followed yet */
 };
 
 void mpib_broker_inquirer(struct mpib_broker *b, const struct mpib_inquirer *i);
-/* Ask all peers that have no unanswered question. */
+/* Ask every peer, except a peer that was asked in the last 10 s and has not
+ * answered yet. */
 void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has not yet answered a question that was asked at
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report. It answers the peers that have asked, and those that
- * ask within the next second. This function adds the agent's message for all
- * peers to the report. The report must stay valid until the next call. */
+/* Set this node's report. Peers that have asked get this report, and so do
+ * peers that ask within the next second. This function adds the agent's message
+ * for all peers to the report. The report must stay valid until the next call
+ * of this function. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
 	MPIB_TOLD_NEW, /* not asked yet */
 	MPIB_TOLD_SILENT, /* asked, but has not answered */
-	MPIB_TOLD_UNREACHED, /* no link, and connections wait for one */
+	MPIB_TOLD_UNREACHED, /* no link, although this node needs one */
 	/* one end refused the link, and no link has come up since then */
 	MPIB_TOLD_REFUSED
 };
@@ -78,7 +82,8 @@ struct mpib_broker_told {
 	/* IPv4 of the peer's SOUT rail, network order; 0: none */
 	uint32_t sout;
 	uint64_t age_ns; /* age of the report */
-	uint64_t silent_ns; /* time since an unanswered question; 0: none */
+	/* time since the first unanswered question; 0: there is none */
+	uint64_t silent_ns;
 	const struct mpib_node_report *report; /* the last report; NULL: none */
 };
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
@@ -90,9 +95,10 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b);
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* For this folder only. peer_ask_message() handles an ASK or a REPORT. Call
- * peer_ask_relink() when the peer has a new link: it repeats an unanswered
- * question. Call peer_ask_forget() when the peer will not answer any more. */
+/* Functions for the files of this folder. peer_ask_message() handles an ASK or
+ * a REPORT. peer_ask_relink() repeats an unanswered question on a new link.
+ * peer_ask_forget() drops the questions of a peer that will not answer any
+ * more. */
 void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void peer_ask_relink(struct mpib_peer *p);
 void peer_ask_forget(struct mpib_peer *p);

@@ -34,9 +34,9 @@ static const char *key_file_fault(const struct stat *st)
 	return NULL;
 }
 
-/* Read a key into `buf`, and set *n to its length. Return NULL, or the fault.
- * Drop a newline at the end, because an editor may have added it on this node
- * only. */
+/* Read a key into `buf`, and set *n to its length. Return NULL, or what is
+ * wrong with the key. Drop a newline at the end, because an editor may have
+ * added the newline on this node only. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);
@@ -46,8 +46,8 @@ static const char *key_read(int fd, unsigned char *buf, size_t *n)
 	*n = (size_t)got - (buf[got - 1] == '\n');
 	if (*n < FILE_MIN)
 		return wrong_size;
-	/* Refuse a key whose bytes are all equal, because it could be guessed.
-	 * A full disk or dd from /dev/zero makes such files. */
+	/* Refuse a key whose bytes are all equal, because such a key could be
+	 * guessed. A full disk or dd from /dev/zero makes such files. */
 	return memcmp(buf, buf + 1, *n - 1) == 0
 		       ? "its bytes are all the same (head -c 32 /dev/urandom)"
 		       : NULL;
@@ -134,9 +134,9 @@ void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len)
 	crypto_generichash_final(&st, a->said, MPIB_AUTH_BYTES);
 }
 
-/* Derive a proof, or the key of a seal, from the cluster's key. There are four:
- * a proof and a seal for each end. Each has its own label, so that none of them
- * is valid in place of another. */
+/* Derive a proof, or the key of a seal, from the cluster's key. There are four
+ * such values: a proof and a seal for each end. Each value has its own label,
+ * so that none of them is valid in place of another. */
 static void auth_derive(const struct mpib_cluster_key *key,
 			const struct mpib_auth *a, const char *label,
 			uint8_t *out)

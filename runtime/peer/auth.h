@@ -25,8 +25,8 @@ struct mpib_cluster_key {
 	uint8_t key[MPIB_AUTH_BYTES];
 };
 
-/* A hash of all messages of a handshake so far; all zeros: no message yet. The
- * challenges in it make each handshake unique. */
+/* A hash of all messages of a handshake so far. The hash is all zeros before
+ * the first message. The challenges make the hash of each handshake unique. */
 struct mpib_auth {
 	uint8_t said[MPIB_AUTH_BYTES];
 };
@@ -35,46 +35,47 @@ struct mpib_auth {
 struct mpib_seal {
 	bool on;
 	uint8_t key[MPIB_AUTH_BYTES];
-	/* number of messages so far; both ends count, so a repeated or missing
-	 * message is detected */
+	/* Number of messages so far. Both ends count the messages, so they
+	 * detect a repeated or missing message. */
 	uint64_t count;
 };
 
-/* Return the fault of a key file, or NULL if this process finds none. The owner
- * of the file is not checked. */
+/* Return what is wrong with a key file, or NULL if this process finds no fault.
+ * This function does not check who owns the file. */
 const char *mpib_cluster_key_fault(const char *path);
 /* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
  * must belong to root or to this user, and no other user may be able to read or
- * write it. 0, or -errno with a reason in `why` that names the file. */
+ * write it. Return 0, or -errno with a reason in `why`, which names the
+ * file. */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
-/* Make a challenge: random and not all zeros, or all zeros if there is no
- * key. */
+/* Make a challenge. If there is a key, the challenge is random and not all
+ * zeros. Without a key, it is all zeros. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 /* Return whether the sender of a HELLO or WELCOME with this challenge has a
  * key. */
 bool mpib_auth_given(const uint8_t *c);
 /* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make or check the proof of the called end if `called` is true, else of the
- * calling end. */
+/* Make or check a proof. If `called` is true, it is the proof of the called
+ * end, else that of the calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* Initialise the seal of one direction of the link: for the messages that the
- * called end sends if `called` is true, else for those that the calling end
- * sends. Without a key, messages are not sealed. */
+/* Initialise the seal of one direction of the link. If `called` is true, the
+ * seal is for the messages of the called end, else for those of the calling
+ * end. Without a key, messages are not sealed. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
 /* Encrypt the next message of this direction in place, and write its seal. */
 void mpib_seal_close(struct mpib_seal *s, uint8_t *msg, size_t len,
 		     uint8_t *seal);
 /* Decrypt a message in place. Return false if `msg` is not the next message of
- * an end that has the key. */
+ * this direction, was changed, or was sealed with another key. */
 bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
 		    const uint8_t *seal);
 

@@ -11,10 +11,10 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limit of the bytes that are queued for all peers together. Above this limit,
- * at most MPIB_FIFO_SMALL bytes are queued for each peer. Even if eight peers
- * do not read and each reaches MPIB_OUTBOX_MAX, 28 MiB can be queued for
- * another peer. */
+/* Limit on the number of bytes that are queued for all peers together. Above
+ * this limit, at most MPIB_FIFO_SMALL bytes are queued for each peer. Even if
+ * eight peers do not read and each reaches MPIB_OUTBOX_MAX, 28 MiB can be
+ * queued for another peer. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -113,8 +113,8 @@ void mpib_broker_close(struct mpib_broker *broker)
 	struct mpib_listener_entry *l, *next_l;
 	struct peer_conn *c, *next_c;
 
-	/* Free the lanes before the CONN_OPENs and connections in their
-	 * lists. */
+	/* Free the lanes before the CONN_OPENs and connections that are in the
+	 * lists of the lanes. */
 	peer_lanes_free(broker);
 	HASH_ITER(hh, broker->listeners, l, next_l)
 	{
@@ -278,8 +278,8 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 {
 	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
-	/* The connection's lane broke. The engine reports the broken lane
-	 * next. */
+	/* This error means that the connection's lane broke. Ignore it, because
+	 * the engine reports the broken lane next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
 	if (!c || c->state >= PEER_CONN_OVER)
@@ -292,8 +292,9 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	peer_conn_fail(c, error, "%s", why);
 }
 
-/* Return the broker's entry for a lane of the engine. NULL: the lane is not up.
- * A hash makes this fast, because the failure of a rail looks up all lanes. */
+/* Return the broker's entry for a lane of the engine. Return NULL if the lane
+ * is not up. Use a hash table, because all lanes are looked up when a rail
+ * fails. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
 					struct mpib_lane *lane)
 {
@@ -402,8 +403,8 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 }
 
 /* Find the connection of a request by client and index. Return NULL if the
- * connection at this index is younger than the request: the request's own
- * connection has ended, and a new one uses the index. */
+ * connection at this index is younger than the request. In this case, the
+ * request's own connection has ended, and a new connection uses the index. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
 					  uint64_t age)

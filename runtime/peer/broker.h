@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The broker handles the requests of local clients to listen, connect, accept
- * and close. Together with the brokers of other nodes, it creates the
+ * and close. Together with the brokers of other nodes, the broker creates the
  * connections and their lanes. Control thread only; nothing blocks. The result
  * of a request appears in the connection's state word in the client's reply
  * segment.
  *
  * Memory that a peer may still write is released only after the peer has
  * confirmed that it stopped writing, or after the lane was killed. A close must
- * end even if the peer does not answer, so it has time limits:
+ * end even if the peer does not answer, so a close has time limits:
  *
  * - If the peer is silent for 60 s (`silence_s`), the broker closes its link
  *   and kills its lanes.
@@ -43,12 +43,12 @@ struct mpib_broker_opts {
 	 * fails; "::": none */
 	struct in6_addr second;
 	uint16_t port; /* TCP port of both addresses; 0: any */
-	/* NULL: none; copied by the broker */
+	/* the cluster's key, which the broker copies; NULL: none */
 	const struct mpib_cluster_key *key;
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
 	/* networks in which peers may be, owned by the caller; NULL: any */
 	const struct mpib_networks *networks;
-	/* owned by the caller; NULL: none */
+	/* islands of the nodes, owned by the caller; NULL: none */
 	const struct mpib_islands *islands;
 	/* each lane that this node opens serves only one connection (IMM v1) */
 	bool private_lanes;
@@ -78,18 +78,19 @@ struct peer_client {
 	void *arg;
 };
 
-/* Make a broker. It accepts no peer links before mpib_broker_serve(). 0, or
- * -errno with a reason in `why`. */
+/* Make a broker. The broker accepts no peer links before mpib_broker_serve().
+ * Return 0, or -errno with a reason in `why`. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Start to accept peer links. The caller owns `agent`; NULL: none. 0, or -errno
- * with a reason in `why`, usually that bind() to the address failed. */
+/* Start to accept peer links. The caller owns `agent`, which is NULL if there
+ * is no agent. Return 0, or -errno with a reason in `why`. The usual reason is
+ * that bind() to the address failed. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
-/* Return true until the grace period ends or mpib_broker_grown() is called. In
- * this time, clients of the previous proxy may request their connections and
- * listeners again, and a peer that asks for an unknown connection must wait.
- * Afterwards the broker answers such a peer that the connection is closed. */
+/* Return true until the grace period ends or mpib_broker_grown() is called.
+ * Until then, clients of the previous proxy may request their connections and
+ * listeners again, so a peer that asks for an unknown connection must wait.
+ * Afterwards the broker tells such a peer that the connection is closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
 /* Call this after mpib_engine_close(), whose last callbacks still need the
@@ -105,12 +106,12 @@ extern const struct mpib_engine_events mpib_broker_events;
 
 /*
  * Set time limits, in seconds. If a request is older than `request_s` (0: no
- * limit), its connection fails. The broker finds such a request at most a
- * quarter of `request_s` too late, and at most 1 s too late. A receive may wait
- * longer while its sender has nothing to send. A connect that is not accepted
- * within `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also applies to
- * requests that are already outstanding. `connect_s` applies only to later
- * connects.
+ * limit), its connection fails. The broker may find such a request late: by at
+ * most a quarter of `request_s`, and by at most 1 s. The limit also applies to
+ * a receive whose sender has nothing to send, so `request_s` must be longer
+ * than the longest pause of a connection. A connect that is not accepted within
+ * `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also applies to requests
+ * that are already outstanding. `connect_s` applies only to later connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
@@ -126,39 +127,42 @@ uint16_t mpib_broker_port(const struct mpib_broker *broker);
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
 /* Create a listener for the client. `nonce` is 0, or the nonce of a listener
- * that the client had at an earlier proxy. 0; -ENOSPC: too many listeners;
- * -EEXIST: a listener of the user has this nonce already; or -errno. */
+ * that the client had at an earlier proxy. Return 0, -ENOSPC if there are too
+ * many listeners, -EEXIST if the user already has a listener with this nonce,
+ * or another -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id,
 		       struct mpib_handle *handle);
-/* Close a listener. The accepts that wait at this listener fail. -ENOENT: the
- * client has no such listener. */
+/* Close a listener. The accepts that wait at this listener fail. Return -ENOENT
+ * if the client has no such listener. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
 /*
- * Start a connection at a free index of the client. -EINVAL: the index does not
- * exist or is not free, or the key, number or handle is invalid; -EEXIST:
- * another connection of the user has the key; -ENOENT: the client has no such
- * listener. A `traffic_class` outside 1 to 255 means the configured class. Only
- * connections of the same traffic class share a lane.
+ * Start a connection at a free index of the client. Return 0, or -EINVAL if the
+ * index does not exist or is not free, or if the key, number or handle is
+ * invalid. Return -EEXIST if another connection of the user has the key,
+ * -ENOENT if the client has no such listener, or another -errno. A
+ * `traffic_class` outside 1 to 255 means the configured class. Only connections
+ * of the same traffic class share a lane.
  */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
 /* Resume a connection that was accepted before, see struct mpib_ctl_resume.
- * Returns the same values as mpib_broker_connect(). */
+ * Return the same values as mpib_broker_connect(). */
 int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
 		       const struct mpib_ctl_resume *ask);
-/* Close a connection. -ENOENT: no connection at the index. */
+/* Close a connection. Return -ENOENT if the client has no connection at the
+ * index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);
-/* Call engine_conn_qos() for a connection. -ENOENT: the engine has no
+/* Call engine_conn_qos() for a connection. Return -ENOENT if the engine has no
  * connection at the index. */
 int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
 		    uint32_t index, uint32_t weight, uint64_t rate);
-/* Return why the connection failed; "" if it did not fail. */
+/* Return why the connection failed, or "" if it did not fail. */
 const char *mpib_broker_why(const struct peer_client *client, uint32_t index);
 
 /* A connection that a client requested and that is not ready yet. */

@@ -4,8 +4,8 @@
  *
  * For the calling end, a link is up after the WELCOME has arrived; for the
  * called end, after the READY has arrived. At each end, a new link replaces an
- * older one only when the new link is up. So a handshake that the caller gave
- * up before the called end read it replaces no link.
+ * older one only when the new link is up. So if the caller gives up a handshake
+ * before the called end reads it, that handshake replaces no link.
  *
  * When two nodes call each other at the same time, the call of the node with
  * the lower node id wins: that node refuses the other's call.
@@ -21,24 +21,24 @@
  * The first address of a proxy identifies the proxy. A second address, of
  * another interface, may also accept calls. Each end sends its second address
  * in the handshake. Before the first link to a peer, this node may know the
- * peer's second address from a handle. It uses such an address only if the
- * cluster has a key, because then both ends prove their identity. Two proxies
- * have only one link. If the link breaks, or is silent for a part of the
- * allowed time, the caller calls both addresses alternately, until the peer has
- * been silent for the whole allowed time. The caller uses its own first address
- * to call the peer's first address, and its own second address to call the
- * peer's second address.
+ * peer's second address from a handle. This node uses an address from a handle
+ * only if the cluster has a key, because then both ends prove their identity.
+ * Two proxies have only one link. If the link breaks, or is silent for a part
+ * of the allowed time, the caller calls both addresses alternately, until the
+ * peer has been silent for the whole allowed time. The caller uses its own
+ * first address to call the peer's first address, and its own second address to
+ * call the peer's second address.
  */
 
-/* Time limits, as parts of the time that a peer may be silent. 1/LINK_PART: how
- * long a link may be silent before the caller tries the other address.
- * 1/QUICK_PART: how long a call may take, and how long the peer's kernel may
- * leave sent bytes unacknowledged. The kernel acknowledges even if the peer's
- * process is stopped. */
+/* Time limits, as parts of the time that a peer may be silent. After a link has
+ * been silent for 1/LINK_PART of that time, the caller tries the other address.
+ * A call may take at most 1/QUICK_PART of that time. The peer's kernel may
+ * leave sent bytes unacknowledged for at most 1/QUICK_PART of that time. The
+ * kernel acknowledges even if the peer's process is stopped. */
 #define LINK_PART 3
 #define QUICK_PART 20
-/* Minimum of these limits on silence, in seconds: a silent peer gets only one
- * PING per second. */
+/* Minimum of these limits on silence, in seconds. A smaller limit would be too
+ * short, because a silent peer gets only one PING per second. */
 #define LINK_LEAST_S 3
 
 static bool is_there(const struct in6_addr *addr)
@@ -46,9 +46,9 @@ static bool is_there(const struct in6_addr *addr)
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* Return whether both nodes have a second address. A single second address is
- * not used, because the first address of the other node may be unable to reach
- * it. */
+/* Return whether both nodes have a second address. If only one node has a
+ * second address, that address is not used, because the other node's first
+ * address may be unable to reach it. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->node.second) && is_there(&p->broker->self.second);
@@ -61,8 +61,8 @@ static unsigned part_of(unsigned all, unsigned parts, unsigned least)
 	return part < all ? part : all;
 }
 
-/* Set how long the peer's link may be silent. `call`: the link is a call that
- * is not up yet. */
+/* Set how long the peer's link may be silent. `call` is true if the link is an
+ * outgoing call that is not up yet. */
 static void second_patience(const struct mpib_peer *p, struct mpib_link *link,
 			    bool call)
 {
@@ -89,7 +89,7 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	second_patience(p, p->link, false);
 }
 
-/* Return true if this node has never had a link to the peer. Then the peer
+/* Return true if this node has never had a link to the peer, so that the peer
  * itself has not sent its second address. */
 static bool is_new(const struct mpib_peer *p)
 {
@@ -107,8 +107,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call in progress may have started when only the first address was
-	 * known, with a longer time limit. Shorten that limit. */
+	/* A call in progress may have a longer time limit, because it may have
+	 * started when only the first address was known. Shorten that limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -133,7 +133,8 @@ void mpib_second_turn(struct mpib_peer *p, bool second)
 	p->by_second = both_have(p) && !second;
 }
 
-/* Return the address of the next call, and the source address to use. */
+/* Return the address to call next, and set *from to the source address to
+ * use. */
 static const struct in6_addr *second_to(const struct mpib_peer *p,
 					const struct in6_addr **from)
 {
@@ -151,9 +152,9 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
  * call is delayed by at most this time. */
 #define DEFER_NS MPIB_SEC
 
-/* End a call that got no answer in time: while it is pending, this node refuses
- * the peer's own calls. The answer may have been lost with the peer's end of
- * the TCP connection. */
+/* End a call that got no answer in time. The answer may have been lost with the
+ * peer's end of the TCP connection. Do not let the call stay pending, because
+ * this node may refuse the peer's calls while its own call is pending. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -210,8 +211,8 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect has lost its precedence. It regains
-	 * the precedence here: if this node also accepted the peer's call, each
+	/* A call that took long to connect lost its precedence, but regains it
+	 * here. Otherwise this node could also accept the peer's call, and each
 	 * end would keep the link that the other end cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
@@ -265,9 +266,9 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* The call of the node with the lower node id has precedence. If that
-	 * node is the peer and its call is pending, delay the READY: if both
-	 * calls succeeded, each end would cut the other's link. */
+	/* The call of the node with the lower node id has precedence. If the
+	 * peer is that node and its call is pending, delay the READY, because
+	 * if both calls succeeded, each end would cut the other's link. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
@@ -288,8 +289,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Return whether connections wait for a link to the peer, or lanes wait for it
- * because their last link broke. */
+/* Return whether connections wait for a link to the peer, or whether lanes wait
+ * for a link because the last link broke. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);

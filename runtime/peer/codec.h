@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct mpib_codec {
-	uint8_t *to; /* where to write; NULL: reading */
+	uint8_t *to; /* where to write; NULL when reading */
 	const uint8_t *from; /* where to read */
 	size_t left; /* bytes up to the end of the buffer */
 	bool failed;
@@ -81,8 +81,9 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* If `bad` is true, make the decoding fail. Return whether this call made it
- * fail. Encoding never fails here, because this program has set the values. */
+/* If `bad` is true, make the decoding fail. Return whether this call made the
+ * decoding fail. When encoding, do nothing, because this program has set the
+ * values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)

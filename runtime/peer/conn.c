@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a connection, until the connection ends. Control thread. */
+/* One end of a connection, from its request to its close. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "peer/internal.h"
 
 /* Time between two CONN_WAITs of a receiving end whose sender has not resumed
- * yet. */
+ * the connection yet. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -126,8 +126,8 @@ static uint64_t left_ns(const struct peer_conn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-/* If this end sends, start a connect; if it receives, wait for the peer's
- * connect. Both need the peer's link first. */
+/* A sender starts a connect, and a receiver waits for the peer's connect. Both
+ * first need a link to the peer. */
 static void conn_begin(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
@@ -138,8 +138,8 @@ static void conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* If this node calls itself, its entry as the called end does not wait
-	 * for the link: its entry as the calling end makes the link. */
+	/* If this node calls itself, the entry of the called end does not wait
+	 * for the link, because the entry of the calling end makes the link. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
@@ -149,9 +149,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* If a lost end of the client has this name, remove the name from that end, so
- * that a new end can use it. -EEXIST: the end with this name is not lost,
- * belongs to another client, or was requested later. */
+/* If a lost end of the client has this name, take the name from that end.
+ * -EEXIST: the end with this name is not lost, belongs to another client, or
+ * has a number of at least `number`. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -200,8 +200,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the entry of the sender's node. If that is this node, return its entry
- * as the called end. */
+/* Find the entry of the sender's node. If the sender is on this node, use this
+ * node's entry for the called end of its link to itself. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -276,7 +276,7 @@ void peer_conn_linked(struct peer_conn *c)
 		conn_on_wait(c);
 		return;
 	}
-	/* if the next step fails, the connection is on no list */
+	/* the connection is on no list if the next step fails */
 	c->state = PEER_CONN_NEW;
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
@@ -345,8 +345,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* If this end sends, register the connection with the agent. Do not register
- * receiving ends: they do not split messages, and entries are scarce. */
+/* Register a sender with the agent. Receivers do not split messages, and the
+ * agent's entries are scarce. */
 static void want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -375,8 +375,7 @@ static void conn_tell_rank(const struct peer_conn *c)
 	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
 }
 
-/* Start the accepted connection `c`, which was matched with the CONN_OPEN
- * `w`. */
+/* Start the accepted connection `c`, which matches the CONN_OPEN `w`. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
 {
@@ -489,8 +488,8 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
-/* Find this node's end that a message refers to, by the connection's name or by
- * id. A peer can refer only to ends of its own connections. */
+/* Return this node's end of the connection with this name or id. NULL: there is
+ * none, or the connection is with another peer. */
 static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 					 const struct mpib_peer_msg *m)
 {
@@ -506,7 +505,7 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* NULL: this node's end was closed, or was lost with its lane. */
+	/* NULL: this node's end was closed, or was lost with its lane */
 	struct peer_conn *c = conn_of_message(p, m);
 
 	switch (m->type) {
@@ -543,12 +542,12 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 /*
  * How a connection ends. Whatever the reason, this end first stops its engine
- * connection, then sends CONN_CLOSE. Then it waits until the peer sends
- * CONN_CLOSED or its own CONN_CLOSE, or until the lane is killed. After each of
- * these events the peer cannot write to this end's memory, and the engine
- * connection is destroyed. Destruction does not wait for the client, which may
- * itself be waiting for this connection to release a region. The state of the
- * client's index stays FAILED until the client closes the connection.
+ * connection, then sends CONN_CLOSE. Then this end waits until the peer sends
+ * CONN_CLOSED or CONN_CLOSE, or until the lane is killed. After that, the
+ * peer cannot write to this end's memory, and this end destroys the engine
+ * connection. Destruction does not wait for the client, which may itself be
+ * waiting for this connection to release a region. The state of the client's
+ * index stays FAILED until the client closes the connection.
  */
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -631,9 +630,9 @@ static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 }
 
 /* The peer has not confirmed in time that it stopped writing, so kill the lane.
- * But if the peer is silent on its link, first wait for as long as a peer may
- * be silent. If a silent peer sends something again, allow it the full time for
- * its answer. */
+ * But if the peer is silent on its link, first wait for the whole time that a
+ * peer may be silent. If a silent peer sends something again, allow it the full
+ * time for its answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -716,9 +715,10 @@ static void conn_end_begin_again(struct peer_conn *c)
 	peer_conn_begin_later(c, c->pause_ns);
 }
 
-/* Retry a connect: the peer refused it temporarily (-EAGAIN), or the peer lost
- * the lane and with it the CONN_OPEN (-ECANCELED). The next CONN_OPEN has a new
- * id, so that a late answer to the previous CONN_OPEN matches nothing. */
+/* Retry a connect. If `error` is -EAGAIN, the peer refused the connect
+ * temporarily. If it is -ECANCELED, the peer lost the lane, and the CONN_OPEN
+ * with it. The next CONN_OPEN has a new id, so that this end ignores a late
+ * answer to the previous CONN_OPEN. */
 static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
@@ -760,8 +760,8 @@ static void conn_end_on_grace(void *arg)
 	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
-/* Mark the connection as lost. Nothing can write to this end any more, so its
- * client may request the connection again. */
+/* Mark the connection as lost. Its client may request the connection again,
+ * because nothing can write to this end any more. */
 static void conn_end_lost(struct peer_conn *c)
 {
 	c->error = 0; /* the client learns of the loss from MPIB_CONN_LOST */

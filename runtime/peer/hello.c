@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The called side of peer links; call.c is the calling side. A caller is a
- * struct mpib_pending_peer until it sends READY, within MPIB_GREETING_NS. The
- * READY proves that the caller has the cluster's key. Before its READY, the
- * node id that the caller claims has no effect: no peer is created for it, and
- * the links and calls of the real peer continue. Control thread. */
+/* The called side of peer links; call.c is the calling side. A struct
+ * mpib_pending_peer represents a caller until the caller sends READY. A caller
+ * must send READY within MPIB_GREETING_NS. The READY proves that the caller has
+ * the cluster's key. Until the READY arrives, the node id that the caller
+ * claims has no effect. This node creates no peer for it, and the links and
+ * calls of the real peer continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Minimum time between two log lines about refusals: with the same reason, and
- * with different reasons. */
+/* Minimum time between two log lines about refusals. REFUSED_NS applies if both
+ * refusals have the same reason, REFUSED_ANY_NS if their reasons differ. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -313,8 +314,8 @@ static const struct mpib_link_events hello_events = {
 /* The listening sockets for peer links, and a limit on callers that have not
  * proved their identity yet. */
 
-/* Maximum number of such callers at one socket, in total and from one
- * address. */
+/* Maximum number of such callers at one socket. PENDING_PEERS_MAX limits their
+ * total number, PENDING_OF_ONE_MAX the number from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker's own types, and the functions that its files share. Control
- * thread.
+ * Types and functions that only the files of this folder use. Control thread.
  */
 #ifndef MPIB_PEER_INTERNAL_H
 #define MPIB_PEER_INTERNAL_H
@@ -20,21 +19,24 @@
 /* Maximum number of CONN_OPENs that wait at one listener: as many as a client
  * can accept. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
-/* Maximum number of lanes to one peer. At this number, this proxy refuses the
- * peer's LANE_OPENs. */
+/* Maximum number of lanes to one peer. If this number of lanes exists, this
+ * proxy refuses the peer's LANE_OPENs. */
 #define MPIB_LANES_MAX 4096u
 /* Maximum number of lanes of one user to one peer. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
-/* How long an unused lane is kept. */
+/* Time after which the end that opened a lane closes it if it is unused. The
+ * accepting end waits twice as long. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
-/* Time limit for a new connect to get a link to the peer and a lane. */
+/* Time limit within which a new connect must get a link to the peer and a
+ * lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
-/* Time limit of a handshake. At the called end, for HELLO and READY together;
- * at the calling end, for the answer to HELLO. */
+/* Time limit of a handshake. The called end must receive both HELLO and READY
+ * within this time. The calling end must receive the answer to its HELLO within
+ * this time. */
 #define MPIB_GREETING_NS (5 * MPIB_SEC)
-/* Time in which a peer that is not silent must answer a close. After this time
- * the lane is killed. The time is longer for a shared lane, because that lane
- * carries other connections. */
+/* Time limit for the peer's answer to a close. If the peer is not silent and
+ * exceeds the limit, this proxy kills the lane. The limit is longer for a
+ * shared lane, because such a lane may carry other connections. */
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
@@ -56,7 +58,8 @@ struct mpib_door {
 	struct mpib_acceptor acceptor;
 };
 
-/* A caller that has not proved its identity. */
+/* A caller: another proxy that has connected to this one and has not proved its
+ * identity yet. */
 struct mpib_pending_peer {
 	struct mpib_broker *broker;
 	struct mpib_door *door;
@@ -80,38 +83,40 @@ enum mpib_peer_state {
 
 /* A peer: another proxy, or this proxy itself. A proxy has two entries for
  * itself, one as the calling end and one as the called end. So a lane from a
- * node to itself is represented by two lanes, one for each end. */
+ * node to itself has two `peer_lane` objects, one for each end. */
 struct mpib_peer {
 	struct mpib_broker *broker;
-	/* The peer's node id. `boot` is 0 until the peer has sent it. `second`
-	 * is the second address to call. */
+	/* The peer's node id. `node.boot` is 0 until the peer has sent its node
+	 * id. `node.second` is the peer's second address. */
 	struct mpib_node_id node;
 	bool by_second; /* the next call goes to the address node.second */
-	/* true: this proxy called itself, and this is its entry as the called
-	 * end */
+	/* true: this is this proxy's entry for itself as the called end */
 	bool called;
 	uint16_t version; /* protocol version used on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	/* Uid of the first client that needed the peer; MPIB_NOBODY: the peer
-	 * called first. */
+	/* Uid of the first client that needed the peer. MPIB_NOBODY if the peer
+	 * called before any client needed it. */
 	uid_t maker;
 	uint64_t called_ns; /* when this node's call started */
-	/* The READY of this node's call is held back, because a caller that
-	 * claims to be the peer is pending. */
+	/* This node delays the READY of its own call, because an incoming call
+	 * from a caller that says it is the peer is pending. */
 	bool held;
 	/* the node id in the peer's WELCOME, while `held` is set */
 	struct mpib_node_id answer;
 	struct mpib_auth auth; /* hash of the handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	/* Armed while some lanes are not yet listed on the current link. */
+	/* Timer that lists the remaining lanes on the current link, see
+	 * peer.c. */
 	struct mpib_timer relink;
-	/* Armed while the link is broken and the lanes wait for a new link. */
+	/* Timer that kills the lanes if no new link comes up in time. Armed
+	 * while the link is broken and lanes exist. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
-	/* the last warning about calls to each of the peer's two addresses */
+	/* for each of the peer's two addresses, the text of the last warning
+	 * about a call to it */
 	char told[2][128];
 	struct peer_lane_list lanes;
 	/* numbers of lanes and connections to this peer */
@@ -140,7 +145,7 @@ struct peer_lane {
 	/* this end's and the peer's id of the lane; 0: not known yet */
 	uint32_t id, their_id;
 	uint64_t nonce; /* nonce of the LANE_OPEN, if `ours` is set */
-	/* name in the LANE_OPEN, if `ours` is set */
+	/* connection name in the LANE_OPEN, if `ours` is set */
 	struct mpib_conn_name asker;
 	/* Send no messages about the lane, because the peer knows that the lane
 	 * has ended, or no longer has the lane. */
@@ -151,7 +156,7 @@ struct peer_lane {
 	struct mpib_lane *lane;
 	/* IPv4 of the SUP rail at this end and at the peer; 0: none */
 	uint32_t sup_src, sup_dst;
-	/* number of connections and of waiting CONN_OPENs on this lane */
+	/* number of connections plus waiting CONN_OPENs on this lane */
 	unsigned uses;
 	struct mpib_timer idle; /* runs while `uses` is 0 */
 	struct peer_conn_list conns;
@@ -193,14 +198,17 @@ struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
 	uint32_t index, id;
-	/* the peer's id; if not 0, the peer may write to this end */
+	/* The peer's id of the connection. If it is not 0, the peer may write
+	 * to this end's memory. */
 	uint32_t their_id;
-	struct mpib_conn_name name; /* `key` 0: a receiver without a peer yet */
-	/* How many times this end and the peer's end were requested, including
-	 * the last request. `peer_number` is 0 while unknown. */
+	/* `key` is 0 for a receiver that has no peer yet */
+	struct mpib_conn_name name;
+	/* `number`: how many times this end was requested. `peer_number`: how
+	 * many times the peer's end was requested; 0: unknown. Both include the
+	 * last request. */
 	uint64_t number, peer_number;
-	/* Sender: the value of `peer_number` when both ends were last READY; 0:
-	 * they never were. */
+	/* Sender: the value of `peer_number` when both ends were last READY. 0:
+	 * the two ends have never been READY. */
 	uint64_t met;
 	/* number of receives that completed before this end was created */
 	uint64_t base;
@@ -214,12 +222,13 @@ struct peer_conn {
 	struct mpib_handle handle;
 	/* traffic class that the sender requested, 0: none */
 	uint8_t traffic_class;
-	/* receiver: the listener where it waits */
+	/* receiver: the listener at which the accept waits */
 	struct mpib_listener_entry *listener;
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct engine_conn *conn;
-	struct mpib_agent_conn *hint; /* entry at the agent; NULL: none */
+	/* the agent's entry for this connection; NULL: none */
+	struct mpib_agent_conn *hint;
 	/* Progress of ending the connection, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent and not answered */
 	bool dropped; /* the client closed the connection */
@@ -228,12 +237,12 @@ struct peer_conn {
 	bool quiet; /* the peer cannot write to this end any more */
 	/* the peer was silent when the time limit for its answer passed */
 	bool unheard;
-	/* how often that time limit passed */
+	/* how often the time limit for the peer's answer has passed */
 	unsigned waited;
 	struct mpib_timer timer;
 	int error;
 	char why[240];
-	/* in the list on which the connection waits */
+	/* entry in the list on which the connection waits */
 	TAILQ_ENTRY(peer_conn) entry;
 	TAILQ_ENTRY(peer_conn) lane_entry;
 	UT_hash_handle hh, hh_engine, hh_name;
@@ -256,9 +265,9 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* The name by which connects find a listener. It contains the uid, so a client
- * cannot take over the connects to another user's listener by listening with
- * the same nonce. */
+/* The name by which connects find a listener. The name contains the uid, so a
+ * client cannot take over the connects to another user's listener by listening
+ * with the same nonce. */
 struct mpib_listener_name {
 	uint64_t nonce;
 	/* 64 bits wide: the structure is hashed as bytes, so it must have no
@@ -290,7 +299,7 @@ struct mpib_broker {
 	struct mpib_agent_link *agent;
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* time limits; `request_ns` 0: none */
-	/* how long a lost connection may be resumed; 0: not at all */
+	/* time within which a lost connection may be resumed; 0: never */
 	uint64_t grace_ns;
 	/* Until this time, clients of the previous proxy may request their
 	 * connections again. */
@@ -307,12 +316,13 @@ struct mpib_broker {
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	struct mpib_fifo_sum waits; /* bytes queued for peers on all links */
 	struct peer_asker asker;
-	char refused[200]; /* the last reason of a refusal that was logged */
-	/* Time of that log line, and number of refusals since this proxy
-	 * started. */
+	char refused[200]; /* reason in the latest log line about a refusal */
+	/* `refused_ns`: time of that log line. `refused_count`: number of
+	 * refusals since this proxy started. */
 	uint64_t refused_ns, refused_count;
-	/* The last refusal of a link with each node, by this proxy or by that
-	 * node's proxy. When a link to the node is up, its entry is freed. */
+	/* For each node, the last refusal of a link between this proxy and that
+	 * node's proxy. Either proxy may have refused the link. When a link to
+	 * the node comes up, the node's entry is freed. */
 	struct mpib_refusal {
 		struct in6_addr addr;
 		char peer[MPIB_LABEL_MAX], why[200];
@@ -329,52 +339,54 @@ struct mpib_broker {
 	uint32_t next_id;
 };
 
-/* Return a new id, not 0 and not in use for a listener, lane or connection. */
+/* Return a new id. It is not 0, and no listener, lane or connection has it. */
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
 /* peer.c */
 void mpib_peers_free(struct mpib_broker *b);
-/* Find the entry of a peer. NULL: there is none. */
+/* Return the entry of a peer, or NULL if there is none. */
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   const struct in6_addr *addr, uint16_t port,
 				   bool called);
-/* Return whether a peer may have this address. */
+/* Return whether peer.networks permits a peer at this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Return whether another entry can be made for the user. The new entry may
- * replace an unneeded one. For a peer that has proved its identity, `uid` is 0:
- * it may use the entries that are reserved for root. */
+/* Return whether a new entry can be created for the user, possibly in place of
+ * an unneeded one. For a peer that has proved its identity, pass 0 as `uid`,
+ * because such a peer may use the entries that are reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
-/* Find the entry of a peer, or make it. If no entry is free, the new one
- * replaces an unneeded one. NULL: no memory, or too many entries are in use.
- * `uid` as in mpib_peer_room(). */
+/* Return the entry of a peer. If the peer has none, create it; if no entry is
+ * free, the new entry replaces an unneeded one. Return NULL if memory is short
+ * or too many entries are in use. `uid` has the same meaning as in
+ * mpib_peer_room(). */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
-/* Like mpib_peer_find(), for a peer that a client of the user needs. -EACCES:
- * the peer's address is not in peer.networks; -EDQUOT: too many peers that this
- * user needs have not answered; -ENOSPC or -ENOMEM. */
+/* Find or create the entry of a peer that a client of the user needs. Return 0,
+ * -EACCES if the peer's address is not in peer.networks, -EDQUOT if the user
+ * already needs too many peers that have not answered, -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
-/* Start to use a link that is up: list lanes and connections on it. */
+/* Start to use a new link that is up. First list this node's lanes and
+ * connections on the link. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
 /* Return the path from this node to the peer, according to this node's
  * islands. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* Handle the loss of a peer's link. The link has ended, or the calling function
- * closes it next. `peer` is a struct mpib_peer. */
+/* Handle the loss of a peer's link. Call this when the link has ended, or just
+ * before closing the link. `peer` is a struct mpib_peer. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* Kill the peer's lanes. Their connections may be resumed. The peer's link may
  * stay up. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
-/* Send a message to the peer. Without a link the message is dropped. */
+/* Send a message to the peer. If there is no link, drop the message. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Record that this proxy refused a link with the proxy at `addr`, or that proxy
- * refused one with this proxy. When a link is up, mpib_refusal_forget() drops
- * the record. `port` 0: unknown. */
+/* Record the refusal of a link between this proxy and the proxy at `addr`.
+ * Either proxy may have refused the link. `port` is 0 if it is unknown.
+ * mpib_refusal_forget() drops the record after a link has come up. */
 void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 		       uint16_t port, const char *why);
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
@@ -389,18 +401,18 @@ void mpib_relink_lane(struct peer_lane *l);
 
 /* hello.c */
 /* Add a sent or received message of the handshake to the hash from which proofs
- * are computed. The message's own proof is left out. */
+ * are computed. Leave out the message's own proof. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that says it is the peer has got a WELCOME, but has
- * not proved its identity yet. */
+/* Return whether a caller that says it is the peer is pending: this node has
+ * sent it a WELCOME, but the caller has not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop pending callers that say they are the peer, because this node's own call
- * has precedence. */
+/* Drop the pending callers that say they are the peer, because this node's own
+ * call has precedence. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
-/* Listen on this node's addresses. 0, or -errno with a reason in `why` if this
- * failed for the first address. If it failed only for the second address, the
- * broker continues without that. */
+/* Listen on this node's addresses. If this fails for the first address, return
+ * -errno with a reason in `why`. If it fails only for the second address,
+ * continue without that address and return 0. */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 void mpib_hello_close(struct mpib_broker *b);
 
@@ -409,46 +421,48 @@ void mpib_hello_close(struct mpib_broker *b);
 void mpib_peer_want(struct mpib_peer *p);
 /* Record the second address that the peer itself sent. */
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
-/* Record the second address from a peer's handle, which anyone may have
- * forged. */
+/* Record the peer's second address from a handle. Anyone may have forged the
+ * handle. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
 /* Return whether a caller at the address `from` may say that it is `node`. In a
  * cluster with a key, the caller must also prove later that it knows the
  * key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Choose the other address for the next call, after a call to one address
- * failed or the link to it broke. `second`: this happened with the peer's
- * second address. */
+/* Choose the peer's other address for the next call, because a call or a link
+ * to one address failed. `second` is true if the peer's second address is the
+ * one that failed. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* Call this after a pending caller that claimed to be the peer has ended. If
- * the READY of this node's own call was held back because of that caller, send
- * the READY. */
+/* Call this after a pending caller that said it was the peer was removed. If
+ * this node delayed the READY of its own call because of that caller, send the
+ * READY. */
 void mpib_call_release(struct mpib_peer *p);
-/* Like mpib_peer_want(), after `ns` nanoseconds. */
+/* Call mpib_peer_want() after `ns` nanoseconds. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 /* Handle the failure of this node's call. `error` is -errno, or 0 if the peer
  * answered with a refusal. */
 void mpib_call_failed(struct mpib_peer *p, int error);
 
 /* lane.c */
-/* Attach the connection to a lane. If no suitable lane exists, open one. 0, or
- * -errno with a reason in `why`. */
+/* Attach the connection to a lane. If no suitable lane exists, open one. Return
+ * 0, or -errno with a reason in `why`. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
-/* Handle a message about a lane. False: a correct peer would not send this in
- * the current state. */
+/* Handle a message about a lane. Return false if a correct peer would not send
+ * this message in the current state. */
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted or not listed yet.
- * The messages that will list the lane contain the same information. */
+/* Send a message about the lane, unless the lane is muted or not listed yet. A
+ * lane that is not listed yet needs no message, because the messages that list
+ * the lane later contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
-/* Like peer_lane_tell(), for an answer. Send it even if the lane is not listed
- * yet, because the messages that list a lane do not repeat answers. */
+/* Send an answer about the lane, unless the lane is muted. Send the answer even
+ * if the lane is not listed yet, because the messages that list a lane do not
+ * repeat answers. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
@@ -456,12 +470,13 @@ void peer_lane_ask(struct peer_lane *l);
  * MPIB_BROKEN_LOST, the connections may be resumed. The connections become
  * `quiet` when the engine has killed the lane. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
-/* Like peer_lane_kill(), with the error of peer_lost_error(), for a lane that
- * has failed. */
+/* Kill a lane that has failed: call peer_lane_kill() with the error that
+ * peer_lost_error() returns. */
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
-/* Decrement `uses`. An unused lane is freed if dead, and killed if private. */
+/* Decrement `uses`. If the lane is then unused, free it if it is dead, or kill
+ * it if it is private. */
 void peer_lane_put(struct peer_lane *l);
 /* Call peer_lane_kill() for all lanes to the peer. */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
@@ -472,14 +487,16 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
 /* conn.c */
-/* Find this node's end of a connection by its name; NULL: none. */
+/* Return this node's end of a connection by the name of this end, or NULL if
+ * there is none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Continue the connection: peer_conn_linked() after the peer's link is up,
- * peer_conn_laned() after the connection's lane is up. */
+/* Continue the set-up of a connection. Call peer_conn_linked() after the peer's
+ * link has come up, and peer_conn_laned() after the connection's lane has come
+ * up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
 /* Fail the connection. A connect that fails with -EAGAIN is retried until its
@@ -490,20 +507,21 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
  * connection again. If the connection was not READY yet, the broker itself
  * retries the connect. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
-/* Handle the peer's report that its end was closed. */
+/* Handle the peer's message that the peer's end was closed. */
 void peer_conn_closed_there(struct peer_conn *c, const char *why);
-/* Return the error for a connection that loses its lane: MPIB_BROKEN_LOST if
- * resuming is enabled, so that the client may resume the connection, otherwise
- * -ECONNRESET. */
+/* Return the error for a connection that loses its lane. If resuming is
+ * enabled, this is MPIB_BROKEN_LOST, and the client may resume the connection.
+ * Otherwise it is -ECONNRESET. */
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 /* Send the connection's CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
-/* Start a connect that is on no list, after `ns` nanoseconds. */
+/* Start the connect `c` after `ns` nanoseconds. The connection must be on no
+ * list. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
-/* Take the next step of ending the connection. Do nothing if its state is
- * before PEER_CONN_OVER. */
+/* Take the next step of ending the connection. Do nothing if the connection's
+ * state is before PEER_CONN_OVER. */
 void peer_conn_step(struct peer_conn *c);
 /* Restart the connects whose CONN_OPEN was sent on the lane. Call this when the
  * lane ends and the peer has dropped everything on it. */
@@ -512,10 +530,10 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* accept.c */
-/* Find the user's listener by the nonce in the message. Only owners of the
- * listener's handle know the nonce. 0; -EAGAIN: this node's previous proxy may
- * have had the listener, and its client may create it again; or -errno with a
- * reason in `why`. */
+/* Find the user's listener by the nonce in the message. Only processes that
+ * have the listener's handle know the nonce. Return 0, or -errno with a reason
+ * in `why`. -EAGAIN means that the listener may have existed at this node's
+ * previous proxy, so that its client may create it again. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);

@@ -5,8 +5,8 @@
  * Both ends may open the same shared lane at the same time. Then the node with
  * the lower node id ignores the other LANE_OPEN, and the other node gives up
  * its own lane. The end that first kills a lane sends LANE_CLOSE, and after
- * that nothing else about the lane. The other end then kills its own side. Each
- * end releases memory only after it has killed its own side.
+ * that sends no other message about the lane. The other end then kills its own
+ * side. Each end releases memory only after it has killed its own side.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,9 +97,10 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* If `ours` is true, count the lanes that the user opened, else the lanes that
- * peers opened for the user. Set *here to the number of lanes to this peer, and
- * *all to the number of lanes to all peers. */
+/* Count lanes of the user. If `ours` is true, these are the lanes that the user
+ * opened, else the lanes that peers opened for the user. Set *here to the
+ * number of lanes to this peer, and *all to the number of lanes to all
+ * peers. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -115,8 +116,8 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 }
 
 /* Check whether another lane to the peer may be created. If `ours` is true, the
- * user opens the lane, else the peer opens it for a listener of the user. 0, or
- * -EDQUOT with a reason in `why`. */
+ * user opens the lane; otherwise the peer opens it for a listener of the user.
+ * Return 0, or -EDQUOT with a reason in `why`. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
 {
@@ -163,7 +164,7 @@ static void on_idle_end(void *arg)
 }
 
 /* Close the lane if it stays unused for MPIB_LANE_IDLE_NS. The accepting end
- * waits twice as long, so that a correct opener closes it first. */
+ * waits twice as long, so that a correct opener closes the lane first. */
 static void lane_watch_idle(struct peer_lane *l)
 {
 	uint64_t ns = l->ours ? MPIB_LANE_IDLE_NS : 2 * MPIB_LANE_IDLE_NS;
@@ -233,8 +234,8 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	/* the loop may release the last use: keep the lane until the loop is
-	 * done */
+	/* peer_conn_step() may release the lane's last use, so hold a use
+	 * during this for loop */
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
@@ -473,9 +474,9 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-/* Find this node's client of the connection for which the peer requests a lane.
- * A client must have accepted the connection before, or the listener of the
- * connection must exist. 0, or -errno with a reason in `why`. */
+/* Find the client on this node for whose connection the peer requests a lane.
+ * The client must have accepted the connection before, or the connection's
+ * listener must exist. Return 0, or -errno with a reason in `why`. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -495,7 +496,8 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 }
 
 /* Check whether the lane of a LANE_OPEN may be created. `mine` is this node's
- * own lane, which the peer's lane would replace; NULL: none. */
+ * own lane, which the peer's lane would replace, or NULL if there is none.
+ * Return 0, or -errno with a reason in `why`. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -512,7 +514,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EINVAL;
 	}
 	/* A client of this node needs this lane, too. accept_lane_of() checks
-	 * later whether a connection of the peer may use it. */
+	 * later whether a connection of the peer may use the lane. */
 	if (mine)
 		return 0;
 	/* Check that a client of this node needs the lane. Otherwise a peer
@@ -537,7 +539,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return lane_quota(p, m->key.uid, false, why, why_len);
 }
 
-/* Write to `why` in what the two ends differ: the spread, or the mode and the
+/* Write to `why` how the two ends differ: in their spread, or in their mode and
  * path. Each end derives the path from its own islands, and reads the spread
  * from its own configuration. */
 static void say_views(const struct mpib_peer *p,
@@ -646,16 +648,18 @@ static void setup_tell_accept(struct peer_lane *l)
 }
 
 /* Send the LANE_ACCEPT again to a peer that has not received it. Until the peer
- * receives it, no rail of the lane leaves its first epoch, so the lane still
- * has the QPs that are connected to the QPs in the LANE_OPEN. Send it only once
- * per link, because making a LANE_ACCEPT queries the devices. */
+ * receives the LANE_ACCEPT, every rail of the lane stays in its first epoch. So
+ * this end still has its first QPs, which are connected to the QPs in the
+ * LANE_OPEN. Send the LANE_ACCEPT only once per link, because making a
+ * LANE_ACCEPT queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
 	if (l->state != PEER_LANE_UP || l->accept_sent)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		/* the peer has ignored all messages about the lane so far */
+		/* list the lane again, because the peer has ignored all
+		 * messages about the lane so far */
 		mpib_relink_lane(l);
 }
 
@@ -683,12 +687,13 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	}
 	/* The peer no longer has the lane `mine`: otherwise the peer would use
-	 * it and not open another one. */
+	 * `mine` and not open another lane. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
 	}
-	/* The peer will drop its own lane when it receives this node's
+	/* If this node has the lower node id, ignore the peer's LANE_OPEN. The
+	 * peer will drop its own lane when it receives this node's
 	 * LANE_OPEN. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
@@ -697,8 +702,9 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* The peer ignored this node's LANE_OPEN in favour of its own
-		 * LANE_OPEN, which this node has just refused. */
+		/* Kill this node's own lane, too. The peer ignored this node's
+		 * LANE_OPEN in favour of its own LANE_OPEN, which this node has
+		 * just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -832,8 +838,8 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	/* Ignore the message in other states: this end will answer with a
-	 * LANE_CLOSE, or the peer will send the rail's state again after its
+	/* If the lane is not up, ignore the message. Either this end will send
+	 * a LANE_CLOSE, or the peer will send the rail's state again after its
 	 * LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);

@@ -13,9 +13,9 @@
 
 #include "peer/codec.h"
 
-/* Count silence in ticks of a timer, not by the clock. If this process was
- * stopped, the peer's bytes wait in the socket, and reset the count when the
- * process continues. */
+/* Count silence in ticks of a timer, not by the clock, because this process may
+ * be stopped for a while. In that time, the peer's bytes wait in the socket.
+ * When the process continues, it reads them and resets the count. */
 #define TICK_NS MPIB_SEC
 /* An end sends PING to a peer that was silent for 1/QUIET of the time limit. */
 #define QUIET 4
@@ -25,8 +25,8 @@
 
 /* A queue that is longer than MPIB_FIFO_SMALL may hold at most 1/SHARE of the
  * space that is free under the common limit. Switches divide a shared buffer
- * between ports in the same way. If the part was larger, a few queues that fill
- * one after another could use all the space. If it was smaller, space would be
+ * between ports in the same way. With a larger part, a few queues that fill one
+ * after another could use all the space. With a smaller part, space would be
  * wasted while only a few queues are in use. */
 #define SHARE 8
 
@@ -83,7 +83,7 @@ static void fifo_shrink(struct mpib_fifo *f)
 }
 
 /* Extend the queue by `n` bytes and return their address. The caller must fill
- * them in. NULL: no memory. */
+ * these bytes. Return NULL if memory is short. */
 static uint8_t *fifo_add(struct mpib_fifo *f, size_t n)
 {
 	size_t waits = mpib_fifo_waits(f);
@@ -198,8 +198,8 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of `n` bytes. After the handshake, seal it. If it does not fit
- * into the queue, set l->overflow to the reason. */
+/* Queue a frame of `n` bytes. After the handshake, also seal the frame. If the
+ * frame does not fit into the queue, set l->overflow to the reason. */
 static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
@@ -266,7 +266,8 @@ static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 {
-	/* A caller that has proved nothing gets no PONG. */
+	/* Answer a PING only if the link is up. Before that, the caller has not
+	 * proved its identity. */
 	if (!l->up || (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG))
 		l->events->message(l->ctx, l, m);
 	else if (m->type == MPIB_PEER_PING)
@@ -438,7 +439,7 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		return -errno;
 	/* If `from` and `addr` are of different families, bind() would fail. So
 	 * let the kernel choose the source address. The peer will report that
-	 * this node calls from another address than it claims. */
+	 * this node claims another address than the one it calls from. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

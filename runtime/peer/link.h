@@ -2,8 +2,9 @@
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. If the other end was silent for a
- * quarter of the time limit, the link sends a PING each second. It also answers
- * PINGs. While the link is up, PING and PONG are not passed to message().
+ * quarter of the time limit, the link sends a PING each second. The link also
+ * answers PINGs. While the link is up, it does not pass PINGs and PONGs to the
+ * message() handler.
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -17,25 +18,25 @@
 #include "peer/auth.h"
 #include "peer/protocol.h"
 
-/* A common limit for several queues. `waits`: the bytes in all queues that are
- * counted here. `most`: the limit of `waits`. */
+/* A common limit for several queues. `waits`: number of bytes in all these
+ * queues. `most`: maximum of `waits`. */
 struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A first-in, first-out queue of bytes. All data that a peer can cause to wait
- * in this proxy's memory is in such queues. A zeroed queue is empty. A queue
- * above MPIB_FIFO_SMALL uses at most four times as much memory as it has queued
- * bytes, so it is enough to limit the queued bytes. */
+/* A first-in, first-out queue of bytes. Such queues contain all data that a
+ * peer can make this proxy keep in memory. A zeroed queue is empty. The memory
+ * of a queue of more than MPIB_FIFO_SMALL bytes is at most four times as large
+ * as the queued data, so a limit on the queued bytes also limits the memory. */
 struct mpib_fifo {
 	uint8_t *buf;
 	/* buf[at] to buf[len - 1] are queued; `cap`: size of buf */
 	size_t at, len, cap;
-	struct mpib_fifo_sum *sum; /* NULL: not counted */
+	struct mpib_fifo_sum *sum; /* NULL: no common limit */
 };
 
-/* Every queue may hold this number of bytes. A longer queue is subject to the
- * common limit, see mpib_fifo_room(). */
+/* Every queue may hold up to this number of bytes. A longer queue is subject to
+ * the common limit, see mpib_fifo_room(). */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -43,12 +44,13 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Count the bytes of the queue in `sum`, for as long as the queue exists. */
+/* Add the bytes in the queue to sum->waits, and keep sum->waits up to date
+ * whenever the queue changes. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
 /* Return whether `n` more bytes fit into the queue. A queue that is longer than
  * MPIB_FIFO_SMALL may hold at most an eighth of the bytes that are free under
- * the common limit. So long queues stop growing while other queues still have
- * room. */
+ * the common limit. As a result, the longest queues stop growing while shorter
+ * queues still have room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory. Afterwards the queue is empty, and can be used
  * again. */
@@ -56,9 +58,9 @@ void mpib_fifo_fini(struct mpib_fifo *f);
 
 /* Maximum number of bytes that wait to be sent on one link, including seals.
  * The limit prevents a peer that does not read from filling this proxy's
- * memory. Above the limit, the lanes of all users to this peer are killed. The
- * limit leaves room for the close messages of all connections that four users
- * can have by default. */
+ * memory. If a link exceeds the limit, this proxy closes it and kills the lanes
+ * of all users to this peer. The limit leaves room for the close messages of
+ * all connections that four users can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -82,8 +84,8 @@ struct mpib_link {
 	unsigned silent; /* seconds since the last byte was received */
 	unsigned patience; /* seconds of silence after which the link is dead */
 	int fd;
-	/* -errno of a failed connect, 0 once connected. -EPROTO: bytes arrived
-	 * intact but are not a message, so repeating them would not help. */
+	/* -errno if the TCP connect failed. -EPROTO if the peer broke the
+	 * protocol, so a new link would not help. Otherwise 0. */
 	int error;
 	bool connecting, closing, writing;
 	bool up; /* the handshake is complete */
@@ -101,12 +103,13 @@ struct mpib_link {
 	const char *overflow;
 };
 
-/* Connect from the local address `from` (NULL: any) to a peer. 0 or -errno. */
+/* Connect to a peer from the local address `from`, or from any address if
+ * `from` is NULL. Return 0 or -errno. */
 int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		      const struct in6_addr *addr, uint16_t port,
 		      const struct mpib_link_events *events, void *ctx,
 		      struct mpib_link **link);
-/* Make a link from an accepted socket, which the link then owns. 0 or
+/* Make a link from an accepted socket, which the link then owns. Return 0 or
  * -errno. */
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
@@ -120,9 +123,9 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. Never fails. If the peer does not read, and more bytes are
- * queued than MPIB_OUTBOX_MAX or than the link's part of the common limit, the
- * link is cut and the loop will call down(). */
+/* Send a message. This function never fails. If the queue would exceed
+ * MPIB_OUTBOX_MAX or the link's part of the common limit, because the peer does
+ * not read, the link is cut, and the loop calls down() later. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Close the link without calling down(). Queued messages are still sent if the
  * kernel accepts them immediately. */

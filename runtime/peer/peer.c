@@ -3,9 +3,9 @@
  * Peers, and the messages on their links. call.c and hello.c set up the links.
  * Control thread.
  *
- * Each peer has one link. If the link breaks, either end makes a new one, and
- * each end lists its lanes and connections on the new link. The lanes are lost
- * if the peer is silent for too long, refuses the call, or was restarted.
+ * Each peer has one link. If the link breaks, either end can make a new one.
+ * Then each end lists its lanes and connections on the new link. The lanes are
+ * lost if the peer is silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -75,7 +75,8 @@ void mpib_relink_lane(struct peer_lane *l)
 	mpib_lane_retell(l->lane);
 }
 
-/* List the next lanes. In p->lanes unlisted lanes come before listed ones. */
+/* List the next lanes. In p->lanes, all unlisted lanes come before the listed
+ * lanes. */
 static void relink_on_turn(void *arg)
 {
 	struct mpib_peer *p = arg;
@@ -97,7 +98,7 @@ static void relink_on_turn(void *arg)
 	}
 }
 
-/* Reset the listing, because the link is lost. */
+/* Mark all lanes as not listed, because the link is lost. */
 static void relink_end(struct mpib_peer *p)
 {
 	struct peer_lane *l;
@@ -143,16 +144,16 @@ static void on_away_end(void *arg)
 	mpib_peer_forget(p, why);
 }
 
-/* Kill the peer's lanes after this time, unless there is a link to the peer
- * again by then. */
+/* Kill the peer's lanes after `seconds` seconds, unless a new link to the peer
+ * comes up earlier. */
 static void await_link(struct mpib_peer *p, unsigned seconds)
 {
 	mpib_timer_arm(p->broker->loop, &p->away, seconds * MPIB_SEC,
 		       on_away_end, p);
 }
 
-/* Let the lanes wait for a new link, for the rest of the time that a link may
- * be silent. */
+/* Let the lanes wait for a new link. They may wait for the rest of the time
+ * that a link may be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -327,11 +328,12 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 
 /* The table of peers: finding, creating and evicting entries. An entry is
  * created for a peer that has proved its identity, or that a client of this
- * node needs to reach. A caller that has proved nothing gets no entry. */
+ * node needs to reach. A caller that has not proved its identity gets no
+ * entry. */
 
-/* These limits bound this proxy's memory. PEERS_MAX: number of all peers.
- * PEERS_OF_ONE_MAX: number of peers that one user needs and that have not
- * answered. */
+/* These limits bound this proxy's memory. PEERS_MAX: maximum number of peers.
+ * PEERS_OF_ONE_MAX: maximum number of peers that one user needs and that have
+ * not answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -364,7 +366,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 }
 
 /* Return whether this proxy can drop the entry, because nothing but a link uses
- * it. The next connection creates the entry again. */
+ * it. If a connection needs the peer later, this proxy creates the entry
+ * again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&

@@ -308,8 +308,8 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
  * that a function encodes. A message is a sequence of parts. */
 struct part {
-	/* Offset and size of the field. `bytes` 0: `code` handles the part. If
-	 * `code` is NULL, too, there is no part. */
+	/* Offset and size of the field. If `bytes` is 0, `code` handles the
+	 * part. If `code` is also NULL, the entry is unused. */
 	uint16_t at, bytes;
 	bool number; /* the field is a number of `bytes` bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
@@ -379,8 +379,8 @@ static const struct {
 	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 
-/* Return the parts of a message type, an array of PARTS entries. NULL: unknown
- * type. */
+/* Return the parts of a message type, an array of PARTS entries. Return NULL if
+ * the type is unknown. */
 static const struct part *parts_of(unsigned type)
 {
 	if (type >= sizeof(messages) / sizeof(messages[0]) ||

@@ -20,8 +20,8 @@
  *                listener for which this connection was made.
  *                Answer: LANE_ACCEPT or LANE_REJECT.
  *   LANE_ACCEPT  Fields: to, from, lane_info. A rail that is down has no QPs,
- *                and the QP numbers sent for it are ignored. The end that lost
- *                the rail then sends a LANE_RAIL with FENCE.
+ *                so both ends ignore the QP numbers sent for this rail. The end
+ *                that lost the rail then sends a LANE_RAIL with FENCE.
  *   LANE_REJECT  Fields: to, error, why. -EAGAIN: a later LANE_OPEN may be
  *                accepted.
  *   LANE_CLOSE   Fields: to (0: not known), from, error, why. The sender kills
@@ -44,11 +44,12 @@
  *   CONN_CANCEL  Fields: name, from (the value in the CONN_OPEN).
  *                Answer: CONN_ACCEPT or CONN_REJECT.
  *   CONN_CLOSE   Fields: name, to, ended, error, why. This end has stopped
- *                writing. From a receiver: all slots below `ended` have ended,
- *                even if no end-to-end ack has reported that.
+ *                writing. If this end is a receiver, all slots below `ended`
+ *                have ended, even if no end-to-end ack has reported that.
  *                Answer: CONN_CLOSED.
- *                If `to` is 0, this answers a CONN_WAIT: the sender has no end
- *                of the connection and no lane for it, and will have none.
+ *                A CONN_CLOSE with `to` 0 answers a CONN_WAIT. It means that
+ *                this end has neither the connection nor a lane for it, and
+ *                will not have them later.
  *   CONN_CLOSED  Fields: name. This end has stopped writing, too.
  *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
  *                and repeats the message until the CONN_OPEN comes.
@@ -59,12 +60,12 @@
  *                answer several ASKs.
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
- * state in the messages above (peer.c): for a lane LANE_OPEN, or LANE_KEPT and
- * the LANE_RAIL of each rail; for a connection each CONN_OPEN, CONN_CANCEL and
- * CONN_CLOSE that was not answered. Every message may come twice. A repeated
- * question gets the same answer again. A repeated answer or LANE_RAIL is
- * ignored. If the peer's proxy was restarted, the lanes and connections to its
- * earlier run end.
+ * state in the messages above (peer.c). For a lane, it sends LANE_OPEN, or
+ * LANE_KEPT and the LANE_RAIL of each rail. For a connection, it sends each
+ * CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every message
+ * may come twice. A repeated question gets the same answer again. A repeated
+ * answer or LANE_RAIL is ignored. If the peer's proxy was restarted, the lanes
+ * and connections to its earlier run end.
  *
  * A name describes the end that sends it: the connection's key, the user, and
  * whether this end is the sender. A name is valid only on the link to the node
@@ -75,8 +76,8 @@
  * WELCOME, and the READY's proof covers HELLO, WELCOME and READY. A proof is
  * computed as if the proof fields contained zeros. Every message that an end
  * sends after its WELCOME or READY is encrypted and followed by a seal of 16
- * bytes. The length includes the seal and is not encrypted. In a cluster
- * without a key, challenges and proofs are zeros.
+ * bytes. The length field of the frame includes the seal, and is not encrypted.
+ * In a cluster without a key, challenges and proofs are zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
@@ -170,7 +171,7 @@ enum {
 struct mpib_node_report {
 	char version[24], host[64];
 	uint32_t uptime_s, clients, connections;
-	uint32_t stuck; /* requests older than 5 s */
+	uint32_t stuck; /* number of requests older than 5 s */
 	/* Numbers of devices, and of rails per device. The node has at most
 	 * MPIB_RAILS_MAX rails. */
 	uint8_t devices, rails;
@@ -181,13 +182,13 @@ struct mpib_node_report {
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
 	/* Label of the peer with the lowest data rate. The rate to a peer is
-	 * measured while rails send to it. Peers that got few bytes do not
-	 * count. "": none. */
+	 * measured only while a rail sends to that peer. Peers to which few
+	 * bytes were sent are ignored. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	/* Why a rail is drained: the reason given for the first drained rail
-	 * that has one. */
+	/* Why a rail is drained. If several rails are drained, the reason of
+	 * the first one that has a reason. */
 	char drain_why[MPIB_REPORT_WHY];
 	/* Numbers of entries in `job` (some of the running jobs) and in `wait`
 	 * (the requests that have been stuck longest). */
@@ -237,12 +238,12 @@ struct mpib_peer_msg {
  * this function and the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 /* Decode one frame without its length, from an untrusted peer. Afterwards every
- * count, enum and number is in range, and `why` is printable. -EPROTO: it is
- * not a message of this protocol. */
+ * count, enum and number is in range, and `why` is printable. Return 0, or
+ * -EPROTO if the frame is not a message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
-/* Copy a text into a buffer of `room` bytes. A text that is cut ends in
- * "...". */
+/* Copy a text into a buffer of `room` bytes. If the text does not fit, cut it
+ * and end it in "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
 
 #endif

@@ -30,8 +30,9 @@
 
 static struct node node[2];
 static struct victim *victim;
-static int ready[2]; /* the agent writes when it has attacked */
-static int frozen[2]; /* the test writes when the proxies are stopped */
+static int ready[2]; /* the agent writes to this pipe after its attack */
+/* the test writes to this pipe when the proxies are stopped */
+static int frozen[2];
 static char dir[] = "/tmp/mpib-agent.XXXXXX";
 static _Atomic unsigned *heard;
 

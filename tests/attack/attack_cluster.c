@@ -22,7 +22,8 @@
 static struct node node[2];
 static struct victim *victim;
 static char other[32]; /* address that no proxy uses */
-static int ready[2]; /* the attacker writes when it is a peer */
+/* the attacker writes to this pipe when it has become a peer */
+static int ready[2];
 
 static int setup(void **state)
 {

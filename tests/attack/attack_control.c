@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user opens many connections and does not use them: connections to the
- * control socket on which it sends nothing, and connections to the stats socket
- * on which it sends no command or does not read the answers.
+ * A user opens many connections to the control socket and sends nothing on
+ * them. The user also opens many connections to the stats socket. On these the
+ * user sends no command, or does not read the answers.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -196,8 +196,8 @@ CASE(unread_answers_do_not_delay_other_answers)
 	munmap(holds, 4096);
 }
 
-/* Attach clients until the proxy refuses one. Keep them attached, and continue
- * to try. */
+/* Attach clients until the proxy refuses one. Keep the clients attached, and
+ * try to attach more clients. */
 static int attach_without_end(void *arg)
 {
 	_Atomic bool *holds = arg;

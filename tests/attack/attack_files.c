@@ -27,7 +27,8 @@
 static struct node node[2], other;
 static struct victim *victim;
 static char agent_dir[100], squatted[100], said[100];
-static int ready[2]; /* the attacker writes when the attack has begun */
+/* the attacker writes to this pipe when the attack has begun */
+static int ready[2];
 
 static int setup(void **state)
 {
@@ -146,7 +147,8 @@ TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 		   NULL);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
-	usleep(300000); /* enough for a process that waits for the lock */
+	/* long enough for a waiting attacker process to get the lock */
+	usleep(300000);
 	node_again(&other);
 	child_kill(pid);
 	node_wipe(&other);

@@ -18,12 +18,13 @@
 #include "test.h"
 #include "victim.h"
 
-#define ATTACKED 1000 /* victim's messages during a short attack */
+#define ATTACKED 1000 /* messages that the victim moves during a short attack */
 #define NOBODY 65534
 #define SPARSE (200u << 20)
-/* Growth of a proxy in MiB that the test allows in addition to the user's
- * memory, for the tables of the user's regions and the victim's window. With a
- * sanitizer, the growth is higher, because a sanitizer keeps freed memory. */
+/* Maximum growth of a proxy in MiB, not counting the user's memory. The proxy
+ * grows because of the tables of the user's regions and the victim's window.
+ * With a sanitizer, the growth is higher, because a sanitizer keeps freed
+ * memory. */
 #ifdef MPIB_TRACED
 #define BESIDE_MIB 1024
 #else

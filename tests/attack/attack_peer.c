@@ -17,7 +17,7 @@
 
 #define PEER_PORT 24790
 #define PEERS 9000
-#define ATTACKED 1000 /* victim's messages during a short attack */
+#define ATTACKED 1000 /* messages that the victim moves during a short attack */
 #define ELSEWHERE "127.250.6.6"
 
 static struct node node[3];
@@ -160,7 +160,8 @@ static int take_lanes(void *arg)
 		}
 		mpib_close(tx);
 	}
-	/* With --quota-lanes 16, a peer may open four lanes: a quarter. */
+	/* With --quota-lanes 16, a peer may open four lanes, a quarter of the
+	 * quota. */
 	return failed == 255 - 16 / 4 ? 0 : 3;
 }
 
@@ -294,8 +295,8 @@ TEST(a_hello_from_a_peers_address_breaks_no_connection_attempt)
 	assert_int_equal(write(fd, "the key of this cluster", 23), 23);
 	close(fd);
 	start_all(state, args);
-	/* Start the attacker before the peer link exists. It continues when the
-	 * link is up. */
+	/* Start the attacker before the peer link exists. The attacker
+	 * continues when the link is up. */
 	pid = tenant_begin(ATTACKER, greet_as_the_peer, NULL);
 	usleep(100000);
 	v = victim_start(&node[0], &node[1]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attackers connect to the TCP port of a software rail. They send nothing, or
- * greetings with guessed QP numbers. No attacker may connect or disconnect a
- * QP. The proxy must not keep the attackers' connections, and real peers must
- * still be able to connect their lanes.
+ * Attackers connect to the TCP port of a software rail. The attackers send
+ * nothing, or greetings with guessed QP numbers. No attacker may connect or
+ * disconnect a QP. The proxy must not keep the attackers' connections, and real
+ * peers must still be able to connect their lanes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -85,8 +85,8 @@ static int hold_the_port(void *arg)
 }
 
 /* Connect thousands of times per second without keeping a connection. Pause now
- * and then, so that the attacker does not take much CPU time from other
- * processes, which is not what this test measures. */
+ * and then, so that the attacker leaves enough CPU time for other processes.
+ * This test does not measure an attack on CPU time. */
 static int call_and_go(void *arg)
 {
 	static int fd[HELD];
@@ -185,8 +185,8 @@ TEST(guessed_greetings_connect_no_qp_and_are_not_kept)
 		most = fds > most ? fds : most;
 		usleep(50000);
 	}
-	printf("at most %u descriptors with %d held greetings\n", most,
-	       3 * GREETED);
+	printf("the proxy had at most %u descriptors with %d held greetings\n",
+	       most, 3 * GREETED);
 	assert_in_range(most, 1, FDS_BOUND);
 	victim_newcomer(&node[2], &node[1], 16);
 	for (unsigned i = 0; i < 3; i++)

@@ -124,9 +124,10 @@ TEST(deregistering_a_region_in_use_does_not_delay_other_users)
 	assert_int_equal(write(go[1], "x", 1), 1);
 	stood = longest_stand(pid, ready[0]);
 	us = shards_us(node[0].pid) - us;
-	print_message("the shard: %llu us of CPU for %u regions; the victim "
-		      "got no message for %llu ms at most\n",
-		      (unsigned long long)us, CLIENTS * PAIRS, stood);
+	print_message(
+		"the shard used %llu us of CPU time for %u regions; the victim "
+		"got no message for %llu ms at most\n",
+		(unsigned long long)us, CLIENTS * PAIRS, stood);
 	victim_goes_on(victim, 64);
 	child_kill(pid);
 	assert_in_range(us, 0, CLIENTS * PAIRS * DEREG_US);

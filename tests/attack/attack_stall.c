@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Users send descriptors on which the proxy's system calls can block for an
- * unlimited time. One example is memory that is locked by a write that never
- * ends. Another is a file whose close waits for a process of the user. The
- * proxy must continue to serve other users.
+ * unlimited time. One example is memory that stays locked, because a write to
+ * it never ends. Another example is a file whose close waits for a process of
+ * the user. The proxy must continue to serve other users.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +39,8 @@ static int setup(void **state)
 	return pipe(ready) || pipe(frozen);
 }
 
-/* For attackers: open the blocking file. If this machine does not allow such a
- * file, tell the test. */
+/* Call this only in an attacker process. Open the blocking file. If this
+ * machine does not allow such a file, tell the test. */
 static int stalled_file(bool closes)
 {
 	int fd = stall_open(closes);
@@ -297,7 +297,7 @@ TEST(lingering_sockets_are_closed)
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
-/* A thread that frees the memory is busy for at least 100 ms per GiB. */
+/* Freeing the memory takes at least 100 ms of CPU time per GiB. */
 TEST(the_control_thread_does_not_free_large_memory)
 {
 	pid_t pid = attack_begin(register_much, NULL);
@@ -306,7 +306,8 @@ TEST(the_control_thread_does_not_free_large_memory)
 	child_kill(pid);
 	victim_goes_on(victim, 256);
 	us = control_us(node[0].pid) - us;
-	print_message("the control thread: %llu us\n", (unsigned long long)us);
+	print_message("the control thread used %llu us of CPU time\n",
+		      (unsigned long long)us);
 	assert_in_range(us, 0, 60000);
 }
 

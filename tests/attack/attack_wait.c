@@ -167,7 +167,7 @@ static uint64_t us_per_turn(void)
 	victim_goes_on(victim, MOVED / PARTS);
 	us = shards_us(node[0].pid) - us;
 	turns = turns_so_far() - turns;
-	print_message("the shard: %llu us of CPU in %llu turns\n",
+	print_message("the shard used %llu us of CPU time in %llu turns\n",
 		      (unsigned long long)us, (unsigned long long)turns);
 	return us / turns;
 }

@@ -102,7 +102,7 @@ static void comes_to_nothing(int (*fn)(void *arg))
 	us = control_us(node[0].pid);
 	usleep(ATTACK_MS * 1000);
 	us = control_us(node[0].pid) - us;
-	print_message("the control thread: %llu ms of %u\n",
+	print_message("the control thread used %llu ms of CPU time in %u ms\n",
 		      (unsigned long long)us / 1000, ATTACK_MS);
 	victim_goes_on(victim, 64);
 	child_kill(pid);

@@ -10,19 +10,20 @@
 
 #include <stddef.h>
 
-/* For children: open the blocking file in new namespaces of the caller. Until
- * the calling process ends, a read of this file blocks in any process, and a
- * close blocks in other processes. If `closes` is set, only a close() by the
- * first thread of a process blocks, for example when the process executes
- * another program. Return -1 if this machine does not allow such a file. */
+/* Call this only in a child process. Move the caller into a new user namespace
+ * and a new mount namespace, and open the blocking file there. Until the caller
+ * ends, a read of this file blocks in any process, and a close blocks in other
+ * processes. If `closes` is set, only a close() by the first thread of a
+ * process blocks, for example when the process executes another program. Return
+ * -1 if this machine does not allow such a file. */
 int stall_open(_Bool closes);
 /* Start a thread that writes a page of the blocking file to `fd`. The write
  * never ends, so the file of `fd` and its file position stay locked. Return
  * false if the thread cannot be started. */
 _Bool stall_write(int stalled, int fd);
 
-/* For children: open a TCP socket whose last close waits because of unread
- * data. The other end stays open. */
+/* Call this only in a child process. Open a TCP socket whose last close waits
+ * because of unread data. The other end stays open. */
 int stall_socket(void);
 /* Send `len` bytes with `fds` (at most 8) descriptors. Return -1 and set errno
  * on failure. */

@@ -20,8 +20,8 @@
 
 /* Skip the test with a message if it does not run as root. */
 void attack_needs_root(void);
-/* Start node number `n` with further arguments, which end with a NULL. Tenants
- * may use the node's sockets, and the node accepts their memfds. */
+/* Start node number `n` with further arguments `args`, which end with a NULL.
+ * Tenants may use the node's sockets, and the node accepts their memfds. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
 
 /* Return the CPU time of the proxy's first thread, the control thread. */
@@ -38,10 +38,11 @@ void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
-/* For children: raise the descriptor limit to its maximum. */
+/* Call this only in a child process. Raise the descriptor limit to its
+ * maximum. */
 void tenant_many_descriptors(void);
-/* For children: write to the pipe to tell the test, then wait until the test
- * kills the child. */
+/* Call this only in a child process. Write to the pipe to tell the test, then
+ * wait until the test kills the child. */
 int tenant_stay(int pipe);
 /* Run fn(arg) as ATTACKER. Return when the attacker has written to the pipe
  * whose reading end is `ready`. Fail the test if the child ends without a

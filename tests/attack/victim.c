@@ -172,8 +172,8 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 	       atomic_load(&v->attached) == attached) {
 		if (atomic_load(&v->error) || atomic_load(&v->refused) ||
 		    node_ms() > until)
-			fail_msg("the victim: error %d, %llu refused, %llu "
-				 "moved: %s",
+			fail_msg("the victim: error %d, %llu refused attaches, "
+				 "%llu messages moved: %s",
 				 v->error, (unsigned long long)v->refused,
 				 (unsigned long long)v->messages, v->why);
 		usleep(1000);
@@ -185,7 +185,8 @@ static void victim_stop(struct victim *v)
 	atomic_store(&v->stop, true);
 	assert_int_equal(child_end(v->pid), 0);
 	if (v->error || v->wrong || v->refused)
-		fail_msg("the victim: error %d, %llu wrong, %llu refused: %s",
+		fail_msg("the victim: error %d, %llu wrong messages, "
+			 "%llu refused attaches: %s",
 			 v->error, (unsigned long long)v->wrong,
 			 (unsigned long long)v->refused, v->why);
 	print_message("the victim: %llu messages, %llu attaches, 0 wrong, "

@@ -96,6 +96,6 @@ CASE(the_error_names_the_changed_address)
 	node_rail(node[0].sout, sizeof(node[0].sout), 90);
 	node_rail(node[0].sup, sizeof(node[0].sup), 91);
 	restarts_with((const char *[]){ NULL });
-	says(mover.tx, "check that mpib-proxy, at this address");
+	says(mover.tx, "check that mpib-proxy runs at this address");
 	says(mover.rx, "peer");
 }

@@ -148,7 +148,7 @@ static void end_one(const struct slot *s, struct sim_result *result, int status,
 	if (sim_child_unrun(status)) {
 		all->unrun++;
 		fprintf(stderr,
-			"seed %llu was not run to its end (%d): this machine "
+			"seed %llu did not run to completion (%d): this machine "
 			"lacks a resource\n\n",
 			seed, status);
 		return;
@@ -158,7 +158,7 @@ static void end_one(const struct slot *s, struct sim_result *result, int status,
 		"seed %llu failed (%d%s): tests/sim/run --seed %llu -v, or "
 		"--minimise\n\n",
 		seed, status,
-		status == 128 + SIGXCPU ? ", it takes too long" : "", seed);
+		status == 128 + SIGXCPU ? ", too much CPU time" : "", seed);
 }
 
 static uint64_t seed_of(const struct options *o, uint64_t n)

@@ -162,8 +162,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-/* The file of a signalfd or pidfd. It reports the signals, or the end, of
- * `proc`. */
+/* The file of a signalfd or pidfd. A signalfd reports the signals of `proc`. A
+ * pidfd reports the end of `proc`. */
 struct word {
 	struct sim_file file;
 	struct sim_proc *proc;

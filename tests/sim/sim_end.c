@@ -94,10 +94,10 @@ static void end_over(struct sim_end *e)
 }
 
 /* If ranks do not resume, docs/recovery.md allows only one reason for a
- * failure: a device acknowledged bytes and then lost them, and their buffers
- * had already been released. Return whether this end may have failed for this
- * reason. A buffer is released before its slot completes only if the staging
- * window or the send ops are used up. */
+ * failure: a device acknowledged bytes and then lost them, and the sender had
+ * already released the buffers of these bytes. Return whether this end may have
+ * failed for this reason. A buffer is released before its slot completes only
+ * if the staging window or the send ops are used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -142,8 +142,8 @@ static bool settled(struct sim_end *e)
 		return true;
 	/* The line cannot complete in two cases. Either one end has moved all
 	 * messages of a connection, but the connection failed at the other end
-	 * before that end had moved them all. Or the line has reached the limit
-	 * of attempts. */
+	 * before the other end had moved all messages. Or the line has reached
+	 * the limit of attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -234,8 +234,8 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Return whether the other end will not connect again, so that this end must
- * stop waiting. For example, a receiver listens again after its connection
+/* Return true if this end must stop waiting, because the other end will not
+ * connect again. For example, a receiver listens again after its connection
  * failed, but the sender has completed its last send and does not connect
  * again. */
 static bool alone(const struct sim_end *e)
@@ -278,7 +278,7 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* If a proxy was killed, a close may reach the peer late, and then end
+	/* If a proxy was killed, a close that reaches the peer late may end
 	 * requests of the peer's next connection. So in plans with this fault,
 	 * each end closes only after the other end has completed all its
 	 * messages, as real ranks do. */

@@ -7,7 +7,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-/* interval of the checks whether a proxy has lost a device */
+/* interval between checks for proxies that have lost a device */
 #define LOOKS_EVERY (10 * SIM_S)
 
 static const struct sim_plan *plan;
@@ -24,8 +24,8 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* Stop the proxy for the time that the plan gives. In a plan without errors,
- * this time is shorter than peer.silence. */
+/* Stop the proxy for the time that the plan gives. In a plan that allows no
+ * error, this time is shorter than peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
 	struct sim_proc *proxy = sim_node_proxy(f->node);
@@ -34,10 +34,10 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Return the factor by which to extend a network fault. With the long factor,
- * the fault may last longer than peer.silence. Without a cluster key, this
- * could cause an error: a node uses a peer's second address only after it has
- * reached this peer once. */
+/* Return the factor by which to extend a network fault. A fault with the larger
+ * factor may last longer than peer.silence. If errors are not allowed, use the
+ * larger factor only in plans with a cluster key. Without a key, a node uses a
+ * peer's second address only after it has reached this peer once. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -47,7 +47,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* This time may be longer than failover.grace. */
+	/* A fault of this kind may last longer than failover.grace. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
@@ -89,7 +89,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* Begin a fault of the kinds that sim_plan_more.c adds to plans. */
+/* Start a fault of one of the kinds that sim_plan_more.c adds to plans. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {

@@ -17,8 +17,8 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-/* lowest simulated descriptor that was never used, and the same for real
- * descriptors */
+/* `used`: lowest simulated descriptor that was never used. `real_used`: lowest
+ * real descriptor that was never used. */
 static int used, real_used;
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
@@ -199,7 +199,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* This is always a file of the real kernel. */
+/* The code calls this only for files of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);

@@ -2,8 +2,8 @@
 /*
  * Descriptors of the simulated kernel: their files, their owners, and the tasks
  * that wait for the files. The numbers of simulated descriptors are above those
- * of the real kernel. Memfds and the files of the run directories belong to the
- * real kernel, and have its descriptors.
+ * of the real kernel. The real kernel provides memfds and the files of the run
+ * directories, so these files have real descriptors.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -37,7 +37,7 @@ struct sim_file_ops {
 	/* Returns -EAGAIN if there is nothing to read. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
 	ssize_t (*write)(struct sim_file *f, const void *buf, size_t len);
-	/* called when the last reference is gone */
+	/* called when the last reference has been released */
 	void (*close)(struct sim_file *f);
 };
 
@@ -57,17 +57,18 @@ void sim_file_put(struct sim_file *f);
 /* Call this if the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* Make a descriptor of the current process for the file. It takes over the
- * caller's reference to the file. */
+/* Make a descriptor of the current process for the file. The descriptor takes
+ * over the caller's reference to the file. */
 int sim_fd_new(struct sim_file *f);
 /* Return the file. If `fd` is not a simulated descriptor, set EBADF and return
  * NULL. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
-/* Take a reference to the file of `fd`, which a message passes. Return a
- * descriptor that belongs to no process. */
+/* Take a reference to the file of `fd` for a message that carries this
+ * descriptor. Return a descriptor that belongs to no process. */
 int sim_fd_hold(int fd);
-/* Give the descriptor that sim_fd_hold() returned to the receiving process. */
+/* Let the process that receives the message own the descriptor `held`, which
+ * sim_fd_hold() has returned. */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
 /* Close the real descriptor `fd` when the process ends. Return `fd`. */
@@ -82,7 +83,7 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 /* sim_epoll.c */
 void sim_watch_end(struct sim_watch *w);
 
-/* sim_counter.c: the file of an eventfd, for the simulated HCA. */
+/* sim_counter.c: make the file of an eventfd. The simulated HCA calls this. */
 struct sim_file *sim_counter_new(bool semaphore);
 void sim_counter_add(struct sim_file *f, uint64_t n);
 

@@ -17,7 +17,7 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-/* upper bound for the steps that a connection's counter makes in a seed */
+/* maximum number of steps of a connection's counter in one seed */
 #define NEAR 1000
 
 static struct {
@@ -67,8 +67,9 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u;
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	/* The counter that used this draw no longer exists. Draw it anyway, so
-	 * that each seed gives the other counters the same values as before. */
+	/* The counter that used this draw no longer exists. Make the draw
+	 * anyway, so that each seed gives the other counters the same values as
+	 * before. */
 	draw(&r, 32);
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
@@ -126,7 +127,7 @@ void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 
 static uint64_t resumed;
 
-/* resume.c calls this. */
+/* The client library calls this function when a connection is resumed. */
 void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 			    uint32_t index)
 {
@@ -193,8 +194,9 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* The client's counter of flushes starts at the same value, so set the value in
- * the reply segment before the client learns that the connection is ready. */
+/* The client's flush counter starts at `first.flush`. So store `first.flush` in
+ * the reply segment, too, before the client learns that the connection is
+ * ready. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

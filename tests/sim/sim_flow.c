@@ -76,7 +76,7 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
 	/* If both addresses belong to the same node, Linux does not send the
-	 * data through a port, so a dead port does not stop it. */
+	 * data through a port, so a dead port does not stop the data. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -206,8 +206,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* Return whether TCP_USER_TIMEOUT has passed. If it has passed, fail this end
- * with an error, without notice to the other end. */
+/* Return whether TCP_USER_TIMEOUT has passed. In that case, fail this end with
+ * an error, and do not tell the other end. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;
@@ -223,8 +223,8 @@ static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
 {
 	TAILQ_REMOVE(&f->flight, c, link);
 	if (!f->reader) {
-		/* Data for a socket that no longer exists causes a reset for
-		 * the writer. */
+		/* The reader's socket no longer exists, so the writer gets a
+		 * reset. */
 		f->bytes -= c->len;
 		if (!c->last)
 			sock_error(f->writer, ECONNRESET);

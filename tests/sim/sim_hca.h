@@ -4,9 +4,9 @@
  * has RC queue pairs, which run in virtual time. Every behaviour that the verbs
  * specification allows occurs in some seed. Messages of one QP arrive in order,
  * messages of different QPs in any order. A poll may return a completion long
- * after the message was acknowledged. The device reads the memory of a send as
- * late as a real device may read it. A part of a message that fails may have
- * been written to memory. The sender cannot distinguish a lost acknowledgement
+ * after the message was acknowledged. The device reads the buffer of a send as
+ * late as a real device may read it. If a message fails, a part of it may
+ * already be in memory. The sender cannot distinguish a lost acknowledgement
  * from a lost message.
  */
 #ifndef SIM_HCA_H
@@ -35,7 +35,8 @@ struct sim_device {
 	bool hole; /* the port is up, but no packet passes */
 	/* the device acknowledges WRITEs but does not write them to memory */
 	bool forgets;
-	/* the device has `forgets`, and fails when a QP is set to ERR */
+	/* if `forgets` is also set, the device is lost when a QP is set to
+	 * ERR */
 	bool dies;
 	/* until `lag_until`, messages take up to `lag` ns longer */
 	uint64_t lag_until, lag;
@@ -43,14 +44,16 @@ struct sim_device {
 	uint64_t rate; /* bytes per s; 0 means no limit */
 	/* the device makes no progress before this time */
 	uint64_t still_until;
-	/* this event tells the contexts that the device is lost */
+	/* when this event fires, the contexts learn that the device is lost */
 	struct sim_event tells;
-	/* If not 0, the device is lost at this number of further calls to its
-	 * firmware. */
+	/* Number of calls to the firmware until a call loses the device. 0
+	 * means that no call loses it. */
 	unsigned calls;
-	/* delay of `tells` in ns if the device is lost by such a call */
+	/* if a firmware call loses the device, `tells` fires after this time in
+	 * ns */
 	uint64_t told_late;
-	uint64_t forgotten; /* number of forgotten messages */
+	/* number of messages that the device has forgotten */
+	uint64_t forgotten;
 	/* the firmware answers no call before this time */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
@@ -71,10 +74,12 @@ struct sim_ctx {
 	struct sim_device *device;
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
-	bool dead; /* the device or the process is gone */
-	bool ended; /* the context ended with its process */
-	bool told; /* the process has received the event of the loss */
-	bool hung; /* the device is dead because its firmware did not answer */
+	bool dead; /* the device is lost, or the process has ended */
+	bool ended; /* the process of this context has ended */
+	bool told; /* the process has been told that the device is lost */
+	/* the process gave up the device, because its firmware did not
+	 * answer */
+	bool hung;
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
 	uint64_t turns; /* number of polls in which the device made progress */
@@ -108,7 +113,8 @@ struct sim_channel {
 struct sim_cqe {
 	struct ibv_wc wc;
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
-	uint64_t at; /* time from which a poll can return it */
+	/* earliest time at which a poll can return this completion */
+	uint64_t at;
 	/* For a send: when a poll returns this completion, all entries of the
 	 * send queue with lower numbers than `done` become free. */
 	uint32_t done;
@@ -207,12 +213,13 @@ bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Let the device fail for good, as if it was removed. Tell the device's
- * contexts of the loss after `later` ns. */
+/* Lose the device permanently, as if it were removed. After `later` ns, tell
+ * the device's contexts about the loss. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Let the `calls`-th further call to the device's firmware lose the device. */
+/* Lose the device at the `calls`-th call to its firmware from now on. Tell the
+ * device's contexts about the loss `later` ns after that call. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
-/* sim_hca_hang.c: let the firmware of the device not answer calls before the
+/* sim_hca_hang.c: the firmware of the device stops answering calls until the
  * time `until`. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
 /* Destroy the contexts of a process that has ended, as the kernel does. */
@@ -255,8 +262,8 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Return the memory at `addr`, or NULL unless one region of `pd` allows this
- * access to all `len` bytes. */
+/* If one region of `pd` allows this access to all `len` bytes, return the
+ * memory at `addr`. Otherwise return NULL. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
 /* Write the `bytes` of a peer's request to `at`, which sim_mr_at() must have
@@ -265,7 +272,7 @@ void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
 /* sim_hca_posted.c: sim_posted_write() starts a write into GPU memory.
- * sim_posted_push() lets all writes in flight arrive. */
+ * sim_posted_push() delivers all writes in flight. */
 void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
 		      size_t len);
 void sim_posted_push(struct sim_device *d);
@@ -315,8 +322,8 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* The CQ has no room for a completion of `qp`: let the QP fail after the caller
- * has returned. */
+/* Call this if the CQ has no room for a completion of `qp`. The QP fails after
+ * the caller has returned. */
 void sim_qp_fatal(struct sim_qp *qp);
 
 /* sim_hca_post.c */

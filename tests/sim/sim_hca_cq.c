@@ -181,8 +181,8 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 		.solicited = solicited || wc->status != IBV_WC_SUCCESS,
 	};
 	/* Let polls return some completions long after the messages were
-	 * acknowledged. A software HCA makes a completion in the poll that
-	 * handles the acknowledgement. */
+	 * acknowledged. Do not delay completions of a software HCA, which makes
+	 * each completion in the poll that handles the acknowledgement. */
 	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0 &&
 	    !sim_hca_is_soft())
 		e->at += sim_hca_draw(20 * SIM_US);
@@ -201,7 +201,8 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* The conformance suite runs without tasks, so time passes here. */
+/* The conformance suite runs without tasks, so let virtual time pass in each
+ * poll. */
 static void pass_time(void)
 {
 	if (sim_task_self())

@@ -2,11 +2,11 @@
 /*
  * Simulate devices whose firmware does not answer for a while. To the engine,
  * these devices behave like HCAs behind runtime/verbs/hca. A call waits for at
- * most two seconds. If the firmware has not answered by then, the process loses
- * all its objects on the device, and cannot use the device until the firmware
- * answers again. Calls that destroy an object succeed. The simulator cannot run
- * runtime/verbs/hca itself, which has threads, because all simulated proxies
- * share one real process.
+ * most two seconds. If the firmware does not answer within this time, the
+ * process loses all its objects on the device, and cannot use the device until
+ * the firmware answers again. Calls that destroy an object succeed. The
+ * simulator cannot run runtime/verbs/hca itself. That code uses threads, and
+ * all simulated proxies share one real process.
  */
 
 #include "sim_hca.h"

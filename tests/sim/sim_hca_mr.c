@@ -41,8 +41,9 @@ int sim_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* Put the region into a free entry of the table. Return the entry's index. An
- * entry determines the keys, so entries are reused as late as possible. */
+/* Put the region into a free entry of the table. Return the entry's index. The
+ * index determines the region's keys, so a free entry is reused as late as
+ * possible. */
 static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 {
 	for (uint32_t i = 0; i < ctx->mr_room; i++) {

@@ -3,7 +3,7 @@
  * Writes into GPU memory are posted PCIe writes: when the device completes a
  * WRITE, its data may still be on the way over PCIe. The writes arrive in the
  * order in which the device sent them. A read through the same device flushes
- * them.
+ * these writes.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -55,8 +55,8 @@ static bool path_open(const struct sim_qp *qp)
 	       sim_device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
 }
 
-/* Return the QP at the other end if it can be reached and is connected to this
- * QP. */
+/* Return the QP at the other end. Return NULL if it cannot be reached or is not
+ * connected to this QP. */
 static struct sim_qp *reach(const struct sim_qp *qp)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -99,9 +99,9 @@ static bool try_again(struct sim_qp *qp, struct sim_event *e, sim_event_fn *fn)
 	return true;
 }
 
-/* If `in` is true, copy from `bytes` to the memory of the SGE list, otherwise
- * in the other direction. Return false if an SGE is not in a region that allows
- * the access. */
+/* If `in` is true, copy from `bytes` to the memory of the SGE list. Otherwise
+ * copy from this memory to `bytes`. Return false if an SGE is not in a region
+ * that allows the access. */
 static bool pieces(struct sim_ctx *ctx, struct ibv_pd *pd,
 		   const struct ibv_sge *sge, int n, uint8_t *bytes, size_t len,
 		   bool in)
@@ -144,7 +144,7 @@ static void refuse(struct sim_qp *to, enum ibv_event_type event)
 	sim_hca_note(to->ctx, event, &to->ibv);
 }
 
-/* Set *`at` to the memory of the peer that request `w` names, or return an
+/* Set *`at` to the peer's memory that request `w` addresses, or return an
  * error. */
 static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
@@ -383,7 +383,7 @@ static void on_ack(void *arg)
 		return;
 	}
 	/* If the acknowledgement was lost, request it again. Only a peer that
-	 * still exists can send it. */
+	 * still exists can send the acknowledgement. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

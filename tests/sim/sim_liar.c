@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A liar is a program that speaks the peer protocol but is not a proxy. It
- * connects to a proxy as a peer would, and then breaks the protocol. It also
- * answers proxies that connect to its address, because strays, which are ranks
- * with damaged handles, use this address. No node has the address of a liar, so
- * a liar cannot break a node's link.
+ * connects to a proxy as a peer would, and then breaks the protocol. A liar
+ * also answers proxies that connect to its address. Proxies connect to a liar
+ * for strays, which are ranks whose handles contain the liar's address. No node
+ * has the address of a liar, so a liar cannot break a node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 #include "sim_wrap.h"
 
 #define PORT 24790
-#define FIRST 20 /* last byte of the first liar's address; no node has it */
+/* last byte of the first liar's address; no node's address has this byte */
+#define FIRST 20
 #define HOSTS 2
 #define CALLS 8
 #define WAITS_MS 400
@@ -186,7 +187,7 @@ static void say_lies(struct liar *me, int fd)
 	}
 }
 
-/* Wait for an answer, at most `ms`, and ignore its content. */
+/* Wait at most `ms` milliseconds for an answer, and ignore its content. */
 static void hear(int fd, unsigned ms)
 {
 	uint8_t heard[4096];
@@ -311,8 +312,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	/* sometimes damage the handle further, by the address of a node, a
-	 * shard that does not exist, or an IPv6 address */
+	/* in some cases also put the address of a node, a shard that does not
+	 * exist, or an IPv6 address into the handle */
 	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))

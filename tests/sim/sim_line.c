@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Send, receive and check the messages of a line. The content of a message
- * depends only on the message's number. When a request completes, its buffer is
- * overwritten. Before the buffer is posted again, check that nothing else has
- * written to it.
+ * depends only on the message's number. When a request completes, the rank
+ * overwrites the request's buffer. Before the rank posts the buffer again, it
+ * checks that nothing else has written to the buffer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,9 +61,9 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 	size_t at = sim_bytes_other(buffer(e, number, 0), len, SCRIBBLE);
 
 	if (at < len)
-		sim_fail("line %u message %llu: something was written at byte "
-			 "%zu after the buffer was released",
-			 e->line->number, (unsigned long long)number, at);
+		sim_fail(
+			"line %u message %llu: byte %zu was written after the buffer was released",
+			e->line->number, (unsigned long long)number, at);
 }
 
 /* Return the number of the message's family, which is a set of tags. */
@@ -90,8 +90,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Prepare the buffers of the next receive. The caller does this only once, even
- * if it must retry the receive because there is no room. */
+/* Prepare the buffers of the next receive. Call this once for each receive, and
+ * not again when the receive is retried because there was no room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -135,7 +135,7 @@ static bool post_receive(struct sim_end *e)
 }
 
 /* Print the first 32 bytes. If the bytes are the content of another message,
- * print its number, too. */
+ * print that message's number, too. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -163,24 +163,24 @@ static void check_message(const struct sim_end *e, const size_t *size)
 		size_t at;
 
 		if (size[k] != len)
-			sim_fail("line %u message %llu buffer %u: %zu bytes of "
-				 "%u",
-				 e->line->number, (unsigned long long)e->done,
-				 k, size[k], len);
+			sim_fail(
+				"line %u message %llu buffer %u: received %zu bytes instead of %u",
+				e->line->number, (unsigned long long)e->done, k,
+				size[k], len);
 		at = sim_bytes_wrong(p, len, seed_of(e, e->done, k));
 		if (at < len)
 			explain(e, p, len);
 		if (at < len)
-			sim_fail("line %u message %llu buffer %u: wrong at "
-				 "byte %zu of %u",
-				 e->line->number, (unsigned long long)e->done,
-				 k, at, len);
+			sim_fail(
+				"line %u message %llu buffer %u: byte %zu of %u is wrong",
+				e->line->number, (unsigned long long)e->done, k,
+				at, len);
 		at = len + sim_bytes_other(p + len, l->room - len, POISON);
 		if (at < l->room)
-			sim_fail("line %u message %llu buffer %u of %u bytes: "
-				 "byte %zu behind it was written",
-				 e->line->number, (unsigned long long)e->done,
-				 k, len, at);
+			sim_fail(
+				"line %u message %llu buffer %u: the message has %u bytes, but byte %zu was written",
+				e->line->number, (unsigned long long)e->done, k,
+				len, at);
 	}
 }
 
@@ -203,9 +203,9 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* After a receive has completed, check that the reply segment records for each
- * of its sends which receive the send answers. If the sender's proxy is killed,
- * the sender needs this record. */
+/* After a receive has completed, check the sender's reply segment. For each
+ * send of the same message that has not ended yet, the segment must contain the
+ * receive's number. The sender needs this number if its proxy is killed. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -230,8 +230,7 @@ static void check_answers(const struct sim_end *e)
 		if (answer != wanted)
 			sim_fail(
 				"line %u message %llu: the receive is complete, "
-				"but its send does not say so: %016llx, not "
-				"%016llx",
+				"but the sender's reply segment contains %016llx instead of %016llx",
 				e->line->number, (unsigned long long)e->done,
 				(unsigned long long)answer,
 				(unsigned long long)wanted);
@@ -268,8 +267,9 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Fill the buffer of a send, unless it is already filled because an earlier try
- * of the send found no room. */
+/* Fill the buffer of a send. Do nothing if the buffer is already filled: an
+ * earlier attempt to post the send filled the buffer, and then found no room
+ * for the send. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -338,9 +338,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 }
 
 /* A send of the oldest message has completed. Check that the message's receive
- * has completed, too. The receiving rank may not have polled it yet. Skip the
- * check if errors are allowed: failover.completion may be `wire`, with which
- * sends complete early. */
+ * has completed, too. The receiving rank may not have polled the receive yet.
+ * Skip the check if errors are allowed: in such plans, failover.completion may
+ * be `wire`, so sends may complete early. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

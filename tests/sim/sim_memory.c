@@ -24,7 +24,7 @@
 /* Blocks of this size or more get their own mappings, because they are tables
  * of which a seed uses only a few entries. */
 #define MAPPED_FROM (1 << 20)
-#define SPARES 512 /* stacks */
+#define SPARES 512 /* maximum number of stacks kept for reuse */
 
 static bool short_of_memory;
 static bool moved;
@@ -69,8 +69,8 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-/* Advance the address of the next mapping by `len` bytes and an unmapped
- * page. */
+/* Advance the address of the next mapping by `len` bytes, and by one page that
+ * stays unmapped. */
 static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -129,8 +129,8 @@ int __wrap_madvise(void *at, size_t len, int advice)
 	return __real_madvise(at, len, advice);
 }
 
-/* Report all pages as allocated, since __wrap_madvise() does not allocate
- * them. */
+/* Report all pages as allocated. __wrap_madvise() has not allocated them, so
+ * the real call would report them as missing. */
 int __wrap_mincore(void *at, size_t len, unsigned char *there)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -98,8 +98,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* If descriptors or memory are short, the proxy may refuse valid
-	 * settings. */
+	/* If the process is short of descriptors or memory, the proxy may
+	 * refuse valid settings. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)

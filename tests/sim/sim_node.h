@@ -34,8 +34,8 @@ bool sim_node_lacks(unsigned node);
 /* Return whether a proxy process exists on the node, in any state. */
 bool sim_node_any(unsigned node);
 
-/* The numbers of a proxy's objects, except lanes, which stay open for later
- * clients. */
+/* How many objects of each kind a proxy has. Lanes are not counted, because
+ * they stay open for later clients. */
 struct sim_usage {
 	unsigned clients, regions, connections, listeners;
 	uint64_t mapped;
@@ -73,8 +73,8 @@ void sim_nodes_ask(const char *command);
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
-/* Let another program use the node's peer port for `ns`, at the node's first or
- * second address. */
+/* Let another program use the node's peer port for `ns` nanoseconds, at the
+ * node's first address (`net` 0) or second address (`net` 1). */
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
 /* sim_liar.c: start a liar, which speaks the peer protocol but is not a
  * proxy. */

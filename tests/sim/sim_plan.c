@@ -57,7 +57,7 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 }
 
 /* Return true in one of three calls on average. If the result is true, the
- * caller draws a setting. Otherwise it uses the default. */
+ * caller draws a setting. Otherwise the caller uses the default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -221,7 +221,7 @@ static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_SHORT
 };
 #define DRAWN (sizeof(drawn) / sizeof(*drawn))
-/* number of entries that plans without errors use */
+/* if no error is allowed, a plan draws from this number of entries */
 #define DRAWN_SOFT (DRAWN - 8)
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
@@ -319,9 +319,9 @@ static const char *memory_name(bool gpu, bool direct)
 static void print_line(const struct sim_line_plan *l, unsigned number)
 {
 	fprintf(stderr,
-		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
-		"bytes, %u at once, %u families of tags, %u sends ahead%s%s, %u "
-		"additional receives, %u connections, %.3f ms%s\n",
+		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u bytes, "
+		"at most %u outstanding, %u families of tags, %u sends ahead%s%s, "
+		"%u additional receives, %u connections, %.3f ms%s\n",
 		number, l->from, memory_name(l->tx_gpu, l->tx_direct), l->to,
 		memory_name(l->rx_gpu, l->rx_direct), l->messages, l->group,
 		l->room, l->window, l->families, l->ahead,
@@ -333,12 +333,12 @@ static void print_line(const struct sim_line_plan *l, unsigned number)
 void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
-		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a "
-		"step <= %llu ns, a jump <= %llu to %llu ns, a rank polls after <= %llu us, "
-		"preempted 1 in %u, peers %llu us away, messages of %u\n ",
+		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; step <= %llu ns, "
+		"jump <= %llu to %llu ns, pause between polls <= %llu us, preemption 1 in %u, "
+		"extra latency of peer links %llu us, smallest max_msg_sz %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
-		p->churn ? ", regions come and go" : "",
+		p->churn ? ", ranks register and deregister memory" : "",
 		(unsigned long long)p->step_most,
 		(unsigned long long)p->leap_most,
 		(unsigned long long)p->leap_far,
@@ -348,7 +348,7 @@ void sim_plan_print(const struct sim_plan *p)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s%s%s\n", p->odd ? " node 0: " : "",
 		p->odd ? p->odd : "", p->mistakes ? "; mistakes" : "",
-		p->rehearses ? "; operators' faults are played" : "");
+		p->rehearses ? "; operators inject device faults" : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];
 

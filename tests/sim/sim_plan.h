@@ -53,7 +53,7 @@ enum sim_fault_kind {
 	SIM_FAULT_STOP_PROXY,
 	/* a device is lost until the next proxy opens it */
 	SIM_FAULT_DEVICE,
-	/* a device is lost, and with it writes that it had acknowledged */
+	/* a device is lost, together with writes that it had acknowledged */
 	SIM_FAULT_FORGETS,
 	SIM_FAULT_FLAP, /* a port goes down and up repeatedly */
 	SIM_FAULT_QP_LAG, /* a QP stalls, and other QPs overtake it */
@@ -100,18 +100,21 @@ struct sim_line_plan {
 	/* number of sets of tags; each message uses one set */
 	unsigned families;
 	unsigned extra; /* number of receives without a send */
-	unsigned lives; /* connections, one after the other */
+	unsigned lives; /* number of connections, one after the other */
 	/* the sender first posts as many sends of one tag as possible, then
 	 * those of the next tag */
 	bool eager;
 	/* the ranks call the report functions for their requests, as a profiler
 	 * would */
 	bool watched;
-	uint32_t room; /* bytes of a buffer */
+	uint32_t room; /* size of a buffer in bytes */
 	uint64_t span; /* the sender spreads its posts over `span` ns */
 	bool rx_spans; /* the receiver spreads its posts over `span` ns, too */
-	bool tx_direct, rx_direct; /* the end's memory needs no copy */
-	/* the end's memory is GPU memory, which needs no copy */
+	/* `tx_direct`: the sender's memory needs no copy. `rx_direct`: the
+	 * receiver's memory needs no copy. */
+	bool tx_direct, rx_direct;
+	/* `tx_gpu`: the sender uses GPU memory. `rx_gpu`: the receiver uses GPU
+	 * memory. GPU memory needs no copy. */
 	bool tx_gpu, rx_gpu;
 };
 
@@ -166,7 +169,7 @@ struct sim_plan {
 struct sim_smaller {
 	uint32_t faults_off; /* one bit for each fault that is left out */
 	uint32_t lines_off;
-	/* how often the number of messages is halved */
+	/* the number of messages is halved this many times */
 	unsigned halvings;
 	bool calm; /* no preemption */
 };

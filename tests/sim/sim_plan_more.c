@@ -105,7 +105,8 @@ static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 		f->rail = p->seed % 2;
 }
 
-/* Spread the messages over time, so that they do not end before the faults. */
+/* Spread the messages over time, so that the last message comes after the
+ * faults. */
 static void draw_span(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t end = SIM_MS;
@@ -226,8 +227,8 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	/* The setting that used this draw no longer exists. Draw it anyway, so
-	 * that the later draws stay the same. */
+	/* The setting that used this draw no longer exists. Make the draw
+	 * anyway, so that the later draws stay the same. */
 	if (sim_chance(&r, 5))
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
@@ -374,8 +375,8 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	/* The setting that used this draw no longer exists. Draw it anyway, so
-	 * that the later draws stay the same. */
+	/* The setting that used this draw no longer exists. Make the draw
+	 * anyway, so that the later draws stay the same. */
 	sim_chance(&r, 4);
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;

@@ -114,8 +114,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_PATIENT_FROM on: while nothing happens, let all tasks poll
- * at growing intervals. */
+/* For seeds from SIM_PATIENT_FROM on: let all tasks poll at growing intervals
+ * while no event happens. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -151,9 +151,9 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* Set the mode of the other nodes, too. In a plan with islands, their
-	 * default would be vanilla mode, in which a node refuses lanes of
-	 * another mode. */
+	/* Set the mode of the other nodes, too. In a plan with islands, these
+	 * nodes would use vanilla mode by default. A node in vanilla mode
+	 * refuses lanes of nodes in other modes. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
@@ -165,7 +165,7 @@ static void draw_modes(struct sim_plan *p)
 	struct sim_rng r;
 
 	sim_rng_seed(&r, p->seed, "modes");
-	/* Do not let a proxy in advanced mode find an agent of the real
+	/* A proxy in advanced mode must not find an agent of the real
 	 * machine. */
 	sim_plan_arg(p, "--agent-dir=/no/agent");
 	if (p->rails > 1 && sim_chance(&r, 4)) {
@@ -184,8 +184,8 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_FAR_FROM on: let a message over a peer link take longer
- * than an end of a lane takes to connect its QPs. */
+/* For seeds from SIM_FAR_FROM on: slow down the peer links. A message over a
+ * peer link takes longer than an end of a lane needs to connect its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -197,8 +197,8 @@ static void draw_far(struct sim_plan *p)
 
 /* For seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and from SIM_ALL_FROM on:
  * add devices with a small maximum message size. In plans with
- * SIM_FAULT_FORGETS, the maximum is large enough that the send ops of a
- * connection suffice for a slot, see docs/recovery.md. */
+ * SIM_FAULT_FORGETS, the maximum is so large that a connection has enough send
+ * ops for a slot, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -210,8 +210,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* For seeds from SIM_STARVED_FROM on: let proxies get hardly any CPU time. Half
- * of the plans that do this have no other faults. */
+/* For seeds from SIM_STARVED_FROM on: give some proxies hardly any CPU time.
+ * Half of the plans with such proxies have no other faults. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -236,9 +236,9 @@ static void draw_starved(struct sim_plan *p)
 }
 
 /* For seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and from SIM_ALL_FROM on:
- * let peer links break, which must not cause an error of a rank. Most links
- * break soon after another fault. A new link may break again while both ends
- * are still sending their state over it. */
+ * let peer links break. No rank may get an error because of a broken peer link.
+ * Most links break soon after another fault. A new link may break again while
+ * both ends are still sending their state over it. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -320,8 +320,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 }
 
 /* For seeds from SIM_RESUMED_FROM on: kill proxies, and let their ranks resume.
- * Any proxy may be killed at any time. Most lines send their messages
- * throughout the time of the kills. */
+ * Any proxy may be killed at any time. Most lines send messages during the
+ * whole time in which proxies are killed. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -361,11 +361,12 @@ static bool takes_port(const struct sim_fault *f)
 	       f->kind == SIM_FAULT_NETWORK;
 }
 
-/* Limit of the time from the start of a proxy until it has read the states of
+/* Maximum time from the start of a proxy until the proxy has read the states of
  * its ports. */
 #define STARTS_WITHIN (50 * SIM_MS)
 
-/* Return whether a proxy may start on the fault's node after the fault begins. */
+/* Return whether a proxy may start on the fault's node after the fault has
+ * begun. */
 static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
 	for (unsigned i = 0; i < p->faults; i++) {
@@ -380,8 +381,8 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 }
 
 /* Return whether the faults of all nodes together may remove all rails. A proxy
- * that starts while a port is down does not have this rail, and there may be no
- * later proxy. Devices of the other rail may be lost, too. */
+ * that starts while a port is down does not use the port's rail, and it may be
+ * the last proxy of its node. Devices of the other rail may be lost, too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -396,15 +397,15 @@ static bool may_lose_all(const struct sim_plan *p)
 }
 
 /* Return whether the plan's seed is in [from, until), or at least SIM_ALL_FROM.
- * Only the plans of these seeds have the addition of the caller. */
+ * Only the plans of these seeds include the addition that the caller makes. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* For seeds from SIM_NEWEST_FROM on: draw jumps of the time, agents and
- * operators, and all later additions. */
+/* For seeds from SIM_NEWEST_FROM on: draw how far the virtual time jumps, draw
+ * agents and operators, and make all later additions. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -40,7 +40,8 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* Do not free a pool that was made in advance. It is not used again either. */
+/* Do not free a pool that was made in advance. Such a pool is not used
+ * again. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

@@ -14,8 +14,8 @@
  * result, the maximum grows up to the plan's `look_most`, so that fewer steps
  * are needed to find a hang. */
 #define LOOK_MOST (40 * SIM_US)
-/* Number of failed attempts after which a rank retries less often. Its proxy
- * may need half a minute to start, for example because a device cannot be
+/* Number of failed attempts after which a rank retries less often. The rank's
+ * proxy may need half a minute to start, for example because a device cannot be
  * opened yet. */
 #define REFUSALS 1000
 
@@ -169,7 +169,7 @@ static void rank_leave(struct sim_rank *rank, bool left)
 	if (rank->client)
 		mpib_detach(rank->client);
 	rank->client = NULL;
-	sim_trace("is through");
+	sim_trace("has finished");
 	__wrap__exit(EXIT_SUCCESS);
 }
 

@@ -14,7 +14,9 @@
 
 /* number of failed connections after which a line is given up */
 #define SIM_TRIES 3
-#define SIM_REFUSALS 50 /* attempts until a rank gives up */
+/* number of failed attempts after which a rank gives up, if quotas may be the
+ * reason */
+#define SIM_REFUSALS 50
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
 /* A line carries messages from one rank to another. Both ends share this state.
@@ -26,10 +28,11 @@ struct sim_line {
 	struct mpib_handle handle;
 	/* number of listens of the receiver, each for one connection */
 	unsigned offered;
-	unsigned tried; /* the last listen that the sender has tried */
-	/* `sent`: number of connections for which the sender has sent all
-	 * messages. `received`: number of connections for which the receiver
-	 * has received all messages. */
+	/* number of the last listen that the sender has tried to reach */
+	unsigned tried;
+	/* `sent`: number of connections on which the sender has sent all
+	 * messages. `received`: number of connections on which the receiver has
+	 * received all messages. */
 	unsigned sent, received;
 	bool given_up;
 	uint64_t messages, bytes, failures;
@@ -40,7 +43,7 @@ struct sim_end {
 	struct sim_line *line;
 	struct sim_rank *rank;
 	bool sends, open, ready, over;
-	unsigned life; /* number of the connection */
+	unsigned life; /* number of the current connection */
 	uint64_t again; /* earliest time of the next attempt after a failure */
 	/* number of times that a connection failed before it was ready */
 	unsigned refused;
@@ -54,9 +57,9 @@ struct sim_end {
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
-	/* `posted`, `done`: number of messages that were posted, and that
-	 * completed. `sent_of`, at the sender: for each message in the window,
-	 * a mask of the sends that are posted. */
+	/* `posted`: number of messages that this end has posted. `done`: number
+	 * of these messages that have completed. `sent_of`, at the sender: for
+	 * each message in the window, a mask of the sends that are posted. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
 	/* `filled_of`, at the sender: for each message in the window, a mask of

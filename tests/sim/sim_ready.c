@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keep the tasks that can run, and the times at which the others wake. Waiting
- * tasks must not slow down a step of the scheduler, because a crowd of
+/* Keep the tasks that can run, and the times at which waiting tasks wake.
+ * Waiting tasks must not slow down a step of the scheduler, because a crowd of
  * strangers has a thousand tasks. */
 #include <stdlib.h>
 #include <string.h>

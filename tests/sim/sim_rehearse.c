@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Let the faults that an operator injects affect the simulated devices as they
- * would affect software HCAs. On other rails, the engine itself only injects
- * killed QPs. */
+ * would affect software HCAs. On rails of other HCAs, the engine can only
+ * inject killed QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"

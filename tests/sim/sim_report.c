@@ -32,9 +32,10 @@ void sim_report(const struct sim_total *total, double took)
 		snprintf(also, sizeof(also), " and %llu",
 			 (unsigned long long)total->also);
 	printf("%llu seeds from %llu%s in %.1f s, %.0f a minute: %llu failed; "
-	       "%llu messages, %llu connections failed in plans that allow it, at most "
-	       "%llu in seed %llu, %llu resumed, %u rehearsals, %.0f s of virtual "
-	       "time, %.1f M steps\n",
+	       "%llu messages, %llu connections failed in plans that allow errors, "
+	       "at most %llu of them in seed %llu, %llu connections resumed, "
+	       "%u faults injected by operators, %.0f s of virtual time, "
+	       "%.1f M steps\n",
 	       (unsigned long long)total->seeds,
 	       (unsigned long long)total->from, also, took,
 	       60 * (double)total->seeds / took,
@@ -50,6 +51,6 @@ void sim_report(const struct sim_total *total, double took)
 		       sim_fault_name((enum sim_fault_kind)i), all->fault[i]);
 	printf("\n");
 	if (total->unrun)
-		printf("%llu seeds were not run to their ends\n",
+		printf("%llu seeds did not run to completion\n",
 		       (unsigned long long)total->unrun);
 }

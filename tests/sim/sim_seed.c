@@ -118,8 +118,8 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* Write a cluster key to a file. There is a valid key file, and one that is too
- * short. */
+/* Write a cluster key to a file. Each seed has a valid key file, and one whose
+ * key is too short. */
 static void write_key(const char *name, const char *key)
 {
 	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -174,7 +174,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	sim_ranks_start(plan);
 	sim_faults_start(plan);
 	until(traffic_over, ENDS_WITHIN, "the traffic");
-	until(rested, REST, "the rest");
+	until(rested, REST, "the release of objects");
 	check_rest();
 	sim_nodes_check_sums();
 	/* Compare the bytes of rails and ranks. In two cases the counts may

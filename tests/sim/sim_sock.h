@@ -2,7 +2,8 @@
 /*
  * Sockets of the simulated kernel. Unix sockets carry descriptors and deliver
  * immediately. TCP sockets connect nodes. TCP data arrives after a latency.
- * While the path between two nodes is cut, the data waits. A reset discards it.
+ * While the path between two nodes is cut, the data waits. A reset discards the
+ * data.
  */
 #ifndef SIM_SOCK_H
 #define SIM_SOCK_H
@@ -38,7 +39,7 @@ struct sim_flow {
 	bool ended; /* the writer cannot send any more */
 	bool eof; /* the reader reads EOF after the arrived bytes */
 	bool inet;
-	/* entry of this flow in the list of TCP flows, or NULL */
+	/* this flow's entry in the table of all TCP flows, or NULL */
 	struct sim_flow **place;
 	struct sockaddr_in from, to;
 	struct sim_event event;
@@ -62,8 +63,8 @@ struct sim_sock {
 	struct ucred peer;
 	/* timeouts in ns; 0 means none */
 	uint64_t read_limit, write_limit, user_timeout;
-	/* The backlog of a listener, and the link of a connection in a
-	 * backlog. */
+	/* `backlog`: connections that a listener has not accepted yet.
+	 * `queued`: link of a connection in a backlog. */
 	TAILQ_HEAD(, sim_sock) backlog;
 	TAILQ_ENTRY(sim_sock) queued;
 	LIST_ENTRY(sim_sock) listening;

@@ -84,8 +84,8 @@ static bool rails_are_well(void)
 void __real_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 
-/* The engine calls this function as the first step of a fence. Fail if it
- * fences the rail only because the peer is starved. */
+/* The engine calls this function as the first step of a fence. Fail the seed if
+ * the engine fences the rail only because the peer is starved. */
 void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail)
 {
 	if (lane->ctl.rail[rail].cause == MPIB_CAUSE_STUCK && plan &&

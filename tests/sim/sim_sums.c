@@ -14,7 +14,8 @@
 
 static void sums_wrong(const char *whose, const struct sum *sum)
 {
-	sim_fail("%s: %s: %" PRIu64 " counted, but the objects have %" PRIu64,
+	sim_fail("%s: counter %s is %" PRIu64
+		 ", but its objects add up to %" PRIu64,
 		 whose, sum->what, sum->owed, sum->have);
 }
 
@@ -55,19 +56,19 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 	for (unsigned r = 0; r < SIM_RAILS; r++) {
 		rx += all[r].rx;
 		if (all[r].tx - all[r].lost != all[r].rx)
-			sim_fail("rail %u: %" PRIu64 " bytes were sent and "
-				 "%" PRIu64 " of them lost, and %" PRIu64
-				 " were received",
+			sim_fail("rail %u: sent bytes: %" PRIu64
+				 ", of these lost: %" PRIu64
+				 ", but received bytes: %" PRIu64,
 				 r, all[r].tx, all[r].lost, all[r].rx);
 	}
 	if (rx != received)
-		sim_fail("%" PRIu64 " bytes were received, and ranks have "
-			 "%" PRIu64,
+		sim_fail("the rails received %" PRIu64
+			 " bytes, but the ranks received %" PRIu64,
 			 rx, received);
 }
 
 /* Return how much of quota `q` the client's user uses. Do not count dead
- * private lanes, and descriptors of clients that have not sent HELLO. */
+ * private lanes, or descriptors of clients that have not sent HELLO. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);
@@ -100,8 +101,8 @@ void sim_sums_quotas(const struct mpib_proxy *p)
 			uint64_t used = held(s, (enum mpib_quota)q);
 
 			if (most && used > most)
-				sim_fail("uid %u has %" PRIu64
-					 ", and quota.%s is %" PRIu64,
+				sim_fail("uid %u uses %" PRIu64
+					 ", but quota.%s is %" PRIu64,
 					 (unsigned)s->uid, used,
 					 mpib_quota_name((enum mpib_quota)q),
 					 most);

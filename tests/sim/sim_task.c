@@ -140,7 +140,8 @@ void sim_wait_for(const void *what, uint64_t until)
 	if (!t)
 		abort(); /* the scheduler itself never waits */
 	/* Count a wait for an object as an event, but not a wait for a point in
-	 * time: such a task has most likely just polled without a result. */
+	 * time. A task that waits for a point in time has most likely just
+	 * polled without a result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -272,8 +273,8 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* Every task is only polling, so move the simulated time forward. Return false
- * if the next planned event is due after the jump. */
+/* Every task is only polling, so move the virtual time forward. If a planned
+ * event comes first, move the time only to that event, and return false. */
 static bool time_flies(void)
 {
 	static uint64_t looked; /* time to which the last jump led */
@@ -333,7 +334,7 @@ static struct sim_task *choose_next(void)
 	return NULL;
 }
 
-/* Let t continue. */
+/* Let task `t` continue. */
 static void take(struct sim_task *t)
 {
 	self = t;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simulated processes, whose threads are coroutines of one kernel thread. A
- * thread of the real code runs until it would block, or until it makes a system
- * call at which the scheduler, driven by the seed, switches to another thread.
- * So every possible order of two threads' actions occurs in some seed, and all
- * runs of a seed have the same order.
+ * thread of the real code runs until it would block, or until the scheduler
+ * switches to another thread. The scheduler can switch at each system call. The
+ * seed determines at which calls the scheduler does so. Every possible order of
+ * two threads' actions occurs in some seed. All runs of a seed have the same
+ * order.
  */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
@@ -30,7 +31,7 @@ struct sim_proc {
 	bool over; /* the process has ended */
 	bool reaped;
 	int status; /* exit status as waitpid(2) returns it */
-	/* the process is stopped before this time, as after SIGSTOP */
+	/* the process is stopped until this time, as after SIGSTOP */
 	uint64_t stopped_until;
 	/* the process has too few descriptors and too little device memory */
 	bool is_short;
@@ -40,7 +41,7 @@ struct sim_proc {
 
 /* The saved context of a task. */
 struct sim_place {
-	ucontext_t context; /* used at first */
+	ucontext_t context; /* used for the first switch to the task */
 	/* Context of __builtin_setjmp(), used after the first switch. */
 	void *at[5];
 	bool jumps;
@@ -51,8 +52,8 @@ struct sim_task {
 	TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
-	/* number of mutexes that the task holds; unless it is 0, no other task
-	 * may run */
+	/* number of mutexes that the task holds; while the task holds a mutex,
+	 * no other task may run */
 	unsigned locks;
 	uint64_t until; /* deadline of a waiting task */
 	struct sim_event due; /* fires at that deadline */
@@ -80,12 +81,13 @@ struct sim_pace {
 	 * means that none does */
 	unsigned preempt;
 	/* If all tasks that can run have only polled since the last event, the
-	 * time jumps to the next event, but at most by `leap_most` ns. 0 means
-	 * the length of a step. */
+	 * time jumps to the next event, but by at most `leap_most` ns. If
+	 * `leap_most` is 0, the time jumps by at most the length of a step. */
 	uint64_t leap_most;
 	/* While no event happens, the length of the jumps doubles, up to
-	 * `leap_far` ns. If this is 0, the length stays the same. If both are
-	 * 0, the time does not jump, and each poll takes the time of a step. */
+	 * `leap_far` ns. If `leap_far` is 0, the length stays the same. If
+	 * `leap_most` is also 0, the time does not jump, and each poll takes
+	 * the time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
@@ -97,7 +99,7 @@ extern void (*sim_proc_ended)(struct sim_proc *proc);
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg);
-/* Return the current task, or NULL for the scheduler. */
+/* Return the current task, or NULL if the scheduler itself runs. */
 struct sim_task *sim_task_self(void);
 struct sim_proc *sim_proc_self(void);
 struct sim_proc *sim_proc_find(pid_t pid);
@@ -119,13 +121,13 @@ void sim_ready_add(struct sim_task *t);
 void sim_ready_drop(struct sim_task *t);
 /* Do not run the task before the time `at`. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
-/* Let the task wait for the object at `what`. NULL means that it waits for no
- * object. */
+/* Let the task wait for the object at `what`. NULL means that the task waits
+ * for no object. */
 void sim_ready_waits(struct sim_task *t, const void *what);
 /* Wake the tasks that wait for the object. Return their number. */
 unsigned sim_ready_for(const void *what);
 void sim_ready_look(void); /* wakes tasks whose time has come */
-/* returns when the next task can run, or SIM_NEVER */
+/* returns the time at which the next task can run, or SIM_NEVER */
 uint64_t sim_ready_next(void);
 /* Update the tasks of a process after its `stopped_until` has changed. */
 void sim_tasks_stopped(const struct sim_proc *proc);
@@ -141,8 +143,8 @@ void sim_short_of_memory(bool on);
 /* Return true if this allocation of the current process must fail. */
 bool sim_no_memory(void);
 /* Make all addresses the same in each run, in case a decision depends on an
- * address. If the kernel randomizes the addresses of this process, disable that
- * and execute the program again. */
+ * address. If the kernel randomizes the addresses of this process, disable the
+ * randomization and execute the program again. */
 void sim_addresses_fix(char **argv);
 /* Use different addresses for all later allocations, and reuse freed memory for
  * different objects. With this, a second run shows whether a decision depends
@@ -185,7 +187,7 @@ void sim_point(void);
 bool sim_run(bool (*over)(void));
 uint64_t sim_steps(void);
 
-/* The original functions behind the wrapped ones. */
+/* The original versions of the wrapped functions. */
 void __real__exit(int status) __attribute__((noreturn));
 
 #endif

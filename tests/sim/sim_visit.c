@@ -90,7 +90,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 	case 6:
 		addr[13] = 7; /* an address in none of the proxy's networks */
 		break;
-	default: /* the READY never comes */
+	default: /* do not change the HELLO, but never send a READY */
 		break;
 	}
 	/* Use a port at which no proxy listens, so that the visitor does not

@@ -99,7 +99,8 @@ void sim_trace_dump(unsigned lines)
 		return; /* the trace has been printed already */
 	if (traced - first > lines)
 		first = traced - lines;
-	fprintf(stderr, "  the last %llu of %llu lines, us of virtual time:\n",
+	fprintf(stderr,
+		"  the last %llu of %llu trace lines, with virtual time in us:\n",
 		(unsigned long long)(traced - first),
 		(unsigned long long)traced);
 	for (; first < traced; first++)

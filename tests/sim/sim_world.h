@@ -23,8 +23,8 @@ struct sim_rng {
 
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
 
-/* Return the next number. Inline, because every step of the scheduler draws a
- * number. */
+/* Return the next number. This function is inline, because every step of the
+ * scheduler draws a number. */
 static inline uint64_t sim_rng_next(struct sim_rng *r)
 {
 	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;

@@ -148,7 +148,7 @@ int __wrap_hwloc_topology_load(void *topology);
 int __wrap_getifaddrs(struct ifaddrs **all);
 struct group *__wrap_getgrnam(const char *name);
 
-/* Functions that are replaced, too, but are not system calls. */
+/* These functions are replaced, too. They are not system calls. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Check that a soak continues after the last seed of its file, adds up all
 # lines, and lists the seeds that failed. This test makes seeds fail by
-# --suspect. An interrupted stretch of seeds must not add a line to the file.
+# --suspect. An interrupted batch of seeds must not add a line to the file.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 . ../support/workdir.sh
@@ -9,7 +9,7 @@ CDPATH='' cd "$(dirname "$0")"
 file=$dir/soak
 
 out=$(./soak "$file" --from 1795700000034 --seeds 2 --messages 20) || fail "soak: $out"
-has '^2 seeds from 1795700000034 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
+has '^2 seeds from 1795700000034 in 1 batches: 0 failed' <<<"$out" || fail "the first: $out"
 # --from has no effect, since the file is not new.
 if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
 	2>"$dir/said"); then
@@ -17,7 +17,7 @@ if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
 fi
 lost=$(grep -c '^# seed 179570000003[678] failed$' "$file") || true
 [ "$lost" -gt 0 ] || fail "no seed is named: $(cat "$file")"
-has "^5 seeds from 1795700000034 in 2 stretches: $lost failed; [1-9]" <<<"$out" ||
+has "^5 seeds from 1795700000034 in 2 batches: $lost failed; [1-9]" <<<"$out" ||
 	fail "the sum: $out"
 awk '!/^#/ { if (NF != 7 || $3 < 1 || $4 < 1 || $7 <= 0) exit 1; firsts = firsts " " $2 }
 	END { if (firsts != " 1795700000034 1795700000036") exit 1 }' "$file" || fail "lines: $(cat "$file")"
@@ -25,7 +25,7 @@ was=$(cat "$file")
 if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
 	fail "an unknown option is accepted"
 fi
-[ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
+[ "$(cat "$file")" = "$was" ] || fail "a batch that did not run counts"
 # tests/sim/run must refuse a text that is not a number, instead of running
 # another seed.
 rc=0

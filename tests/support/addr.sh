@@ -1,4 +1,5 @@
-# shellcheck shell=bash This file sets $net to the first three bytes of
+# shellcheck shell=bash
+# This file sets $net to the first three bytes of
 # addresses that no other test or bench uses. Tests run at the same time, and a
 # proxy listens at the address of its rail. The script that sources this file
 # owns all addresses that begin with ${net%.*}, so the script may also use other

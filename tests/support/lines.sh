@@ -1,4 +1,5 @@
-# shellcheck shell=bash Functions for scripts that search text and wait for
+# shellcheck shell=bash
+# Functions for scripts that search text and wait for
 # programs. The scripts exit with $failed, which fail() sets to 1.
 failed=0
 fail() {

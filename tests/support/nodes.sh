@@ -1,4 +1,5 @@
-# shellcheck shell=bash For scripts that run nodes. The script must set $build
+# shellcheck shell=bash
+# For scripts that run nodes. The script must set $build
 # first. A node is a proxy on two rails of the software HCA. Node N has the run
 # directory $dir/nN, its ready line in $dir/outN, its log in $dir/logN and its
 # process ID in ${pids[N]}. When the script ends, all nodes are killed.

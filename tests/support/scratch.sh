@@ -1,4 +1,5 @@
-# shellcheck shell=bash For scripts that start programs. $dir is a temporary
+# shellcheck shell=bash
+# For scripts that start programs. $dir is a temporary
 # directory, and $net is the start of the addresses (addr.sh). The script stores
 # the process IDs in $pids, as a list or by name. When the script ends, the
 # programs are killed and $dir is removed. The exit status is $failed, which

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A client outlives its proxy: the helper thread attaches to the next proxy and
+/* A client outlives its proxy: the helper thread attaches to the next proxy and
  * requests the client's objects again. The threads of the connections then
- * continue at the next proxy.
- */
+ * continue at the next proxy. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
