@@ -47,8 +47,8 @@
  * runs. */
 #define MPIB_LOOK_EVERY 64
 
-/* An undo record is part of the client's struct for a pool, a region, a listener
- * or a connection index, and has no effect while the client uses this struct.
+/* An undo record is part of the client's struct for a pool, a region, a
+ * listener or a connection index. It has no effect while the struct is in use.
  * After the client has dropped the struct, the proxy's object may still exist,
  * or the proxy may make it later. Then the record is on client->debts until the
  * client has sent the undo request (rpc.c). */

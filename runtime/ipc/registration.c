@@ -427,8 +427,8 @@ int mpib_dereg(struct mpib_region *region)
  * trip for each region.
  */
 
-/* Maximum number of descriptors in one call of mpib_keep_lend(). Each call costs
- * two switches between threads. */
+/* Maximum number of descriptors in one call of mpib_keep_lend(). Each call
+ * costs two switches between threads. */
 #define BORROWED 16
 
 /* Send the request that registers the memory of descriptor `fd`. Returns

@@ -43,8 +43,8 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md, "Memory", promises at most 24 KiB per end. The broker
- * and the allocator use BESIDE bytes of them. */
+/* docs/performance.md, "A thousand nodes", promises at most 24 KiB per end. The
+ * broker and the allocator use BESIDE bytes of them. */
 #define BESIDE 768u
 
 teardown_test(the_memory_of_a_connections_end_is_bounded)

@@ -7,10 +7,11 @@
  * that they need: one per receive of a tenant, and two per QP, for its last WR
  * and for a probe. All sends share the other places. So even while sends wait
  * for room, receives can be refilled, lanes can be stopped and probes can be
- * posted. Receives and QPs together may reserve up to three quarters of the CQ,
- * and one tenant's lanes up to a quarter of that (mpib_tenant_may_have()).
- * Requests for more are refused with a reason. The last 1/32 of these places is
- * reserved for root.
+ * posted. If sends already use the places that are promised to a new object,
+ * the object gets these places when sends complete. Receives and QPs together
+ * may reserve up to three quarters of the CQ, and one tenant's lanes up to a
+ * quarter of that (mpib_tenant_may_have()). Requests for more are refused with
+ * a reason. The last 1/32 of these places is reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
