@@ -656,7 +656,7 @@ static unsigned descriptors(void)
 }
 
 #define PAGES 64
-#define FEW 16
+#define FEW 10 /* less than the client borrows at once */
 
 /* A forked child must have no descriptors of the kept memory, either. */
 CASE(kept_memory_uses_no_descriptor_of_the_process)
@@ -692,7 +692,9 @@ CASE(kept_memory_uses_no_descriptor_of_the_process)
 }
 
 /* The process has enough free descriptors for the attach, but not for a copy of
- * each kept descriptor. */
+ * each kept descriptor. The fake proxy is a thread of the same process. If it
+ * has no free descriptor for a received message, it hangs up, and the client
+ * begins again. */
 CASE(memory_is_registered_again_with_few_free_descriptors)
 {
 	struct mpib_region *region[PAGES];
@@ -708,7 +710,7 @@ CASE(memory_is_registered_again_with_few_free_descriptors)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	fake_proxy_return(f);
 	goes_on(tx);
-	assert_int_equal(asked(MPIB_CTL_REG_FD), was + PAGES);
+	assert_true(asked(MPIB_CTL_REG_FD) >= was + PAGES);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
 	for (unsigned i = 0; i < PAGES; i++)
 		assert_int_equal(mpib_dereg(region[i]), 0);
