@@ -35,6 +35,13 @@ static struct mpib_budget *budget(unsigned node, unsigned rail)
 	return &pair.node[node].engine->shard[0].rail[rail].budget;
 }
 
+static void until_retired(const struct mpib_lane_qp *q)
+{
+	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
+		pair_turn(&pair);
+	assert_int_equal(mpib_qp_outstanding(q), 0);
+}
+
 /* Count the tenants on the shard. */
 static unsigned tenants(unsigned node)
 {
@@ -172,6 +179,37 @@ pair_test(with_few_cqes_left_each_cts_is_signalled)
 	budget(1, SOUT)->size = 65536;
 }
 
+/* QPs to peers that have stopped get no completions. They must leave entries
+ * for the QPs to other peers. */
+pair_test(qps_without_completions_leave_entries_for_other_qps)
+{
+	struct pair more;
+	struct mpib_lane_qp *stopped, *q;
+	uint32_t room, posted = 0;
+
+	open_pair();
+	pair_more_lane(&pair, &more);
+	stopped = &pair.node[0].lane->qp[SOUT][0];
+	q = &more.node[0].lane->qp[SOUT][0];
+	pair_turns(&pair, 4);
+	budget(0, SOUT)->size = budget(0, SOUT)->promised + sends(0) + 300;
+	room = mpib_qp_room(q);
+	while (mpib_qp_room(stopped) > 0) {
+		uint64_t wr_id = mpib_wr_tag(MPIB_WR_PROBE, 0, 0);
+		struct mpib_wr *w = mpib_qp_write(stopped, wr_id);
+
+		w->wr.send_flags = IBV_SEND_SIGNALED;
+		mpib_qp_add(stopped, w);
+		posted++;
+	}
+	assert_in_range(posted, room / 2, room / 2 + 1);
+	assert_in_range(mpib_qp_room(q), room / 2 - 1, room / 2);
+	assert_true(mpib_qp_fits(q, SOUT, room / 2 - 1));
+	assert_false(mpib_qp_fits(stopped, SOUT, 1));
+	budget(0, SOUT)->size = 65536;
+	until_retired(stopped);
+}
+
 /* Even in a full CQ, entries are reserved for a probe and for the last WR of a
  * lane. */
 pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
@@ -193,9 +231,7 @@ pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 	assert_true(mpib_qp_probe(q));
 	/* the first probe uses the reserved entry */
 	assert_false(mpib_qp_probe(q));
-	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
-		pair_turn(&pair);
-	assert_int_equal(mpib_qp_outstanding(q), 0);
+	until_retired(q);
 	budget(1, SOUT)->size = budget(1, SOUT)->promised;
 	assert_int_equal(mpib_qp_room(q), 0);
 	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
@@ -241,7 +277,6 @@ pair_test(a_probe_is_counted_for_no_connection)
 	q = &pair.node[0].lane->qp[SOUT][0];
 	cqes = tx.conn->n[SOUT].tx_cqes;
 	assert_true(mpib_qp_probe(q));
-	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
-		pair_turn(&pair);
+	until_retired(q);
 	assert_int_equal(tx.conn->n[SOUT].tx_cqes, cqes);
 }

@@ -87,6 +87,37 @@ pair_test(numbered_fragments_leave_the_first_qp_to_imms)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
+/* Most WRs for fragments are in use, as if by lanes to peers that have
+ * stopped. */
+pair_test(a_lane_leaves_wrs_for_the_fragments_of_other_lanes)
+{
+	struct mpib_wr_pool *frags;
+	struct mpib_wr *used = NULL, *w;
+	uint32_t len = 1024 * KIB, least = 64, g_rx, g_tx;
+
+	open_lane(MPIB_SPREAD_SPRAY, 4);
+	frags = &pair.node[0].engine->shard[0].frags;
+	while (frags->left > least) {
+		w = mpib_wr_take(frags);
+		STAILQ_NEXT(w, link) = used;
+		used = w;
+	}
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, len, 0);
+	pair_turns(&pair, 4);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 0);
+	for (unsigned i = 0; i < 20; i++) {
+		pair_turn_sender(&pair);
+		least = frags->left < least ? frags->left : least;
+	}
+	assert_in_range(least, 64 / 5, 64 / 5 + 4);
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), len);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), len);
+	while ((w = used)) {
+		used = STAILQ_NEXT(w, link);
+		mpib_wr_give(frags, w);
+	}
+}
+
 /* With numbered fragments, an IMM has no payload, or a record as payload. So
  * the receiver would mistake a message of 0 bytes, or of a record's size, for
  * such an IMM. The sender sends a message of these sizes as a numbered

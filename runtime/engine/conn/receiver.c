@@ -447,7 +447,7 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	 * also if the CQ's budget is short. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
-	    mpib_budget_is_tight(&rail->budget)) {
+	    mpib_budget_is_tight(&rail->budget, MPIB_REPLAY_WRS)) {
 		w->wr.send_flags |= IBV_SEND_SIGNALED;
 		w->wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_unsignaled = 0;

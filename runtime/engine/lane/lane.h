@@ -239,13 +239,23 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
+/* Return how many WRs a QP with `used` outstanding WRs may still post, if `left`
+ * WRs of a shared resource are free. A QP must not use more of the resource
+ * than it leaves free for the others. So QPs to peers that have stopped do not
+ * use up the resource. */
+static inline uint32_t mpib_qp_part(uint32_t used, uint32_t left)
+{
+	return used < left ? left - used : 0;
+}
+
 /* Return how many WRs may be posted to the QP now. The QP's SQ and CQ and the
  * shard's pool of WRs limit this number. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
 	uint32_t sq = mpib_qp_sq_room(q);
-	uint32_t cq = mpib_budget_room(&s->rail[q->rail].budget);
+	uint32_t cq = mpib_qp_part(mpib_qp_outstanding(q),
+				   mpib_budget_room(&s->rail[q->rail].budget));
 
 	if (s->wrs.left < 2 * MPIB_WR_SPARE)
 		return 0;
@@ -258,9 +268,10 @@ static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
 	const struct mpib_shard *s = q->lane->shard;
+	uint32_t used = mpib_qp_outstanding(q) + wrs;
 
-	return mpib_qp_outstanding(q) + wrs <= q->lane->depth &&
-	       mpib_budget_fits(&s->rail[rail].budget, wrs) &&
+	return used <= q->lane->depth &&
+	       mpib_budget_fits(&s->rail[rail].budget, used) &&
 	       s->wrs.left >= 2 * MPIB_WR_SPARE;
 }
 
