@@ -73,6 +73,9 @@ struct peer_client {
 	/* Private to the broker. */
 	struct peer_conn *conn[MPIB_INDEXES_MAX];
 	unsigned conns;
+	/* Connections that were never lost. A lost connection does not count
+	 * towards a quota, because its client requests it again. */
+	unsigned conns_kept;
 	bool leaving;
 	mpib_done_fn *done;
 	void *arg;

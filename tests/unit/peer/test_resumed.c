@@ -191,6 +191,38 @@ rig_test(a_client_that_resumes_too_late_gets_an_error)
 			       "not resumed in time"));
 }
 
+static void close_end(struct client *c, uint32_t index)
+{
+	assert_int_equal(mpib_broker_drop(c->node->broker, &c->client, index),
+			 0);
+}
+
+/* Until the rank uses the new end, its process has both ends. A job at its quota
+ * must still be able to resume. */
+rig_test(a_quota_counts_a_lost_end_and_its_next_end_once)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	assert_int_equal(r.from->client.conns_kept, 1);
+	peer_lane_lose(r.from->node->broker->lanes, "a test");
+	rig_settle(r.rig);
+	assert_int_equal(r.from->client.conns_kept, 0);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	assert_int_equal(ask_receiver(&r, 1, 2, 5), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_ends(&r, 1, 1, 2, 2, 5);
+	assert_int_equal(r.from->client.conns_kept, 1);
+	close_end(r.from, 0);
+	rig_settle(r.rig);
+	assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FREE);
+	assert_int_equal(r.from->client.conns_kept, 1);
+	close_end(r.from, 1);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_FREE);
+	assert_int_equal(r.from->client.conns_kept, 0);
+}
+
 /* If one end is closed, the other end fails at once and cannot be resumed. */
 rig_test(a_connection_that_was_closed_is_not_resumed)
 {
@@ -201,12 +233,6 @@ rig_test(a_connection_that_was_closed_is_not_resumed)
 	rig_settle(r.rig);
 	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_FAILED);
 	assert_int_equal(ask_receiver(&r, 1, 2, 0), -EEXIST);
-}
-
-static void close_end(struct client *c, uint32_t index)
-{
-	assert_int_equal(mpib_broker_drop(c->node->broker, &c->client, index),
-			 0);
 }
 
 static void assert_closed_there(const struct client *c, uint32_t index)
