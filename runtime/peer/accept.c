@@ -46,9 +46,9 @@ static void accept_on_match(void *arg)
 
 /* Match an accept with a CONN_OPEN only after this process has handled all
  * messages that peers have already sent. While this process was stopped, a peer
- * may have cancelled its connect and ended the lane. An accept that was matched
- * with this connect would fail with the lane. An unmatched accept waits until
- * the peer connects again. */
+ * may have cancelled its connect and ended the lane. If an accept were matched
+ * with such a connect, the accept would fail because its lane has ended. An
+ * unmatched accept waits until the peer connects again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&

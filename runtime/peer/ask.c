@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This file sends an ASK immediately. A REPORT is long, so a timer sends a
- * limited number of REPORTs per turn of the loop. So other work is not delayed
- * even if a thousand peers ask. */
+/* This file sends an ASK immediately. A REPORT is long, so ask_on_work() sends
+ * a limited number of REPORTs per turn of the loop. So other work is not
+ * delayed even if a thousand peers ask. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -34,8 +34,9 @@ static void ask_tell(struct mpib_peer *p)
 }
 
 /* If the peer waits for a REPORT and the rate limit allows one at the time
- * `now`, send the REPORT. If the limit allows the REPORT only at a later time,
- * lower *next to that time. Return the number of REPORTs sent, 0 or 1. */
+ * `now`, send the REPORT. If the limit allows the REPORT only later, set *next
+ * to the time when it does, unless *next is earlier. Return the number of
+ * REPORTs sent, 0 or 1. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -197,8 +198,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether mpib_broker_each_told() includes the peer. It includes a peer
- * if the peer is not this node, and either has a link or is needed. */
+/* Return whether mpib_broker_each_told() includes the peer. It includes all
+ * peers that have a link or are needed, except this node itself. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

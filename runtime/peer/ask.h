@@ -57,9 +57,9 @@ void mpib_broker_ask(struct mpib_broker *b);
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
 /* Set this node's report. Peers that have asked get this report, and so do
- * peers that ask within the next second. This function adds the agent's message
- * for all peers to the report. The report must stay valid until the next call
- * of this function. */
+ * peers that ask within the next second. The function itself sets own->agent,
+ * to the agent's message for all peers. The report must stay valid until the
+ * next call of this function. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {

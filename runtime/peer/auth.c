@@ -21,7 +21,7 @@ _Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
 	       "key size");
 
 static const char wrong_size[] =
-	"a key has 16 to 4096 bytes (head -c 32 /dev/urandom)";
+	"a key has 16 to 4096 bytes (make one: head -c 32 /dev/urandom)";
 
 static const char *key_file_fault(const struct stat *st)
 {
@@ -35,8 +35,8 @@ static const char *key_file_fault(const struct stat *st)
 }
 
 /* Read a key into `buf`, and set *n to its length. Return NULL, or what is
- * wrong with the key. Drop a newline at the end, because an editor may have
- * added the newline on this node only. */
+ * wrong with the key. Drop a newline at the end: an editor may have added it on
+ * one node only, and then the nodes would have different keys. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);
@@ -49,7 +49,8 @@ static const char *key_read(int fd, unsigned char *buf, size_t *n)
 	/* Refuse a key whose bytes are all equal, because such a key could be
 	 * guessed. A full disk or dd from /dev/zero makes such files. */
 	return memcmp(buf, buf + 1, *n - 1) == 0
-		       ? "its bytes are all the same (head -c 32 /dev/urandom)"
+		       ? "its bytes are all the same (make a random key: "
+			 "head -c 32 /dev/urandom)"
 		       : NULL;
 }
 

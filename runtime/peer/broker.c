@@ -12,9 +12,9 @@
 #include "peer/internal.h"
 
 /* Limit on the number of bytes that are queued for all peers together. Above
- * this limit, at most MPIB_FIFO_SMALL bytes are queued for each peer. Even if
- * eight peers do not read and each reaches MPIB_OUTBOX_MAX, 28 MiB can be
- * queued for another peer. */
+ * this limit, at most MPIB_FIFO_SMALL bytes are queued for each peer. If eight
+ * peers do not read and MPIB_OUTBOX_MAX bytes are queued for each of them, the
+ * queue of another peer can still grow to 28 MiB. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -388,9 +388,9 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 
 /*
  * Find requests that are older than client.request_timeout, and fail their
- * connections at both ends, with a text about the request. A timer regularly
- * searches for such requests in the snapshot that also reports stuck requests.
- * So the data path does not have to store deadlines.
+ * connections at both ends, with a text about the request. on_sweep() regularly
+ * takes an engine snapshot that lists such requests. So the data path does not
+ * have to store deadlines.
  */
 
 /* Return the time between two searches. A late request is found at most this
@@ -420,8 +420,8 @@ static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 	return NULL;
 }
 
-/* Write for example " from rank 3", where `before` is "from". Write "" if the
- * rank is unknown. */
+/* Write the word `before` and a rank to `buf`, for example " from rank 3".
+ * Write "" if the rank is unknown. */
 static const char *deadline_rank(char *buf, size_t len, const char *before,
 				 int32_t n)
 {

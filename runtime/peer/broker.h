@@ -12,10 +12,11 @@
  *
  * - If the peer is silent for 60 s (`silence_s`), the broker closes its link
  *   and kills its lanes.
- * - If the peer's link works but the peer does not answer the close within
- *   10 s, the broker kills the lane with all its connections. A peer that
- *   cannot stop one connection cannot be trusted with the others.
- * - On a private lane, which has no other connection, this limit is 2 s.
+ * - If the peer's link works but the peer does not answer the close in time,
+ *   the broker kills the lane with all its connections. A peer that cannot stop
+ *   one connection cannot be trusted with the others. The time limit is 10 s
+ *   for a shared lane. It is 2 s for a private lane, which has only one
+ *   connection.
  *
  * Device memory is released earlier if all lanes of the user have failover
  * (mpib_mr_revoke()).
@@ -109,12 +110,13 @@ extern const struct mpib_engine_events mpib_broker_events;
 
 /*
  * Set time limits, in seconds. If a request is older than `request_s` (0: no
- * limit), its connection fails. The broker may find such a request late: by at
- * most a quarter of `request_s`, and by at most 1 s. The limit also applies to
- * a receive whose sender has nothing to send, so `request_s` must be longer
- * than the longest pause of a connection. A connect that is not accepted within
- * `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also applies to requests
- * that are already outstanding. `connect_s` applies only to later connects.
+ * limit), its connection fails. The broker may fail the connection up to 1 s
+ * late, or up to a quarter of `request_s` late if that is shorter. The limit
+ * also applies to a receive whose sender has nothing to send, so `request_s`
+ * must be longer than the longest pause of a connection. A connect that is not
+ * accepted within `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also
+ * applies to requests that are already outstanding. `connect_s` applies only to
+ * later connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);

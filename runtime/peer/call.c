@@ -4,8 +4,8 @@
  *
  * For the calling end, a link is up after the WELCOME has arrived; for the
  * called end, after the READY has arrived. At each end, a new link replaces an
- * older one only when the new link is up. So if the caller gives up a handshake
- * before the called end reads it, that handshake replaces no link.
+ * older one only when the new link is up. If the caller gives up a handshake,
+ * both ends keep the older link.
  *
  * When two nodes call each other at the same time, the call of the node with
  * the lower node id wins: that node refuses the other's call.
@@ -23,22 +23,23 @@
  * in the handshake. Before the first link to a peer, this node may know the
  * peer's second address from a handle. This node uses an address from a handle
  * only if the cluster has a key, because then both ends prove their identity.
- * Two proxies have only one link. If the link breaks, or is silent for a part
- * of the allowed time, the caller calls both addresses alternately, until the
- * peer has been silent for the whole allowed time. The caller uses its own
- * first address to call the peer's first address, and its own second address to
- * call the peer's second address.
+ * Two proxies have only one link. If the link breaks, or is silent for too long
+ * (LINK_PART), the caller calls the peer's two addresses in turn. If no new
+ * link is up when the peer has been silent for `silence_s` seconds, the lanes
+ * are lost. The caller uses its own first address to call the peer's first
+ * address, and its own second address to call the peer's second address.
  */
 
-/* Time limits, as parts of the time that a peer may be silent. After a link has
- * been silent for 1/LINK_PART of that time, the caller tries the other address.
- * A call may take at most 1/QUICK_PART of that time. The peer's kernel may
- * leave sent bytes unacknowledged for at most 1/QUICK_PART of that time. The
- * kernel acknowledges even if the peer's process is stopped. */
+/* Time limits, as fractions of `silence_s`, the time that a peer may be silent.
+ * After a link has been silent for 1/LINK_PART of that time, the caller tries
+ * the other address. A call may take at most 1/QUICK_PART of that time. The
+ * peer's kernel may leave sent bytes unacknowledged for at most 1/QUICK_PART of
+ * that time. The kernel acknowledges even if the peer's process is stopped. */
 #define LINK_PART 3
 #define QUICK_PART 20
-/* Minimum of these limits on silence, in seconds. A smaller limit would be too
- * short, because a silent peer gets only one PING per second. */
+/* Minimum of the limits on a link's silence and on a call's duration, in
+ * seconds. A shorter limit would leave too little time for an answer, because a
+ * silent peer gets only one PING per second. */
 #define LINK_LEAST_S 3
 
 static bool is_there(const struct in6_addr *addr)
@@ -46,9 +47,9 @@ static bool is_there(const struct in6_addr *addr)
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* Return whether both nodes have a second address. If only one node has a
- * second address, that address is not used, because the other node's first
- * address may be unable to reach it. */
+/* Return whether both nodes have a second address. Otherwise no second address
+ * is used: a node may be unable to reach the peer's second address from its own
+ * first address. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->node.second) && is_there(&p->broker->self.second);
@@ -89,8 +90,8 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	second_patience(p, p->link, false);
 }
 
-/* Return true if this node has never had a link to the peer, so that the peer
- * itself has not sent its second address. */
+/* Return whether this node has never had a link to the peer. If so, the
+ * peer itself has not sent its second address yet. */
 static bool is_new(const struct mpib_peer *p)
 {
 	return p->node.boot == 0;
@@ -148,8 +149,8 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 
 #define RETRY_NS (100 * MPIB_MSEC)
 /* A call that is still connecting keeps its precedence for this time. If a
- * caller that claims to be the peer is pending, the READY of this node's own
- * call is delayed by at most this time. */
+ * pending caller claims to be the peer, this node delays the READY of its own
+ * call by at most this time. */
 #define DEFER_NS MPIB_SEC
 
 /* End a call that got no answer in time. The answer may have been lost with the
@@ -212,8 +213,8 @@ static void call_finish(struct mpib_peer *p)
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	/* A call that took long to connect lost its precedence, but regains it
-	 * here. Otherwise this node could also accept the peer's call, and each
-	 * end would keep the link that the other end cuts. */
+	 * here. Otherwise both calls could succeed, and the two ends would keep
+	 * different links. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -266,9 +267,9 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* The call of the node with the lower node id has precedence. If the
-	 * peer is that node and its call is pending, delay the READY, because
-	 * if both calls succeeded, each end would cut the other's link. */
+	/* The call of the node with the lower node id has precedence. If this
+	 * is the peer's call and it is pending, delay the READY. Otherwise both
+	 * calls could succeed, and the two ends would keep different links. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,

@@ -82,8 +82,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 }
 
 /* If `bad` is true, make the decoding fail. Return whether this call made the
- * decoding fail. When encoding, do nothing, because this program has set the
- * values. */
+ * decoding fail. When encoding, do nothing: the values come from this
+ * program, not from a peer. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)

@@ -150,9 +150,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* If a lost end of the client has this name, take the name from that end.
- * -EEXIST: the end with this name is not lost, belongs to another client, or
- * has a number of at least `number`. */
+/* Make the name available for a new end of the client. If the client has a lost
+ * end with this name and a lower number than `number`, clear the name of the
+ * lost end. Return -EEXIST if any other end has the name. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -201,8 +201,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the entry of the sender's node. If the sender is on this node, use this
- * node's entry for the called end of its link to itself. */
+/* Find the entry of the node on which the sender runs. For this node itself,
+ * return the entry that serves as the called end, see struct mpib_peer. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -277,7 +277,7 @@ void peer_conn_linked(struct peer_conn *c)
 		conn_on_wait(c);
 		return;
 	}
-	/* the connection is on no list if the next step fails */
+	/* the connection is on no list now: tell peer_conn_fail() */
 	c->state = PEER_CONN_NEW;
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
@@ -346,8 +346,8 @@ void peer_conn_laned(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
-/* Register a sender with the agent. Receivers do not split messages, and the
- * agent's entries are scarce. */
+/* Register a sender with the agent. Do not register a receiver: it does not
+ * split messages, and would use one of the agent's 4096 entries. */
 static void want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
@@ -546,9 +546,9 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
  * connection, then sends CONN_CLOSE. Then this end waits until the peer sends
  * CONN_CLOSED or CONN_CLOSE, or until the lane is killed. After that, the
  * peer cannot write to this end's memory, and this end destroys the engine
- * connection. Destruction does not wait for the client, which may itself be
- * waiting for this connection to release a region. The state of the client's
- * index stays FAILED until the client closes the connection.
+ * connection. This end does not wait until the client closes the connection:
+ * the client may be waiting for a region that the engine connection still uses.
+ * The state of the client's index stays FAILED until the client closes it.
  */
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -633,9 +633,8 @@ static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 }
 
 /* The peer has not confirmed in time that it stopped writing, so kill the lane.
- * But if the peer is silent on its link, first wait for the whole time that a
- * peer may be silent. If a silent peer sends something again, allow it the full
- * time for its answer. */
+ * But if the peer is silent on its link, first wait `silence_s` seconds. If a
+ * silent peer then sends something, allow it the full time for its answer. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -801,9 +800,9 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether to retry a connect that failed with `error`. While no rail is
- * up (-ENETDOWN), a resumed connect is also retried, with the same time
- * limit. */
+/* Return whether to retry a connect that failed with `error`. Retry any connect
+ * after -EAGAIN, but after -ENETDOWN (no rail is up) only a resumed connect. No
+ * connect is retried after its time limit. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&

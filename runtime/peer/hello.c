@@ -3,8 +3,9 @@
  * mpib_pending_peer represents a caller until the caller sends READY. A caller
  * must send READY within MPIB_GREETING_NS. The READY proves that the caller has
  * the cluster's key. Until the READY arrives, the node id that the caller
- * claims has no effect. This node creates no peer for it, and the links and
- * calls of the real peer continue. Control thread. */
+ * claims has no effect. This node creates no struct mpib_peer for the caller.
+ * If the node id belongs to another proxy, the links and calls of that proxy
+ * continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -215,8 +216,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
-			     "the calling proxy claims another address than it "
-			     "calls from");
+			     "the calling proxy claims an address that it does "
+			     "not call from");
 		return;
 	}
 	if (!mpib_peer_at(b, &m->node.addr)) {
@@ -314,8 +315,8 @@ static const struct mpib_link_events hello_events = {
 /* The listening sockets for peer links, and a limit on callers that have not
  * proved their identity yet. */
 
-/* Maximum number of such callers at one socket. PENDING_PEERS_MAX limits their
- * total number, PENDING_OF_ONE_MAX the number from one address. */
+/* Limits on such callers at one socket. PENDING_PEERS_MAX limits their total
+ * number, PENDING_OF_ONE_MAX the number from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
 
@@ -324,8 +325,9 @@ static void on_patience_end(void *arg)
 	hello_drop(arg);
 }
 
-/* If too many callers are pending at this socket, from this address or in
- * total, drop the oldest of them. */
+/* Make room for one more caller from `addr` at this socket. If too many callers
+ * from `addr` are pending here, drop the oldest of these. Otherwise, if too
+ * many callers from all addresses are pending here, drop the oldest of all. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;

@@ -24,11 +24,11 @@
 #define MPIB_LANES_MAX 4096u
 /* Maximum number of lanes of one user to one peer. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
-/* Time after which the end that opened a lane closes it if it is unused. The
- * accepting end waits twice as long. */
+/* The end that opened a lane closes the lane after it was unused for this time.
+ * The accepting end waits twice as long. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
-/* Time limit within which a new connect must get a link to the peer and a
- * lane. */
+/* Time limit for a new connect to get a lane. It includes the time to set up
+ * the link to the peer. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
 /* Time limit of a handshake. The called end must receive both HELLO and READY
  * within this time. The calling end must receive the answer to its HELLO within
@@ -90,7 +90,8 @@ struct mpib_peer {
 	 * id. `node.second` is the peer's second address. */
 	struct mpib_node_id node;
 	bool by_second; /* the next call goes to the address node.second */
-	/* true: this is this proxy's entry for itself as the called end */
+	/* true: this entry is for this proxy itself, and for the called end of
+	 * the link */
 	bool called;
 	uint16_t version; /* protocol version used on the link */
 	enum mpib_peer_state state;
@@ -99,19 +100,19 @@ struct mpib_peer {
 	 * called before any client needed it. */
 	uid_t maker;
 	uint64_t called_ns; /* when this node's call started */
-	/* This node delays the READY of its own call, because an incoming call
-	 * from a caller that says it is the peer is pending. */
+	/* This node delays the READY of its own call, because a pending caller
+	 * claims to be this peer. */
 	bool held;
 	/* the node id in the peer's WELCOME, while `held` is set */
 	struct mpib_node_id answer;
 	struct mpib_auth auth; /* hash of the handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	/* Timer that lists the remaining lanes on the current link, see
-	 * peer.c. */
+	/* Timer of relink_on_turn() in peer.c, which lists the remaining lanes
+	 * on the current link. */
 	struct mpib_timer relink;
-	/* Timer that kills the lanes if no new link comes up in time. Armed
-	 * while the link is broken and lanes exist. */
+	/* Armed while the link is broken and lanes exist. If no new link comes
+	 * up before this timer fires, the lanes are killed. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
@@ -147,8 +148,8 @@ struct peer_lane {
 	uint64_t nonce; /* nonce of the LANE_OPEN, if `ours` is set */
 	/* connection name in the LANE_OPEN, if `ours` is set */
 	struct mpib_conn_name asker;
-	/* Send no messages about the lane, because the peer knows that the lane
-	 * has ended, or no longer has the lane. */
+	/* Send no more messages about the lane: a LANE_CLOSE was sent or
+	 * received, or the peer does not have the lane. */
 	bool muted;
 	/* State on the current link. `listed`: mpib_relink_lane() has listed
 	 * the lane. `accept_sent`: the lane's LANE_ACCEPT was sent. */
@@ -185,12 +186,12 @@ enum peer_conn_state {
 	PEER_CONN_LOST,
 };
 
-/* State of the engine's connection while the connection ends (from
- * PEER_CONN_OVER on). */
+/* State of the engine connection (`conn` in struct peer_conn). It changes only
+ * in the states from PEER_CONN_OVER on. */
 enum peer_conn_end {
 	PEER_END_RUNS,
 	PEER_END_STOPPING,
-	PEER_END_STOPPED, /* the engine's connection writes nothing any more */
+	PEER_END_STOPPED, /* this end has stopped writing */
 	PEER_END_DESTROYED, /* destroyed, or being destroyed */
 };
 
@@ -283,7 +284,7 @@ struct mpib_listener_entry {
 	struct peer_conn_list accepts;
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
-	/* timer that matches accepts with the backlog */
+	/* timer of accept_on_match(), which matches accepts with the backlog */
 	struct mpib_timer match;
 	UT_hash_handle hh, hh_name;
 };
@@ -305,7 +306,8 @@ struct mpib_broker {
 	/* Until this time, clients of the previous proxy may request their
 	 * connections again. */
 	uint64_t young_until;
-	/* Timer that searches for requests older than request_ns. */
+	/* Timer of on_sweep(), which searches for requests older than
+	 * `request_ns`. */
 	struct mpib_timer sweep;
 	unsigned silence_s;
 	uint64_t serial;
@@ -351,14 +353,14 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   bool called);
 /* Return whether peer.networks permits a peer at this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Return whether a new entry can be created for the user, possibly in place of
- * an unneeded one. For a peer that has proved its identity, pass 0 as `uid`,
- * because such a peer may use the entries that are reserved for root. */
+/* Return whether a new entry can be created for the user, if need be after
+ * freeing an unneeded entry. For a peer that has proved its identity, pass 0 as
+ * `uid`, because such a peer may use the entries that are reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
-/* Return the entry of a peer. If the peer has none, create it; if no entry is
- * free, the new entry replaces an unneeded one. Return NULL if memory is short
- * or too many entries are in use. `uid` has the same meaning as in
- * mpib_peer_room(). */
+/* Return the entry of a peer. If it does not exist, create it. If the table is
+ * full, first free the entry of another peer that is not needed. Return NULL if
+ * memory is short or too many entries are in use. `uid` has the same meaning as
+ * in mpib_peer_room(). */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
@@ -391,8 +393,8 @@ void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 		       uint16_t port, const char *why);
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
-/* Send a CONN_REJECT or LANE_REJECT for the object whose id at the peer is
- * `to`. */
+/* Send a CONN_REJECT or LANE_REJECT. `to` is the peer's id of the refused
+ * object. */
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
@@ -401,14 +403,14 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 void mpib_relink_lane(struct peer_lane *l);
 
 /* hello.c */
-/* Add a sent or received message of the handshake to the hash from which proofs
- * are computed. Leave out the message's own proof. */
+/* Add a sent or received message of the handshake to the hash, without the
+ * message's own proof. Proofs are computed from this hash. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a caller that says it is the peer is pending: this node has
- * sent it a WELCOME, but the caller has not proved its identity yet. */
+/* Return whether a pending caller claims to be this peer. This node has sent
+ * the caller a WELCOME, but the caller has not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* Drop the pending callers that say they are the peer, because this node's own
- * call has precedence. */
+/* Drop every pending caller that claims to be this peer, because this node's
+ * own call has precedence. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
 /* Listen on this node's addresses. If this fails for the first address, return
@@ -437,7 +439,7 @@ void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* Call this after a pending caller that said it was the peer was removed. If
+/* Call this after dropping a pending caller that claimed to be this peer. If
  * this node delayed the READY of its own call because of that caller, send the
  * READY. */
 void mpib_call_release(struct mpib_peer *p);
@@ -457,9 +459,9 @@ bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted or not listed yet. A
- * lane that is not listed yet needs no message, because the messages that list
- * the lane later contain the same information. */
+/* Send a message about the lane, unless the lane is muted or not listed yet. If
+ * the lane is not listed yet, drop the message: the messages that will list the
+ * lane contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send an answer about the lane, unless the lane is muted. Send the answer even
  * if the lane is not listed yet, because the messages that list a lane do not
@@ -476,8 +478,8 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why);
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
-/* Decrement `uses`. If the lane is then unused, free it if it is dead, or kill
- * it if it is private. */
+/* Decrement `uses`. At 0, a dead lane is freed, a private lane is killed, and a
+ * shared lane is closed later if it stays unused. */
 void peer_lane_put(struct peer_lane *l);
 /* Call peer_lane_kill() for all lanes to the peer. */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
@@ -488,8 +490,8 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
 /* conn.c */
-/* Return this node's end of a connection by the name of this end, or NULL if
- * there is none. */
+/* Find this node's end of a connection. `name` is the name of this end. Return
+ * NULL if there is none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
@@ -533,8 +535,8 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 /* accept.c */
 /* Find the user's listener by the nonce in the message. Only processes that
  * have the listener's handle know the nonce. Return 0, or -errno with a reason
- * in `why`. -EAGAIN means that the listener may have existed at this node's
- * previous proxy, so that its client may create it again. */
+ * in `why`. -EAGAIN: this proxy started recently (mpib_broker_young()), so
+ * the client may still create the listener again. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);

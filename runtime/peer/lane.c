@@ -234,8 +234,8 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	/* peer_conn_step() may release the lane's last use, so hold a use
-	 * during this for loop */
+	/* Prevent peer_lane_put() from freeing the lane in this loop:
+	 * peer_conn_step() may detach the last connection. */
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
@@ -474,9 +474,10 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-/* Find the client on this node for whose connection the peer requests a lane.
- * The client must have accepted the connection before, or the connection's
- * listener must exist. Return 0, or -errno with a reason in `why`. */
+/* The peer requests a lane for a connection. Find the client of this connection
+ * on this node. The client must have accepted the connection before, or the
+ * connection's listener must exist. Return 0, or -errno with a reason in
+ * `why`. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -760,15 +761,15 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* If the peer temporarily refuses a lane because of one connection, the other
- * connections that waited for the lane pause for this time. After the pause the
- * first of them requests a lane. So only one lane is requested per pause, even
- * if many connections wait. */
+/* Pause after the peer has temporarily refused a lane because of one
+ * connection. Then the first of the other connections that waited for the lane
+ * requests a new lane, and the rest wait for that lane. So only one lane is
+ * requested per pause, even if many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
 /* The peer has refused a lane because of the connection that the LANE_OPEN
- * named, or because of its listener. Detach the other connections that waited
- * for the lane, and let them request a lane themselves. */
+ * named, or because of this connection's listener. Detach the other connections
+ * that waited for the lane, and let them request a lane themselves. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);

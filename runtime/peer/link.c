@@ -25,9 +25,9 @@
 
 /* A queue that is longer than MPIB_FIFO_SMALL may hold at most 1/SHARE of the
  * space that is free under the common limit. Switches divide a shared buffer
- * between ports in the same way. With a larger part, a few queues that fill one
- * after another could use all the space. With a smaller part, space would be
- * wasted while only a few queues are in use. */
+ * between ports in the same way. If SHARE were smaller, a few queues that fill
+ * one after another could use all the space. If SHARE were larger, space would
+ * be wasted while only a few queues are in use. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -438,8 +438,8 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 	if (fd < 0)
 		return -errno;
 	/* If `from` and `addr` are of different families, bind() would fail. So
-	 * let the kernel choose the source address. The peer will report that
-	 * this node claims another address than the one it calls from. */
+	 * let the kernel choose the source address. If the peer does not expect
+	 * a call from that address, it refuses the call with a reason. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

@@ -24,10 +24,11 @@ struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A first-in, first-out queue of bytes. Such queues contain all data that a
- * peer can make this proxy keep in memory. A zeroed queue is empty. The memory
- * of a queue of more than MPIB_FIFO_SMALL bytes is at most four times as large
- * as the queued data, so a limit on the queued bytes also limits the memory. */
+/* A first-in, first-out queue of bytes that wait to be sent to one peer. The
+ * queue of a peer that does not read would grow without a limit. A zeroed queue
+ * is empty. The memory of a queue of more than MPIB_FIFO_SMALL bytes is at most
+ * four times as large as the queued data, so a limit on the queued bytes also
+ * limits the memory. */
 struct mpib_fifo {
 	uint8_t *buf;
 	/* buf[at] to buf[len - 1] are queued; `cap`: size of buf */
@@ -57,10 +58,10 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 void mpib_fifo_fini(struct mpib_fifo *f);
 
 /* Maximum number of bytes that wait to be sent on one link, including seals.
- * The limit prevents a peer that does not read from filling this proxy's
- * memory. If a link exceeds the limit, this proxy closes it and kills the lanes
- * of all users to this peer. The limit leaves room for the close messages of
- * all connections that four users can have by default. */
+ * Without the limit, a peer that does not read could fill this proxy's memory.
+ * If a link exceeds the limit, this proxy closes it and kills the lanes of all
+ * users to this peer. The limit leaves room for the close messages of all
+ * connections that four users can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -123,9 +124,9 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. This function never fails. If the queue would exceed
- * MPIB_OUTBOX_MAX or the link's part of the common limit, because the peer does
- * not read, the link is cut, and the loop calls down() later. */
+/* Send a message. This function never fails. If the peer does not read, the
+ * message may not fit into the queue, see mpib_fifo_room(). Then this function
+ * cuts the link, and the loop calls down() later. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Close the link without calling down(). Queued messages are still sent if the
  * kernel accepts them immediately. */

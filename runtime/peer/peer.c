@@ -152,8 +152,8 @@ static void await_link(struct mpib_peer *p, unsigned seconds)
 		       on_away_end, p);
 }
 
-/* Let the lanes wait for a new link. They may wait for the rest of the time
- * that a link may be silent. */
+/* Let the lanes wait for a new link. The silence on the broken link and this
+ * wait together last at most `silence_s` seconds. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -365,9 +365,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	return p;
 }
 
-/* Return whether this proxy can drop the entry, because nothing but a link uses
- * it. If a connection needs the peer later, this proxy creates the entry
- * again. */
+/* Return whether the entry is unused, except by a link. This proxy may free
+ * such an entry, and creates it again if a connection needs the peer later. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&

@@ -26,8 +26,8 @@
  *                accepted.
  *   LANE_CLOSE   Fields: to (0: not known), from, error, why. The sender kills
  *                its end of the lane, then the other end kills its own.
- *   LANE_KEPT    Fields: to, from. The sender still has the lane.
- *                Answer, if the addressee no longer has the lane: LANE_CLOSE.
+ *   LANE_KEPT    Fields: to, from. The sender still has the lane. If the
+ *                addressee no longer has the lane, it answers with LANE_CLOSE.
  *   LANE_RAIL    Fields: to, rail_msg. One rail of the lane stops or comes
  *                back.
  *   CONN_OPEN    Fields: name, number, met, from, lane, nonce, connection.
@@ -53,8 +53,8 @@
  *   CONN_CLOSED  Fields: name. This end has stopped writing, too.
  *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
  *                and repeats the message until the CONN_OPEN comes.
- *                Answer, if no client of the other proxy can request the
- *                connection any more: CONN_CLOSE with `to` 0.
+ *                If no client of the addressee can request the connection any
+ *                more, the addressee answers with a CONN_CLOSE with `to` 0.
  *   ASK          Asks for the state of the addressee's node. Answer: REPORT.
  *   REPORT       Fields: report, the state of the sender's node. One REPORT may
  *                answer several ASKs.
@@ -64,12 +64,13 @@
  * LANE_KEPT and the LANE_RAIL of each rail. For a connection, it sends each
  * CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every message
  * may come twice. A repeated question gets the same answer again. A repeated
- * answer or LANE_RAIL is ignored. If the peer's proxy was restarted, the lanes
- * and connections to its earlier run end.
+ * answer or LANE_RAIL is ignored. If the peer's proxy was restarted, this end
+ * kills all lanes that it had with the earlier proxy.
  *
- * A name describes the end that sends it: the connection's key, the user, and
- * whether this end is the sender. A name is valid only on the link to the node
- * with which the connection was made. The field "connection" contains the
+ * The field "name" identifies the connection's end at the proxy that sends the
+ * message. It contains the connection's key, the uid, and whether this end
+ * sends or receives the data. A name is valid only on the link to the node with
+ * which the connection was made. The field "connection" contains the
  * connection's number, and the rkeys and the address of its tables.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
