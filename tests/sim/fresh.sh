@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run new seeds for 30 s. Store the seeds that fail in build/tests/sim/failed.
-# Every later run starts with the stored seeds. While one of them fails, no new
-# seeds are run.
+# Every later run starts with the stored seeds. If one of them still fails, the
+# script runs no new seeds.
 set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 kept=${MPIB_SIM:-../../build/tests/sim/sim}

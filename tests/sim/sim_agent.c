@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define RAILS 4 /* number of values of a bit mask of two rails */
+#define RAILS 4 /* number of possible bit masks for two rails */
 
 static struct sim_rng chance;
 static unsigned said;

@@ -4,10 +4,8 @@
 
 #include "sim_node.h"
 
-/* Wrong settings. The operator makes at most one mistake on each node, and
- * corrects it at the next start of the proxy. draw_mistake() can also choose
- * one of two mistakes that are not settings: another program already uses the
- * peer port at the proxy's first or second address. */
+/* Wrong settings. The operator corrects a wrong setting at the next start of
+ * the proxy. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",
@@ -21,6 +19,8 @@ static char *mistaken[SIM_PLAN_NODES];
 static char args[SIM_PLAN_NODES][SIM_ARGV][96];
 static unsigned count[SIM_PLAN_NODES];
 
+/* Draw at most one mistake for the node: a wrong setting, or a peer port that
+ * another program uses at the proxy's first or second address. */
 static void draw_mistake(const struct sim_plan *plan, unsigned node)
 {
 	static struct sim_rng r;

@@ -25,8 +25,8 @@ pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 /* Convert the status that waitpid() returned: return the exit status, or 128 +
  * the signal. */
 int sim_child_status(int status);
-/* Return whether the child ended because the machine lacked a resource, or
- * because the kernel killed the child for lack of memory. */
+/* Return whether the child ended without a result: the machine lacked a
+ * resource, or the kernel killed the child for lack of memory. */
 bool sim_child_unrun(int status);
 
 #endif

@@ -96,8 +96,8 @@ static void end_over(struct sim_end *e)
 /* If ranks do not resume, docs/recovery.md allows only one reason for a
  * failure: a device acknowledged bytes and then lost them, and the sender had
  * already released the buffers of these bytes. Return whether this end may have
- * failed for this reason. A buffer is released before its slot completes only
- * if the staging window or the send ops are used up. */
+ * failed for this reason. The sender keeps a buffer until its slot completes,
+ * unless the staging window or the send ops are used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -140,10 +140,9 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The line cannot complete in two cases. Either one end has moved all
-	 * messages of a connection, but the connection failed at the other end
-	 * before the other end had moved all messages. Or the line has reached
-	 * the limit of attempts. */
+	/* The line cannot complete in two cases. First case: a connection
+	 * failed at this end, although the other end has moved all its
+	 * messages. Second case: the receiver has made all allowed attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)

@@ -67,8 +67,8 @@ bool sim_fd_is(int fd);
 /* Take a reference to the file of `fd` for a message that carries this
  * descriptor. Return a descriptor that belongs to no process. */
 int sim_fd_hold(int fd);
-/* Let the process that receives the message own the descriptor `held`, which
- * sim_fd_hold() has returned. */
+/* Give a descriptor that sim_fd_hold() returned to the current process, which
+ * receives the message. */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
 /* Close the real descriptor `fd` when the process ends. Return `fd`. */

@@ -21,17 +21,17 @@
 #define NEAR 1000
 
 static struct {
-	/* Counters of the client library: generations of requests, control
-	 * messages, window sweeps, parts of a connection's window, and a
-	 * connection's polls without a result. */
+	/* In the client library. `gen`: generation of a request. `ask`: id of a
+	 * control request. `sweep`: window sweeps. `part`: parts of a window.
+	 * `idle`: polls of a connection without a result. */
 	uint32_t gen, ask, sweep, part, idle;
 	/* Flushes of a connection, in the client and in the engine. */
 	uint32_t flush;
-	/* Send ranges, send ops and stripes of a connection in the engine, and
-	 * messages at both ends. */
+	/* Per connection, in the engine. `range`: send ranges. `op`: send ops.
+	 * `share`: ranges of send ops. `msg`: receives, at both ends. */
 	uint32_t range, op, share, msg;
-	/* WRs of a QP, epochs of a rail at both ends, and quanta of a DRR
-	 * class. */
+	/* `wr`: WRs of a QP. `epoch`: epochs of a rail, at both ends. `grant`:
+	 * quanta and sweeps of a DRR class. */
 	uint32_t wr, epoch, grant;
 	uint32_t number; /* numbers of fragments at both ends, 24 bits */
 	uint32_t conn, mr; /* indices in tables */

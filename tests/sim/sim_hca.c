@@ -57,8 +57,7 @@ void sim_hca_note(struct sim_ctx *ctx, enum ibv_event_type type, void *element)
 {
 	struct sim_note *n;
 
-	/* If an equal event is already queued, do not add another, as drivers
-	 * do. */
+	/* Like a driver, queue the event only if no equal event is queued. */
 	TAILQ_FOREACH(n, &ctx->notes, link)
 	{
 		if (element && n->event.event_type == type &&

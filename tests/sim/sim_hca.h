@@ -44,13 +44,12 @@ struct sim_device {
 	uint64_t rate; /* bytes per s; 0 means no limit */
 	/* the device makes no progress before this time */
 	uint64_t still_until;
-	/* when this event fires, the contexts learn that the device is lost */
+	/* event that tells the contexts that the device was removed */
 	struct sim_event tells;
-	/* Number of calls to the firmware until a call loses the device. 0
-	 * means that no call loses it. */
+	/* number of firmware calls until the device is removed; 0 means that no
+	 * call removes it */
 	unsigned calls;
-	/* if a firmware call loses the device, `tells` fires after this time in
-	 * ns */
+	/* ns between this removal and `tells` */
 	uint64_t told_late;
 	/* number of messages that the device has forgotten */
 	uint64_t forgotten;
@@ -174,8 +173,8 @@ struct sim_qp {
 	struct sim_wqe *sq; /* NULL until the first post */
 	uint32_t sq_made; /* number of entries of `sq` used so far */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	/* `sent`: number of this end's messages that the peer has handled.
-	 * `taken`: number of the peer's messages that this end has handled. */
+	/* Number of messages that their destination has handled. `sent`: from
+	 * this QP to the peer. `taken`: from the peer to this QP. */
 	uint32_t sent, taken;
 	uint64_t last_arrive, last_ack, stuck_since;
 	/* no byte from this QP arrives before this time */
@@ -213,11 +212,11 @@ bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Lose the device permanently, as if it were removed. After `later` ns, tell
- * the device's contexts about the loss. */
+/* Remove the device. Its open contexts never work again. After `later` ns, tell
+ * these contexts about the removal. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Lose the device at the `calls`-th call to its firmware from now on. Tell the
- * device's contexts about the loss `later` ns after that call. */
+/* Remove the device at the `calls`-th call to its firmware, counted from now;
+ * if `calls` is 0, remove it now. `later` is as for sim_device_lose(). */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: the firmware of the device stops answering calls until the
  * time `until`. */

@@ -90,7 +90,7 @@ int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_ctx *ctx = sim_ctx(qp->context);
 
-	/* Lose the device before the QP is flushed. After a flush, the engine
+	/* Remove the device before the QP is flushed. After a flush, the engine
 	 * would wrongly assume that earlier writes are in memory. */
 	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
 	    attr->qp_state == IBV_QPS_ERR)

@@ -10,7 +10,8 @@
 
 #include "sim_hca.h"
 
-/* Maximum time that a write takes over PCIe: the longest completion timeout. */
+/* Maximum time that a write spends on PCIe. The value is the longest default
+ * completion timeout of devices. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

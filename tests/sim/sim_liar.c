@@ -2,8 +2,8 @@
 /*
  * A liar is a program that speaks the peer protocol but is not a proxy. It
  * connects to a proxy as a peer would, and then breaks the protocol. A liar
- * also answers proxies that connect to its address. Proxies connect to a liar
- * for strays, which are ranks whose handles contain the liar's address. No node
+ * also answers proxies that connect to its address. A proxy does so if a rank
+ * uses a handle with the liar's address. Such a rank is called a stray. No node
  * has the address of a liar, so a liar cannot break a node's link.
  */
 #include <arpa/inet.h>
@@ -312,8 +312,8 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	/* in some cases also put the address of a node, a shard that does not
-	 * exist, or an IPv6 address into the handle */
+	/* In some cases, put other values into the handle: a node's address, an
+	 * IPv6 address, or a shard that does not exist. */
 	if (sim_chance(&me->r, 3))
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))

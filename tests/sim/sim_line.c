@@ -204,8 +204,8 @@ static int flushed(struct sim_end *e)
 }
 
 /* After a receive has completed, check the sender's reply segment. For each
- * send of the same message that has not ended yet, the segment must contain the
- * receive's number. The sender needs this number if its proxy is killed. */
+ * unfinished send of this message, the segment must contain the number of the
+ * receive. The sender needs this number if its proxy is killed. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -267,9 +267,8 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* Fill the buffer of a send. Do nothing if the buffer is already filled: an
- * earlier attempt to post the send filled the buffer, and then found no room
- * for the send. */
+/* Fill the buffer of a send. Do nothing if an earlier attempt, which found no
+ * room for the send, has already filled the buffer. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -280,8 +279,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* Return the number of the oldest message in the window whose send with this
- * tag is not posted yet, or `l->messages` if there is none. */
+/* Find the oldest message in the window that still lacks its send with this
+ * tag. Return the message's number, or `l->messages` if there is none. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -296,8 +295,8 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Start at a random tag. Post the next send of the first tag whose next message
- * is within the window. */
+/* Post one send. Try the tags in turn, from a random tag on, until a tag has an
+ * unposted send in the window and there is room for this send. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;

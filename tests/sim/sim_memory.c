@@ -41,8 +41,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Change the size class with every call, so that freed memory is reused for
- * different objects than in a run without padding. */
+/* Add a different padding at each call, so that calloc() reuses freed memory
+ * for other objects than in a run without padding. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -78,9 +78,9 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* Map at the same address in each run, because the address determines in how
- * many steps client/filler.c allocates the pages. No address is used twice, and
- * an unmapped page separates two mappings. */
+/* Choose the same address in each run. The proxy allocates a region's pages in
+ * steps, and the number of steps depends on the address (client/filler.c). No
+ * address is used twice, and an unmapped page separates two mappings. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *map;
@@ -163,9 +163,8 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* If a stack is reused, skip the addresses that a new stack would have
-	 * used, so that later mappings have the same addresses in both
-	 * cases. */
+	/* Skip the addresses of a new stack even if an old stack is reused, so
+	 * that the addresses of later mappings do not depend on the reuse. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];

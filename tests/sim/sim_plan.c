@@ -56,8 +56,8 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* Return true in one of three calls on average. If the result is true, the
- * caller draws a setting. Otherwise the caller uses the default. */
+/* Return true with a probability of 1/3. If the result is true, the caller
+ * draws a setting. Otherwise the caller uses the default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -160,8 +160,9 @@ static void draw_ranks(struct sim_plan *p, struct sim_rng *r)
 	p->shards = 1 + sim_chance(r, 4);
 	for (unsigned i = 0; i < p->ranks; i++) {
 		p->rank_node[i] = i % p->nodes;
-		/* Plans with more than three ranks have two users, because only
-		 * ranks of the same user can be connected. */
+		/* Only ranks of the same user can be connected, so each user
+		 * needs two ranks. Plans with four or more ranks have two
+		 * users. */
 		p->rank_uid[i] = 1000 + (p->ranks > 3 ? i / 2 % 2 : 0);
 	}
 }
@@ -221,7 +222,7 @@ static const enum sim_fault_kind drawn[] = {
 	SIM_FAULT_SHORT
 };
 #define DRAWN (sizeof(drawn) / sizeof(*drawn))
-/* if no error is allowed, a plan draws from this number of entries */
+/* If no error is allowed, a plan uses only the first DRAWN_SOFT entries. */
 #define DRAWN_SOFT (DRAWN - 8)
 
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,

@@ -21,8 +21,8 @@
 /* Kinds of faults and settings were added to the plans over time. Each of these
  * numbers belongs to one addition: it is the first seed whose plan includes
  * this addition. Lower seeds keep their old plans, so that a seed that found a
- * bug still finds this bug. A fresh seed is 1000 times the real time in
- * seconds, which is higher than all of these numbers. */
+ * bug still finds this bug. A fresh seed is the current Unix time in
+ * milliseconds, which is higher than all of these numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -136,7 +136,8 @@ struct sim_plan {
 	unsigned calls;
 	bool gpus; /* the ends of lines may have GPU memory */
 	bool orders; /* operators may inject faults and disconnect clients */
-	/* faults that operators inject affect devices, not only QPs */
+	/* operators inject faults into whole devices; without this, operators
+	 * can only kill QPs */
 	bool rehearses;
 	unsigned agents; /* bit mask of the nodes whose agents send reports */
 	/* processes that are short of descriptors are also short of memory */
@@ -157,9 +158,9 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* Each time a rank has polled `looks` times without a result, the
-	 * maximum of its pause between two polls doubles, up to `look_most`
-	 * ns. */
+	/* A rank pauses between two polls. The longest possible pause doubles
+	 * after every `looks` polls without a result, until it reaches
+	 * `look_most` ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
@@ -175,8 +176,9 @@ struct sim_smaller {
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
-/* sim_plan_more.c: make the draws that were added later. Each addition has its
- * own random stream, so it does not change the draws that existed before. */
+/* sim_plan_more.c: make the draws that were added to those of sim_plan_draw().
+ * Each addition has its own random stream, so it does not change the draws that
+ * existed before. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* Return a new fault, or NULL if the plan is full. */

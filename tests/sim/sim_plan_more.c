@@ -307,7 +307,8 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* number of connections that a line of draw_press() opens and closes */
+/* draw_press() gives each line this number of connections, one after the
+ * other */
 #define OPENS 8
 
 /* Terminate a proxy while its peers do not answer and ranks are connecting. */
@@ -341,8 +342,8 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Lose a device while the engine makes objects on it, such as lanes at the
- * start. */
+/* Remove a device while the engine creates objects on it, for example the first
+ * lanes. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;

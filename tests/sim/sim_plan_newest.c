@@ -98,8 +98,8 @@ static void draw_latest(struct sim_plan *p)
 }
 
 /* For seeds from SIM_REHEARSED_FROM on: let operators inject faults that act on
- * the simulated devices. In plans of lower seeds, the proxy refuses all faults
- * except killed QPs. Operators that inject faults also drain rails. */
+ * the simulated devices. In plans of lower seeds, the only fault that the proxy
+ * accepts is to kill QPs. Operators that inject faults also drain rails. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -142,8 +142,8 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 }
 
 /* Give node 0 another split mode or another kind of lanes. Messages must still
- * arrive: the sending end chooses the mode, and the end that opens a lane
- * chooses the lane's kind. */
+ * arrive, because the nodes need not agree: the sending end chooses the mode,
+ * and the end that opens a lane chooses the lane's kind. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -184,8 +184,8 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_FAR_FROM on: slow down the peer links. A message over a
- * peer link takes longer than an end of a lane needs to connect its QPs. */
+/* For seeds from SIM_FAR_FROM on: slow down the peer links. A peer message then
+ * takes longer than the connection setup of a lane's QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -237,8 +237,8 @@ static void draw_starved(struct sim_plan *p)
 
 /* For seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and from SIM_ALL_FROM on:
  * let peer links break. No rank may get an error because of a broken peer link.
- * Most links break soon after another fault. A new link may break again while
- * both ends are still sending their state over it. */
+ * Most links break soon after another fault. The next link may break, too,
+ * while both ends are still sending their state over it. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -307,8 +307,9 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* `rail` 0 means to kill the current proxy, and 1 means to kill
-		 * the next proxy when a rank resumes there, see sim_fault.c. */
+		/* If `rail` is 0, the fault kills the current proxy at once. If
+		 * `rail` is 1, the fault waits until a rank resumes at the
+		 * node, and then kills the node's proxy, see sim_fault.c. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
 		f->lasts = sim_draw_wide(r, SIM_US, SIM_S);
@@ -346,8 +347,8 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-/* Return whether the fault may lose a device. In some plans, an operator may
- * inject this loss. */
+/* Return whether the fault may cause the loss of a device. A fault that an
+ * operator injects may do so if the plan's `rehearses` is set. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
@@ -380,9 +381,10 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* Return whether the faults of all nodes together may remove all rails. A proxy
- * that starts while a port is down does not use the port's rail, and it may be
- * the last proxy of its node. Devices of the other rail may be lost, too. */
+/* Return whether the faults of all nodes together may remove all rails. If a
+ * port is down when a proxy starts, this proxy never uses the port's rail, and
+ * the node may not start another proxy. Devices of the other rail may be lost,
+ * too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -396,16 +398,17 @@ static bool may_lose_all(const struct sim_plan *p)
 	return lost == (1u << p->rails) - 1;
 }
 
-/* Return whether the plan's seed is in [from, until), or at least SIM_ALL_FROM.
- * Only the plans of these seeds include the addition that the caller makes. */
+/* Return whether the plan's seed is in [from, until), or is SIM_ALL_FROM or
+ * higher. Only the plans of these seeds include the caller's addition. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
 {
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* For seeds from SIM_NEWEST_FROM on: draw how far the virtual time jumps, draw
- * agents and operators, and make all later additions. */
+/* For seeds from SIM_NEWEST_FROM on: draw the length of the jumps of virtual
+ * time, the nodes with agents, and operators that inject faults. Then make the
+ * additions that begin at higher seeds. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -99,7 +99,8 @@ bool sim_ranks_meet_quotas(void);
 bool sim_ranks_may_fail(void);
 /* Return the maximum time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
-/* Return how long to pause after `refused` failed attempts. */
+/* Return how long to pause, in ns, before the next attempt. `refused` is the
+ * number of failed attempts. */
 uint64_t sim_rank_patience(unsigned refused);
 /* Return the time at which the ranks were started. */
 uint64_t sim_ranks_began(void);
@@ -123,7 +124,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc);
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
 /* Return the offset of the first wrong byte, or `len` if there is none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
-/* Return the offset of the first byte that differs from `than`, or `len` if
+/* Return the offset of the first byte that is not equal to `than`, or `len` if
  * there is none. */
 size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);

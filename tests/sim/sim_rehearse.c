@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Let the faults that an operator injects affect the simulated devices as they
- * would affect software HCAs. On rails of other HCAs, the engine can only
- * inject killed QPs. */
+/* Apply an operator's faults to the simulated devices, as the engine applies
+ * them to software HCAs. On any other HCA, the only fault that the engine can
+ * inject is to kill QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"

@@ -13,7 +13,8 @@ struct sim_total {
 	uint64_t from, also;
 	/* number of runs for which the machine lacked a resource */
 	uint64_t unrun;
-	/* maximum number of failed connections of a seed, and that seed */
+	/* `most_in` is the seed with the most failed connections, and
+	 * `most_failures` is their number */
 	uint64_t most_failures, most_in;
 };
 

@@ -22,8 +22,9 @@
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
 /* Maximum time from the end of the last rank until all objects are released. By
- * default, a device retries a lost write after 4.3 s. A close waits up to
- * peer.silence for a silent peer, at most 10 s. */
+ * default, a device retries a lost write after 4.3 s. A close waits at most
+ * 10 s for the peer, or for peer.silence if the peer is silent. A plan that
+ * sets peer.silence sets at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -118,8 +119,8 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* Write a cluster key to a file. Each seed has a valid key file, and one whose
- * key is too short. */
+/* Write a cluster key to a file. Each seed has two key files. The key of one
+ * file is too short. */
 static void write_key(const char *name, const char *key)
 {
 	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -178,8 +179,8 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	check_rest();
 	sim_nodes_check_sums();
 	/* Compare the bytes of rails and ranks. In two cases the counts may
-	 * differ: the counters of a killed proxy are lost, and ranks that
-	 * resume send data again that a lost device had acknowledged. */
+	 * differ. The counters of a killed proxy are lost. If a device was
+	 * lost, resumed ranks send some of its acknowledged data again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

@@ -26,7 +26,7 @@ void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
 static uint64_t steps, made;
-/* Number of events so far that may make a task do something. */
+/* Number of events so far. A task may have to react to an event. */
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* the run ended because no task can run */
@@ -245,8 +245,8 @@ static bool leaps(void)
 	return sim_pace.leap_most || sim_pace.leap_far;
 }
 
-/* Return whether the task is only polling and has polled since the last
- * event. */
+/* Return whether the task's last step was only a poll, and no event has
+ * happened since this step. */
 static bool only_looks(const struct sim_task *t)
 {
 	return t->yielded && (!leaps() || t->looked == happened);

@@ -77,10 +77,10 @@ struct sim_task {
 /* A plan's settings of the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* maximum ns that a step takes */
-	/* on average, one of `preempt` system calls switches to another task; 0
-	 * means that none does */
+	/* a system call switches to another task with a probability of 1 /
+	 * `preempt`; 0 means that no system call does */
 	unsigned preempt;
-	/* If all tasks that can run have only polled since the last event, the
+	/* If no runnable task has done more than poll since the last event, the
 	 * time jumps to the next event, but by at most `leap_most` ns. If
 	 * `leap_most` is 0, the time jumps by at most the length of a step. */
 	uint64_t leap_most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replacements for the functions for threads, time and random numbers that the
- * real code calls. */
+/* Replacements for functions that the real code calls: threads, time and random
+ * numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
