@@ -692,9 +692,8 @@ CASE(kept_memory_uses_no_descriptor_of_the_process)
 }
 
 /* The process has enough free descriptors for the attach, but not for a copy of
- * each kept descriptor. The fake proxy is a thread of the same process. If it
- * has no free descriptor for a received message, it hangs up, and the client
- * begins again. */
+ * each kept descriptor. If the fake proxy, a thread of the same process, gets no
+ * descriptor for a received message, it hangs up, and the client retries. */
 CASE(memory_is_registered_again_with_few_free_descriptors)
 {
 	struct mpib_region *region[PAGES];
