@@ -276,8 +276,9 @@ static struct mpib_broker *broker_of(void *ctx)
 static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			   const char *why)
 {
-	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
+	struct peer_conn *c;
 
+	HASH_FIND(hh_engine, broker_of(ctx)->by_engine, &conn, sizeof(conn), c);
 	/* This error means that the connection's lane broke. Ignore it, because
 	 * the engine reports the broken lane next. */
 	if (error == MPIB_BROKEN_LOST)

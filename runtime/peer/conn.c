@@ -893,12 +893,3 @@ int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 		peer_conn_fail(c, -ECANCELED, "it closed the connection");
 	return 0;
 }
-
-struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
-				      struct engine_conn *conn)
-{
-	struct peer_conn *c;
-
-	HASH_FIND(hh_engine, b->by_engine, &conn, sizeof(conn), c);
-	return c;
-}

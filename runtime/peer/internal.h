@@ -529,8 +529,6 @@ void peer_conn_step(struct peer_conn *c);
 /* Restart the connects whose CONN_OPEN was sent on the lane. Call this when the
  * lane ends and the peer has dropped everything on it. */
 void peer_lane_renew(struct peer_lane *l);
-struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
-				      struct engine_conn *conn);
 
 /* accept.c */
 /* Find the user's listener by the nonce in the message. Only processes that
