@@ -233,7 +233,7 @@ struct peer_conn {
 	/* Progress of ending the connection, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent and not answered */
 	bool dropped; /* the client closed the connection */
-	bool was_lost; /* the client was told that the lane was lost */
+	bool was_lost; /* it has been in the state MPIB_CONN_LOST */
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool quiet; /* the peer cannot write to this end any more */
