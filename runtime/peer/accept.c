@@ -45,9 +45,9 @@ static void accept_on_match(void *arg)
 }
 
 /* Match an accept with a CONN_OPEN only after this process has handled all
- * messages that peers have already sent. While this process was stopped, a peer
- * may have cancelled its connect and ended the lane. If an accept were matched
- * with such a connect, the accept would fail because its lane has ended. An
+ * messages that peers have already sent. If this process was stopped, a peer
+ * may meanwhile have cancelled its connect and ended the lane. An accept that
+ * is matched with such a connect would fail, because the lane has ended. An
  * unmatched accept waits until the peer connects again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
@@ -72,7 +72,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 }
 
 /* Find the lane that a CONN_OPEN names, and check that the client's connection
- * may use it. Return 0, or -errno with a reason in `why`. */
+ * is allowed to use this lane. Return 0, or -errno with a reason in `why`. */
 static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  const struct peer_client *client,
 			  struct peer_lane **lane, const char **why)
@@ -130,8 +130,8 @@ static void accept_again(const struct peer_conn *c)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 }
 
-/* Return whether this end was created for the CONN_OPEN with the id `from`, and
- * still has a lane. */
+/* Return whether this end has a lane and was created for the CONN_OPEN with the
+ * id `from`. */
 static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
 	return c->lane && c->their_id && c->their_id == from;
@@ -156,7 +156,7 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 1;
 }
 
-/* Handle a CONN_OPEN from a peer that has created its end again. The peer no
+/* Handle a CONN_OPEN from a peer that has created its end again. Such a peer no
  * longer has this end's lane, so this node's client must request the connection
  * again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
@@ -202,8 +202,8 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (c || (w && w->from == m->from && w->lane->id == m->lane &&
 		  w->number == m->number))
 		return 1;
-	/* The peer has created its end again, with new tables. So the queued
-	 * CONN_OPEN is out of date. */
+	/* The peer has created its end again, with new tables. So drop the old
+	 * CONN_OPEN. */
 	if (w)
 		pending_connect_drop(w);
 	return 0;
@@ -220,7 +220,7 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (rc != 0)
 		return rc;
 	/* If `met` is set, this connection has already used an accept, and must
-	 * not use another one. */
+	 * not use another accept. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
@@ -277,8 +277,8 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		pending_connect_drop(w);
 }
 
-/* Walk the lane's own list, not all listeners: there may be many listeners, and
- * all lanes of a lost peer end at the same time. */
+/* Walk the lane's list, not all listeners: there can be many listeners, and all
+ * lanes of a lost peer end at the same time. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This file sends an ASK immediately. A REPORT is long, so ask_on_work() sends
- * a limited number of REPORTs per turn of the loop. So other work is not
- * delayed even if a thousand peers ask. */
+ * a limited number of REPORTs per turn of the loop. In this way, other work is
+ * not delayed even if a thousand peers ask. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -33,10 +33,9 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* If the peer waits for a REPORT and the rate limit allows one at the time
- * `now`, send the REPORT. If the limit allows the REPORT only later, set *next
- * to the time when it does, unless *next is earlier. Return the number of
- * REPORTs sent, 0 or 1. */
+/* Send a REPORT if the peer waits for one, unless the rate limit forbids this
+ * at the time `now`. Then lower *next to the time at which the limit ends.
+ * Return the number of REPORTs sent, 0 or 1. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -184,9 +183,9 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
 }
 
-/* Return whether this node needs a link to the peer. This node needs one if it
- * is calling the peer, if lanes to the peer exist, or if connections wait for
- * the link. */
+/* Return whether this node needs a link to the peer. A link is needed if this
+ * node is calling the peer, if lanes to the peer exist, or if connections wait
+ * for the link. */
 static bool ask_wanted(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_CALLING || p->away.armed ||
@@ -198,8 +197,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether mpib_broker_each_told() includes the peer. It includes all
- * peers that have a link or are needed, except this node itself. */
+/* Return whether mpib_broker_each_told() includes the peer. That function skips
+ * this node, and unneeded peers without a link. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ask all peers for the state of their nodes, and answer a peer that asks for
  * the state of this node. The broker asks all peers at the same time, and
- * stores the latest report of each peer. If a peer does not answer, the broker
- * asks it again after 10 s at the earliest. A peer that asks without pause gets
- * at most five answers per second. Control thread; nothing blocks. */
+ * stores the latest report of each peer. A peer that does not answer is asked
+ * again after 10 s at the earliest. A peer that asks without pause gets at most
+ * five answers per second. Control thread; nothing blocks. */
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
@@ -16,8 +16,8 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* Callbacks into the code that asks the peers and makes this node's report. The
- * loop of the control thread calls them. */
+/* Callbacks of the code that asks the peers and makes this node's report. The
+ * loop of the control thread calls these callbacks. */
 struct mpib_inquirer {
 	/* A peer has asked: make this node's report and pass it to
 	 * mpib_broker_report(). */
@@ -32,7 +32,8 @@ struct mpib_inquirer {
 struct peer_asking {
 	bool owed; /* the peer's question is not answered yet */
 	uint64_t asked_ns, told_ns, answered_ns;
-	uint64_t since_ns; /* time of the first unanswered question; 0: none */
+	/* time of this node's first unanswered question; 0: none */
+	uint64_t since_ns;
 	/* the peer's last report; NULL: none */
 	struct mpib_node_report *report;
 };
@@ -42,8 +43,8 @@ struct peer_asker {
 	/* all NULL until mpib_broker_inquirer() is called */
 	struct mpib_inquirer with;
 	struct mpib_timer work;
-	/* This node's report. NULL if there is none, or if it is too old to be
-	 * sent. */
+	/* This node's report. NULL: no report, or the report is too old to
+	 * send. */
 	const struct mpib_node_report *own;
 	uint64_t own_ns;
 	bool wanted; /* asked() was called, and no report has followed yet */
@@ -56,10 +57,10 @@ void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has not yet answered a question that was asked at
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report. Peers that have asked get this report, and so do
- * peers that ask within the next second. The function itself sets own->agent,
- * to the agent's message for all peers. The report must stay valid until the
- * next call of this function. */
+/* Set this node's report, and set own->agent to the agent's message for all
+ * peers. The report goes to all peers that have asked, and to peers that ask
+ * within the next second. The report must stay valid until the next call of
+ * this function. */
 void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {

@@ -136,8 +136,8 @@ void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len)
 }
 
 /* Derive a proof, or the key of a seal, from the cluster's key. There are four
- * such values: a proof and a seal for each end. Each value has its own label,
- * so that none of them is valid in place of another. */
+ * such values: a proof and a seal key for each end. Each value has its own
+ * label, so that no value is valid in place of another. */
 static void auth_derive(const struct mpib_cluster_key *key,
 			const struct mpib_auth *a, const char *label,
 			uint8_t *out)

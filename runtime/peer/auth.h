@@ -51,24 +51,24 @@ int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);
 
 /* Make a challenge. If there is a key, the challenge is random and not all
- * zeros. Without a key, it is all zeros. */
+ * zeros. Without a key, the challenge is all zeros. */
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 /* Return whether the sender of a HELLO or WELCOME with this challenge has a
  * key. */
 bool mpib_auth_given(const uint8_t *c);
 /* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make or check a proof. If `called` is true, it is the proof of the called
- * end, else that of the calling end. */
+/* Make or check a proof: the called end's if `called` is true, otherwise the
+ * calling end's. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called,
 		     const uint8_t *proof);
 
-/* Initialise the seal of one direction of the link. If `called` is true, the
- * seal is for the messages of the called end, else for those of the calling
- * end. Without a key, messages are not sealed. */
+/* Initialise the seal of one direction of the link: for messages from the
+ * called end if `called` is true, otherwise from the calling end. Without a
+ * key, messages are not sealed. */
 void mpib_seal_init(struct mpib_seal *s, const struct mpib_cluster_key *key,
 		    const struct mpib_auth *a, bool called);
 /* Encrypt the next message of this direction in place, and write its seal. */

@@ -11,10 +11,10 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limit on the number of bytes that are queued for all peers together. Above
- * this limit, at most MPIB_FIFO_SMALL bytes are queued for each peer. If eight
- * peers do not read and MPIB_OUTBOX_MAX bytes are queued for each of them, the
- * queue of another peer can still grow to 28 MiB. */
+/* Limit on the number of bytes that are queued for all peers together. Beyond
+ * this limit, each queue can still grow to MPIB_FIFO_SMALL bytes. While eight
+ * peers have queues of MPIB_OUTBOX_MAX bytes, the queue of another peer can
+ * grow to 28 MiB. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -279,8 +279,8 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	struct peer_conn *c;
 
 	HASH_FIND(hh_engine, broker_of(ctx)->by_engine, &conn, sizeof(conn), c);
-	/* This error means that the connection's lane broke. Ignore it, because
-	 * the engine reports the broken lane next. */
+	/* Ignore this error: the connection's lane broke, and the engine
+	 * reports the broken lane next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
 	if (!c || c->state >= PEER_CONN_OVER)
@@ -293,8 +293,8 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	peer_conn_fail(c, error, "%s", why);
 }
 
-/* Return the broker's entry for a lane of the engine. Return NULL if the lane
- * is not up. Use a hash table, because all lanes are looked up when a rail
+/* Return the broker's entry for a lane of the engine, or NULL if the lane is
+ * not up. Use a hash table, because all lanes are looked up when a rail
  * fails. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
 					struct mpib_lane *lane)
@@ -390,8 +390,8 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 /*
  * Find requests that are older than client.request_timeout, and fail their
  * connections at both ends, with a text about the request. on_sweep() regularly
- * takes an engine snapshot that lists such requests. So the data path does not
- * have to store deadlines.
+ * takes an engine snapshot that lists such requests. In this way, the data path
+ * does not have to store deadlines.
  */
 
 /* Return the time between two searches. A late request is found at most this
@@ -404,8 +404,8 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 }
 
 /* Find the connection of a request by client and index. Return NULL if the
- * connection at this index is younger than the request. In this case, the
- * request's own connection has ended, and a new connection uses the index. */
+ * connection at this index is younger than the request: then the request's
+ * connection has ended, and a new connection uses the index. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
 					  uint64_t age)

@@ -6,17 +6,16 @@
  * of a request appears in the connection's state word in the client's reply
  * segment.
  *
- * Memory that a peer may still write is released only after the peer has
- * confirmed that it stopped writing, or after the lane was killed. A close must
- * end even if the peer does not answer, so a close has time limits:
+ * Memory to which a peer can write is released after the peer has confirmed
+ * that it stopped writing, or after the lane was killed. A close must complete
+ * even if the peer does not answer, so a close has time limits:
  *
- * - If the peer is silent for 60 s (`silence_s`), the broker closes its link
- *   and kills its lanes.
+ * - If the peer is silent for 60 s (`silence_s`), the broker closes the peer's
+ *   link and kills the peer's lanes.
  * - If the peer's link works but the peer does not answer the close in time,
  *   the broker kills the lane with all its connections. A peer that cannot stop
  *   one connection cannot be trusted with the others. The time limit is 10 s
- *   for a shared lane. It is 2 s for a private lane, which has only one
- *   connection.
+ *   for a shared lane, and 2 s for a private lane, which has one connection.
  *
  * Device memory is released earlier if all lanes of the user have failover
  * (mpib_mr_revoke()).
@@ -40,18 +39,19 @@ struct mpib_broker_opts {
 	struct mpib_engine *engine;
 	/* the address on which this node accepts peer links */
 	struct in6_addr addr;
-	/* a second address on the same port, used if the network of `addr`
-	 * fails; "::": none */
+	/* a second address for peer links, used if the network of `addr` fails;
+	 * "::": none */
 	struct in6_addr second;
 	uint16_t port; /* TCP port of both addresses; 0: any */
 	/* the cluster's key, which the broker copies; NULL: none */
 	const struct mpib_cluster_key *key;
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
-	/* networks in which peers may be, owned by the caller; NULL: any */
+	/* Networks from which peers are allowed. NULL: all. The caller owns the
+	 * object. */
 	const struct mpib_networks *networks;
-	/* islands of the nodes, owned by the caller; NULL: none */
+	/* Islands of the nodes. NULL: none. The caller owns the object. */
 	const struct mpib_islands *islands;
-	/* each lane that this node opens serves only one connection (IMM v1) */
+	/* each lane that this node opens serves one connection (IMM v1) */
 	bool private_lanes;
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	/* seconds of silence after which a link is dead; 0: 60 */
@@ -68,14 +68,14 @@ struct peer_client {
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
 	struct mpib_reply *reply;
-	/* Called after a connection of the client has become MPIB_CONN_LOST;
-	 * may be NULL. */
+	/* Called after a connection of the client has become MPIB_CONN_LOST.
+	 * NULL: not called. */
 	void (*lost)(struct peer_client *client);
 	/* Private to the broker. */
 	struct peer_conn *conn[MPIB_INDEXES_MAX];
 	unsigned conns;
-	/* Connections that were never lost. A lost connection does not count
-	 * towards a quota, because its client requests it again. */
+	/* Number of connections that were never lost. Quotas do not count lost
+	 * connections, because the client requests them again. */
 	unsigned conns_kept;
 	bool leaving;
 	mpib_done_fn *done;
@@ -92,7 +92,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
 /* Return true until the grace period ends or mpib_broker_grown() is called.
- * Until then, clients of the previous proxy may request their connections and
+ * Until then, clients of the previous proxy can request their connections and
  * listeners again, so a peer that asks for an unknown connection must wait.
  * Afterwards the broker tells such a peer that the connection is closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
@@ -110,19 +110,18 @@ extern const struct mpib_engine_events mpib_broker_events;
 
 /*
  * Set time limits, in seconds. If a request is older than `request_s` (0: no
- * limit), its connection fails. The broker may fail the connection up to 1 s
- * late, or up to a quarter of `request_s` late if that is shorter. The limit
- * also applies to a receive whose sender has nothing to send, so `request_s`
- * must be longer than the longest pause of a connection. A connect that is not
- * accepted within `connect_s` (0: MPIB_CONNECT_S) fails. `request_s` also
- * applies to requests that are already outstanding. `connect_s` applies only to
- * later connects.
+ * limit), its connection fails. The broker searches for old requests every
+ * `request_s` / 4, but at least once per second. A receive can become too old
+ * because its sender has nothing to send, so `request_s` must be longer than
+ * the longest pause of a connection. A connect that is not accepted within
+ * `connect_s` (0: MPIB_CONNECT_S) fails. A new `request_s` applies to
+ * outstanding requests, too. A new `connect_s` applies to later connects.
  */
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
 
-/* Set the maximum number of lanes that a user may have to all peers together;
- * 0: no limit. */
+/* Set the maximum number of a user's lanes to all peers together; 0: no
+ * limit. */
 void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
 /* Return how many lanes this node has opened for the user. */
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
@@ -144,12 +143,12 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
 /*
- * Start a connection at a free index of the client. Return 0, or -EINVAL if the
- * index does not exist or is not free, or if the key, number or handle is
- * invalid. Return -EEXIST if another connection of the user has the key,
- * -ENOENT if the client has no such listener, or another -errno. A
- * `traffic_class` outside 1 to 255 means the configured class. Only connections
- * of the same traffic class share a lane.
+ * Start a connection at a free index of the client. Return 0 on success.
+ * -EINVAL: the index does not exist or is not free, or the key, number or
+ * handle is invalid. -EEXIST: another connection of the user has the key.
+ * -ENOENT: the client has no such listener. Other values of -errno are
+ * possible. A `traffic_class` outside 1 to 255 means the configured class. Only
+ * connections of the same traffic class share a lane.
  */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);

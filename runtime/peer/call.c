@@ -18,23 +18,23 @@
 #include "peer/internal.h"
 
 /*
- * The first address of a proxy identifies the proxy. A second address, of
- * another interface, may also accept calls. Each end sends its second address
- * in the handshake. Before the first link to a peer, this node may know the
+ * The first address of a proxy identifies the proxy. A proxy can accept calls
+ * at a second address, of another interface. Each end sends its second address
+ * in the handshake. Before the first link to a peer, this node can learn the
  * peer's second address from a handle. This node uses an address from a handle
  * only if the cluster has a key, because then both ends prove their identity.
- * Two proxies have only one link. If the link breaks, or is silent for too long
+ * Two proxies have one link. If the link breaks, or is silent for too long
  * (LINK_PART), the caller calls the peer's two addresses in turn. If no new
  * link is up when the peer has been silent for `silence_s` seconds, the lanes
  * are lost. The caller uses its own first address to call the peer's first
  * address, and its own second address to call the peer's second address.
  */
 
-/* Time limits, as fractions of `silence_s`, the time that a peer may be silent.
+/* Time limits, as fractions of `silence_s`, the maximum silence of a peer.
  * After a link has been silent for 1/LINK_PART of that time, the caller tries
- * the other address. A call may take at most 1/QUICK_PART of that time. The
- * peer's kernel may leave sent bytes unacknowledged for at most 1/QUICK_PART of
- * that time. The kernel acknowledges even if the peer's process is stopped. */
+ * the other address. Time limit of a call: 1/QUICK_PART of that time. The
+ * peer's kernel must acknowledge sent bytes within 1/QUICK_PART of that time.
+ * The kernel does so even if the peer's process is stopped. */
 #define LINK_PART 3
 #define QUICK_PART 20
 /* Minimum of the limits on a link's silence and on a call's duration, in
@@ -48,7 +48,7 @@ static bool is_there(const struct in6_addr *addr)
 }
 
 /* Return whether both nodes have a second address. Otherwise no second address
- * is used: a node may be unable to reach the peer's second address from its own
+ * is used: possibly a node cannot reach the peer's second address from its own
  * first address. */
 static bool both_have(const struct mpib_peer *p)
 {
@@ -62,7 +62,7 @@ static unsigned part_of(unsigned all, unsigned parts, unsigned least)
 	return part < all ? part : all;
 }
 
-/* Set how long the peer's link may be silent. `call` is true if the link is an
+/* Set the time limits of the peer's link. `call` is true if the link is an
  * outgoing call that is not up yet. */
 static void second_patience(const struct mpib_peer *p, struct mpib_link *link,
 			    bool call)
@@ -90,8 +90,9 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	second_patience(p, p->link, false);
 }
 
-/* Return whether this node has never had a link to the peer. If so, the
- * peer itself has not sent its second address yet. */
+/* Return whether this node has never had a link to the peer. If so, the peer
+ * has not sent its second address yet, and this node can know that address only
+ * from a handle. */
 static bool is_new(const struct mpib_peer *p)
 {
 	return p->node.boot == 0;
@@ -108,8 +109,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->node.second = addr;
-	/* A call in progress may have a longer time limit, because it may have
-	 * started when only the first address was known. Shorten that limit. */
+	/* A call that started before the second address was known has a longer
+	 * time limit. Shorten that limit. */
 	if (p->link)
 		second_patience(p, p->link, true);
 }
@@ -154,8 +155,8 @@ static const struct in6_addr *second_to(const struct mpib_peer *p,
 #define DEFER_NS MPIB_SEC
 
 /* End a call that got no answer in time. The answer may have been lost with the
- * peer's end of the TCP connection. Do not let the call stay pending, because
- * this node may refuse the peer's calls while its own call is pending. */
+ * peer's end of the TCP connection. The call must not stay pending, because a
+ * pending call can make this node refuse the peer's calls. */
 static void on_no_answer(void *arg)
 {
 	mpib_peer_cut(arg, "it did not answer the greeting");
@@ -212,9 +213,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that took long to connect lost its precedence, but regains it
-	 * here. Otherwise both calls could succeed, and the two ends would keep
-	 * different links. */
+	/* A call that took long to connect lost its precedence, but has
+	 * precedence again from here on. Otherwise both calls could succeed,
+	 * and the two ends would keep different links. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -267,9 +268,10 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer = m->node;
 	p->version = m->version;
-	/* The call of the node with the lower node id has precedence. If this
-	 * is the peer's call and it is pending, delay the READY. Otherwise both
-	 * calls could succeed, and the two ends would keep different links. */
+	/* The call of the node with the lower node id has precedence. If the
+	 * peer has precedence and its call is pending here, delay the READY.
+	 * Otherwise both calls could succeed, and the two ends would keep
+	 * different links. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
@@ -290,8 +292,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Return whether connections wait for a link to the peer, or whether lanes wait
- * for a link because the last link broke. */
+/* Return whether connections wait for a link to the peer, or lanes wait for a
+ * new link. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
@@ -304,10 +306,9 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 			       p);
 }
 
-/* Call again after a pause. If lanes wait for a link and the peer's host
- * refuses the TCP connection, the peer's proxy has ended, and the lanes with
- * it. A refusal at the peer's second address proves nothing: it may come from a
- * firewall. */
+/* Call again after a pause. If the peer's host refuses the TCP connection, the
+ * peer's proxy has ended, so end the waiting lanes. A refusal at the peer's
+ * second address does not count, because a firewall can cause it. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
 	if (p->away.armed && error == -ECONNREFUSED && !p->by_second)
@@ -338,7 +339,7 @@ static void call_one(struct mpib_peer *p)
 bool mpib_call_wins(const struct mpib_peer *p)
 {
 	/* If this node's call takes long to connect, do not refuse the peer's
-	 * call: a firewall may allow calls in only one direction. */
+	 * call: possibly a firewall allows calls in one direction only. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&

@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Time between two CONN_WAITs of a receiving end whose sender has not resumed
- * the connection yet. */
+/* Pause between two CONN_WAITs of a receiver that waits for its sender. */
 #define WAIT_NS MPIB_SEC
 
 static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -112,7 +111,7 @@ static void conn_on_late(void *arg)
 			       peer_conn_last_error(c));
 }
 
-/* Return how long the connection may take to become READY. */
+/* Return the time limit for the connection to become READY. */
 static uint64_t whole_ns(const struct peer_conn *c)
 {
 	const struct mpib_broker *b = c->broker;
@@ -150,9 +149,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Make the name available for a new end of the client. If the client has a lost
- * end with this name and a lower number than `number`, clear the name of the
- * lost end. Return -EEXIST if any other end has the name. */
+/* Make the name available for a new end of the client. If a lost end of this
+ * client with a number below `number` has the name, clear that end's name.
+ * Return -EEXIST if any other end has the name. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -201,8 +200,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the entry of the node on which the sender runs. For this node itself,
- * return the entry that serves as the called end, see struct mpib_peer. */
+/* Find the entry of the node on which the sender runs. For this node, return
+ * the entry of the called end, see struct mpib_peer. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -444,8 +443,7 @@ struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
 
-/* Handle the peer's CONN_CLOSE. `c` is NULL if this node no longer has an end
- * of the connection. */
+/* Handle the peer's CONN_CLOSE. `c` is NULL if this node's end is gone. */
 static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 			  const struct mpib_peer_msg *m)
 {
@@ -456,8 +454,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 
 	if (!c || c->quiet)
 		mpib_peer_tell(p, &closed);
-	/* If this end has not received the peer's CONN_ACCEPT yet, ignore the
-	 * CONN_CLOSE: the peer sends it again after the CONN_ACCEPT. */
+	/* Before the peer's CONN_ACCEPT has arrived, ignore the CONN_CLOSE: the
+	 * peer repeats the CONN_CLOSE after the CONN_ACCEPT. */
 	if (!c || !c->their_id)
 		return;
 	if (c->conn && c->end == PEER_END_RUNS)
@@ -542,13 +540,12 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 }
 
 /*
- * How a connection ends. Whatever the reason, this end first stops its engine
- * connection, then sends CONN_CLOSE. Then this end waits until the peer sends
- * CONN_CLOSED or CONN_CLOSE, or until the lane is killed. After that, the
- * peer cannot write to this end's memory, and this end destroys the engine
- * connection. This end does not wait until the client closes the connection:
- * the client may be waiting for a region that the engine connection still uses.
- * The state of the client's index stays FAILED until the client closes it.
+ * Ending a connection. This end first stops its engine connection, then sends
+ * CONN_CLOSE. Then this end waits until the peer sends CONN_CLOSED or
+ * CONN_CLOSE, or until the lane is killed. After that, the peer cannot write to
+ * this end's memory, and this end destroys the engine connection. This end does
+ * not wait for the client's close, because the client may be waiting for a
+ * region that is in use. Until the client's close, the state stays FAILED.
  */
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -625,16 +622,15 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Return whether the peer was silent for `ns` nanoseconds: nothing has arrived
- * on its link, or the link is down. */
+/* Return whether the peer's link is down or was silent for `ns` ns. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
-/* The peer has not confirmed in time that it stopped writing, so kill the lane.
- * But if the peer is silent on its link, first wait `silence_s` seconds. If a
- * silent peer then sends something, allow it the full time for its answer. */
+/* The peer has not confirmed in time that it stopped writing. If the peer's
+ * link is silent, wait up to `silence_s` seconds. If the peer then sends
+ * something, wait again for the full time. Otherwise kill the lane. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -672,7 +668,7 @@ static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
 		/* The peer had stopped writing before it sent CONN_CLOSE. Tell
-		 * the peer that this end has also stopped. */
+		 * the peer that this end has stopped, too. */
 		c->quiet = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
@@ -718,9 +714,9 @@ static void conn_end_begin_again(struct peer_conn *c)
 }
 
 /* Retry a connect. If `error` is -EAGAIN, the peer refused the connect
- * temporarily. If it is -ECANCELED, the peer lost the lane, and the CONN_OPEN
- * with it. The next CONN_OPEN has a new id, so that this end ignores a late
- * answer to the previous CONN_OPEN. */
+ * temporarily. If `error` is -ECANCELED, the peer lost the lane and the
+ * CONN_OPEN. The next CONN_OPEN has a new id, so that this end ignores late
+ * answers to the previous one. */
 static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
@@ -762,8 +758,8 @@ static void conn_end_on_grace(void *arg)
 	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
-/* Mark the connection as lost. Its client may request the connection again,
- * because nothing can write to this end any more. */
+/* Mark the connection as lost. The client can request the connection again,
+ * because nothing writes to this end any more. */
 static void conn_end_lost(struct peer_conn *c)
 {
 	c->error = 0; /* the client learns of the loss from MPIB_CONN_LOST */
@@ -800,9 +796,9 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Return whether to retry a connect that failed with `error`. Retry any connect
- * after -EAGAIN, but after -ENETDOWN (no rail is up) only a resumed connect. No
- * connect is retried after its time limit. */
+/* Return whether to retry a connect that failed with `error`. -EAGAIN: retry
+ * any connect. -ENETDOWN (no rail is up): retry if the connect resumes a
+ * connection. No connect is retried after its time limit. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&

@@ -3,8 +3,8 @@
  * mpib_pending_peer represents a caller until the caller sends READY. A caller
  * must send READY within MPIB_GREETING_NS. The READY proves that the caller has
  * the cluster's key. Until the READY arrives, the node id that the caller
- * claims has no effect. This node creates no struct mpib_peer for the caller.
- * If the node id belongs to another proxy, the links and calls of that proxy
+ * claims has no effect: this node creates no struct mpib_peer for the caller.
+ * If another proxy has this node id, the links and calls of that proxy
  * continue. Control thread. */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Minimum time between two log lines about refusals. REFUSED_NS applies if both
- * refusals have the same reason, REFUSED_ANY_NS if their reasons differ. */
+/* Minimum time between two log lines about refusals. REFUSED_NS: both refusals
+ * have the same reason. REFUSED_ANY_NS: the reasons differ. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -211,8 +211,8 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			MPIB_PEER_VERSION);
 		return;
 	}
-	/* Accept a node id only from a caller that connects from that node's
-	 * address, or from the second address that the node has sent. */
+	/* Accept a node id from two addresses: that node's address, and the
+	 * second address that the node has sent. */
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
@@ -278,8 +278,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	}
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
-	/* The caller has no working link to this node any more: otherwise it
-	 * would not call. */
+	/* A proxy that calls has no working link to this node any more. */
 	mpib_peer_cut(p, "it called again");
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
@@ -315,8 +314,8 @@ static const struct mpib_link_events hello_events = {
 /* The listening sockets for peer links, and a limit on callers that have not
  * proved their identity yet. */
 
-/* Limits on such callers at one socket. PENDING_PEERS_MAX limits their total
- * number, PENDING_OF_ONE_MAX the number from one address. */
+/* Limits on such callers at one socket. PENDING_PEERS_MAX: callers in total.
+ * PENDING_OF_ONE_MAX: callers from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
 
@@ -326,8 +325,8 @@ static void on_patience_end(void *arg)
 }
 
 /* Make room for one more caller from `addr` at this socket. If too many callers
- * from `addr` are pending here, drop the oldest of these. Otherwise, if too
- * many callers from all addresses are pending here, drop the oldest of all. */
+ * from `addr` are pending, drop the oldest of these. Otherwise, if too many
+ * callers are pending in total, drop the oldest of all. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;

@@ -16,27 +16,27 @@
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
-/* Maximum number of CONN_OPENs that wait at one listener: as many as a client
- * can accept. */
+/* Maximum number of CONN_OPENs that wait at one listener: the maximum number of
+ * connections of a client. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
 /* Maximum number of lanes to one peer. If this number of lanes exists, this
  * proxy refuses the peer's LANE_OPENs. */
 #define MPIB_LANES_MAX 4096u
 /* Maximum number of lanes of one user to one peer. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
-/* The end that opened a lane closes the lane after it was unused for this time.
- * The accepting end waits twice as long. */
+/* The opening end closes a lane that was unused for this time. The accepting
+ * end waits twice as long. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
-/* Time limit for a new connect to get a lane. It includes the time to set up
- * the link to the peer. */
+/* Time limit for a new connect to get a lane. The set-up of the link to the
+ * peer counts towards this limit. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
 /* Time limit of a handshake. The called end must receive both HELLO and READY
  * within this time. The calling end must receive the answer to its HELLO within
  * this time. */
 #define MPIB_GREETING_NS (5 * MPIB_SEC)
-/* Time limit for the peer's answer to a close. If the peer is not silent and
+/* Time limit for the peer's answer to a close. If a peer that is not silent
  * exceeds the limit, this proxy kills the lane. The limit is longer for a
- * shared lane, because such a lane may carry other connections. */
+ * shared lane, because other connections can use this lane, too. */
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
@@ -46,8 +46,8 @@ TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
 LIST_HEAD(mpib_offer_list, mpib_pending_connect);
 
-/* Number of listening sockets: one on the address that identifies this node,
- * and one on its second address, see call.c. */
+/* Number of listening sockets: one for each of this node's two addresses, see
+ * call.c. */
 #define MPIB_DOORS 2
 
 /* A listening socket. Each socket has its own limits, so a flood of callers on
@@ -58,7 +58,7 @@ struct mpib_door {
 	struct mpib_acceptor acceptor;
 };
 
-/* A caller: another proxy that has connected to this one and has not proved its
+/* A caller: a proxy that has connected to this proxy and has not proved its
  * identity yet. */
 struct mpib_pending_peer {
 	struct mpib_broker *broker;
@@ -90,14 +90,13 @@ struct mpib_peer {
 	 * id. `node.second` is the peer's second address. */
 	struct mpib_node_id node;
 	bool by_second; /* the next call goes to the address node.second */
-	/* true: this entry is for this proxy itself, and for the called end of
-	 * the link */
+	/* set in this proxy's entry for itself as the called end */
 	bool called;
 	uint16_t version; /* protocol version used on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	/* Uid of the first client that needed the peer. MPIB_NOBODY if the peer
-	 * called before any client needed it. */
+	/* Uid of the client for which mpib_peer_for() created the entry.
+	 * MPIB_NOBODY: another function created the entry. */
 	uid_t maker;
 	uint64_t called_ns; /* when this node's call started */
 	/* This node delays the READY of its own call, because a pending caller
@@ -111,13 +110,13 @@ struct mpib_peer {
 	/* Timer of relink_on_turn() in peer.c, which lists the remaining lanes
 	 * on the current link. */
 	struct mpib_timer relink;
-	/* Armed while the link is broken and lanes exist. If no new link comes
-	 * up before this timer fires, the lanes are killed. */
+	/* Armed while lanes wait for a new link. When this timer fires, the
+	 * lanes are killed. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
-	/* for each of the peer's two addresses, the text of the last warning
-	 * about a call to it */
+	/* text of the last warning about calls to each of the peer's two
+	 * addresses */
 	char told[2][128];
 	struct peer_lane_list lanes;
 	/* numbers of lanes and connections to this peer */
@@ -181,13 +180,13 @@ enum peer_conn_state {
 	PEER_CONN_OVER, /* failed, or closing */
 	/* failed; after the clean-up, the broker starts the connect again */
 	PEER_CONN_AGAIN,
-	/* Failed. After the clean-up, the client may request the connection
+	/* Failed. After the clean-up, the client can request the connection
 	 * again. */
 	PEER_CONN_LOST,
 };
 
-/* State of the engine connection (`conn` in struct peer_conn). It changes only
- * in the states from PEER_CONN_OVER on. */
+/* State of the engine connection (`conn` in struct peer_conn). This state stays
+ * PEER_END_RUNS until the connection's own state is PEER_CONN_OVER or later. */
 enum peer_conn_end {
 	PEER_END_RUNS,
 	PEER_END_STOPPING,
@@ -199,8 +198,8 @@ struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
 	uint32_t index, id;
-	/* The peer's id of the connection. If it is not 0, the peer may write
-	 * to this end's memory. */
+	/* The peer's id of the connection. If this id is not 0, the peer can
+	 * write to this end's memory. */
 	uint32_t their_id;
 	/* `key` is 0 for a receiver that has no peer yet */
 	struct mpib_conn_name name;
@@ -216,7 +215,7 @@ struct peer_conn {
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
-	/* if the connection has a name: time by which it must be READY */
+	/* time by which a connection with a name must be READY */
 	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
 	/* sender: the handle that the client passed */
@@ -267,9 +266,8 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* The name by which connects find a listener. The name contains the uid, so a
- * client cannot take over the connects to another user's listener by listening
- * with the same nonce. */
+/* The name by which connects find a listener. The name contains the uid. So
+ * another user's listener with the same nonce does not get these connects. */
 struct mpib_listener_name {
 	uint64_t nonce;
 	/* 64 bits wide: the structure is hashed as bytes, so it must have no
@@ -301,9 +299,9 @@ struct mpib_broker {
 	struct mpib_agent_link *agent;
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* time limits; `request_ns` 0: none */
-	/* time within which a lost connection may be resumed; 0: never */
+	/* for how long a lost connection can be resumed; 0: never */
 	uint64_t grace_ns;
-	/* Until this time, clients of the previous proxy may request their
+	/* Until this time, clients of the previous proxy can request their
 	 * connections again. */
 	uint64_t young_until;
 	/* Timer of on_sweep(), which searches for requests older than
@@ -342,7 +340,8 @@ struct mpib_broker {
 	uint32_t next_id;
 };
 
-/* Return a new id. It is not 0, and no listener, lane or connection has it. */
+/* Return a new id. The id is not 0, and no listener, lane or connection has
+ * this id. */
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
 /* peer.c */
@@ -355,18 +354,17 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
 /* Return whether a new entry can be created for the user, if need be after
  * freeing an unneeded entry. For a peer that has proved its identity, pass 0 as
- * `uid`, because such a peer may use the entries that are reserved for root. */
+ * `uid`, because such a peer can use the entries that are reserved for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
-/* Return the entry of a peer. If it does not exist, create it. If the table is
- * full, first free the entry of another peer that is not needed. Return NULL if
- * memory is short or too many entries are in use. `uid` has the same meaning as
- * in mpib_peer_room(). */
+/* Return the entry of a peer, or create one. If the table is full, first free
+ * an unneeded entry. Return NULL if memory is short or too many entries are in
+ * use. `uid` has the same meaning as in mpib_peer_room(). */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
 /* Find or create the entry of a peer that a client of the user needs. Return 0,
  * -EACCES if the peer's address is not in peer.networks, -EDQUOT if the user
- * already needs too many peers that have not answered, -ENOSPC or -ENOMEM. */
+ * already waits for too many peers, -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
@@ -377,19 +375,19 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 /* Return the path from this node to the peer, according to this node's
  * islands. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* Handle the loss of a peer's link. Call this when the link has ended, or just
- * before closing the link. `peer` is a struct mpib_peer. */
+/* Handle the loss of a peer's link. Call this when the link has ended, or
+ * immediately before closing the link. `peer` is a struct mpib_peer. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
-/* Kill the peer's lanes. Their connections may be resumed. The peer's link may
- * stay up. */
+/* Kill the peer's lanes. Clients can resume the lanes' connections. This
+ * function does not close the peer's link. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
 /* Send a message to the peer. If there is no link, drop the message. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Record the refusal of a link between this proxy and the proxy at `addr`.
- * Either proxy may have refused the link. `port` is 0 if it is unknown.
- * mpib_refusal_forget() drops the record after a link has come up. */
+ * Either proxy may have refused the link. `port` 0 means that the port is
+ * unknown. mpib_refusal_forget() drops the record after a link has come up. */
 void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 		       uint16_t port, const char *why);
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
@@ -406,35 +404,34 @@ void mpib_relink_lane(struct peer_lane *l);
 /* Add a sent or received message of the handshake to the hash, without the
  * message's own proof. Proofs are computed from this hash. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
-/* Return whether a pending caller claims to be this peer. This node has sent
- * the caller a WELCOME, but the caller has not proved its identity yet. */
+/* Return whether a pending caller claims to be this peer. Such a caller has
+ * received a WELCOME from this node, but has not proved its identity yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
 /* Drop every pending caller that claims to be this peer, because this node's
  * own call has precedence. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 
-/* Listen on this node's addresses. If this fails for the first address, return
- * -errno with a reason in `why`. If it fails only for the second address,
- * continue without that address and return 0. */
+/* Listen on this node's addresses. If the first address fails, return -errno
+ * with a reason in `why`. If the second address fails, continue without this
+ * address and return 0. */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 void mpib_hello_close(struct mpib_broker *b);
 
 /* call.c */
-/* Call the peer, if connections or lanes wait for a link to it. */
+/* Call the peer, if connections or lanes wait for a link to the peer. */
 void mpib_peer_want(struct mpib_peer *p);
-/* Record the second address that the peer itself sent. */
+/* Record the second address that the peer sent in the handshake. */
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
-/* Record the peer's second address from a handle. Anyone may have forged the
- * handle. */
+/* Record the peer's second address from a handle. The handle can be forged. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
-/* Return whether a caller at the address `from` may say that it is `node`. In a
- * cluster with a key, the caller must also prove later that it knows the
- * key. */
+/* Return whether to believe a caller at the address `from` that claims to be
+ * `node`. In a cluster with a key, the caller must later prove that it knows
+ * the key. */
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 			const struct in6_addr *from);
-/* Choose the peer's other address for the next call, because a call or a link
- * to one address failed. `second` is true if the peer's second address is the
- * one that failed. */
+/* Handle the failure of a call or link to one of the peer's addresses: choose
+ * the other address for the next call. `second` is true if the peer's second
+ * address failed. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
@@ -459,9 +456,8 @@ bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-/* Send a message about the lane, unless the lane is muted or not listed yet. If
- * the lane is not listed yet, drop the message: the messages that will list the
- * lane contain the same information. */
+/* Send a message about the lane. If the lane is muted or not listed yet, drop
+ * the message: the messages that list a lane contain the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send an answer about the lane, unless the lane is muted. Send the answer even
  * if the lane is not listed yet, because the messages that list a lane do not
@@ -470,7 +466,7 @@ void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
 /* Kill the lane: tell the peer, and fail the lane's connections. If `error` is
- * MPIB_BROKEN_LOST, the connections may be resumed. The connections become
+ * MPIB_BROKEN_LOST, the connections can be resumed. The connections become
  * `quiet` when the engine has killed the lane. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
 /* Kill a lane that has failed: call peer_lane_kill() with the error that
@@ -478,8 +474,8 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why);
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
-/* Decrement `uses`. At 0, a dead lane is freed, a private lane is killed, and a
- * shared lane is closed later if it stays unused. */
+/* Decrement `uses`. At 0, free a dead lane, and kill a private lane. Close a
+ * shared lane later, if the lane stays unused. */
 void peer_lane_put(struct peer_lane *l);
 /* Call peer_lane_kill() for all lanes to the peer. */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
@@ -506,15 +502,15 @@ void peer_conn_laned(struct peer_conn *c);
  * time limit. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Handle the loss of the connection's lane: the client may request the
- * connection again. If the connection was not READY yet, the broker itself
- * retries the connect. */
+/* Handle the loss of the connection's lane. If the connection was READY, the
+ * client can request the connection again. Otherwise the broker retries the
+ * connect. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
 /* Handle the peer's message that the peer's end was closed. */
 void peer_conn_closed_there(struct peer_conn *c, const char *why);
 /* Return the error for a connection that loses its lane. If resuming is
- * enabled, this is MPIB_BROKEN_LOST, and the client may resume the connection.
- * Otherwise it is -ECONNRESET. */
+ * enabled, the error is MPIB_BROKEN_LOST, and the client can resume the
+ * connection. Otherwise the error is -ECONNRESET. */
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
@@ -526,15 +522,15 @@ void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Take the next step of ending the connection. Do nothing if the connection's
  * state is before PEER_CONN_OVER. */
 void peer_conn_step(struct peer_conn *c);
-/* Restart the connects whose CONN_OPEN was sent on the lane. Call this when the
- * lane ends and the peer has dropped everything on it. */
+/* Restart the connects that sent their CONN_OPEN on the lane. Call this when
+ * the lane ends, after the peer has dropped everything on the lane. */
 void peer_lane_renew(struct peer_lane *l);
 
 /* accept.c */
 /* Find the user's listener by the nonce in the message. Only processes that
  * have the listener's handle know the nonce. Return 0, or -errno with a reason
- * in `why`. -EAGAIN: this proxy started recently (mpib_broker_young()), so
- * the client may still create the listener again. */
+ * in `why`. -EAGAIN: this proxy started recently (mpib_broker_young()), so the
+ * client can still create the listener again. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes to peers: their table, their set-up and their end. Control thread.
+ * Lanes to peers: their table, their set-up and their termination. Control
+ * thread.
  *
- * Both ends may open the same shared lane at the same time. Then the node with
- * the lower node id ignores the other LANE_OPEN, and the other node gives up
- * its own lane. The end that first kills a lane sends LANE_CLOSE, and after
- * that sends no other message about the lane. The other end then kills its own
- * side. Each end releases memory only after it has killed its own side.
+ * If both ends open the same shared lane at the same time, one end's LANE_OPEN
+ * wins. The node with the lower node id ignores the other LANE_OPEN, and the
+ * other node gives up its own lane. The end that first kills a lane sends
+ * LANE_CLOSE, and sends no later message about the lane. The other end then
+ * kills its own side. Each end releases memory after it has killed its own
+ * side.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,8 +99,8 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Count lanes of the user. If `ours` is true, these are the lanes that the user
- * opened, else the lanes that peers opened for the user. Set *here to the
+/* Count lanes of the user. If `ours` is true, count the lanes that the user
+ * opened, otherwise the lanes that peers opened for the user. Set *here to the
  * number of lanes to this peer, and *all to the number of lanes to all
  * peers. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
@@ -115,9 +117,9 @@ static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 	}
 }
 
-/* Check whether another lane to the peer may be created. If `ours` is true, the
- * user opens the lane; otherwise the peer opens it for a listener of the user.
- * Return 0, or -EDQUOT with a reason in `why`. */
+/* Check whether the quotas allow another lane to the peer. If `ours` is true,
+ * the user opens the lane. Otherwise the peer opens the lane for a listener of
+ * the user. Return 0, or -EDQUOT with a reason in `why`. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
 {
@@ -125,8 +127,8 @@ static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
 	count_lanes(p, uid, ours, &here, &all);
-	/* One peer may open at most a quarter of the lanes that all peers
-	 * together may open for this user. */
+	/* The limit for one peer is a quarter of the limit for all peers
+	 * together. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
 	if (most && all >= most)
@@ -235,7 +237,7 @@ static void on_killed(void *arg, int status)
 	(void)status;
 	l->state = PEER_LANE_DEAD;
 	/* Prevent peer_lane_put() from freeing the lane in this loop:
-	 * peer_conn_step() may detach the last connection. */
+	 * peer_conn_step() can detach the last connection. */
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
@@ -253,7 +255,7 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 
 	if (l->state >= PEER_LANE_DYING)
 		return;
-	/* `why` may be part of an object that is freed below. */
+	/* `why` can be part of an object that is freed below. */
 	mpib_peer_text(text, sizeof(text), why);
 	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
@@ -455,10 +457,10 @@ static void came_up(struct peer_lane *l)
 	lane_watch_idle(l);
 }
 
-/* Both ends opened the same lane: give up this node's lane `mine`, and move its
+/* Both ends opened the same lane: give up this node's lane `mine`, and move the
  * connections to the peer's lane `theirs`. peer_lane_kill() tells the peer that
- * `mine` is gone. The peer needs this message if it has already cancelled
- * `theirs`. */
+ * `mine` is gone. A peer that has already cancelled `theirs` needs this
+ * message. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -496,8 +498,8 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return rc;
 }
 
-/* Check whether the lane of a LANE_OPEN may be created. `mine` is this node's
- * own lane, which the peer's lane would replace, or NULL if there is none.
+/* Check whether the lane of a LANE_OPEN is allowed. `mine` is this node's own
+ * lane, which the peer's lane would replace, or NULL if this node has none.
  * Return 0, or -errno with a reason in `why`. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
@@ -515,7 +517,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EINVAL;
 	}
 	/* A client of this node needs this lane, too. accept_lane_of() checks
-	 * later whether a connection of the peer may use the lane. */
+	 * later whether the peer's connections are allowed to use the lane. */
 	if (mine)
 		return 0;
 	/* Check that a client of this node needs the lane. Otherwise a peer
@@ -687,8 +689,8 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer no longer has the lane `mine`: otherwise the peer would use
-	 * `mine` and not open another lane. */
+	/* The peer opens another lane, so the peer no longer has the lane
+	 * `mine`. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
@@ -703,9 +705,9 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
 		if (error != -EAGAIN)
 			mpib_warn("peer %s: lane refused: %s", p->label, why);
-		/* Kill this node's own lane, too. The peer ignored this node's
-		 * LANE_OPEN in favour of its own LANE_OPEN, which this node has
-		 * just refused. */
+		/* Kill this node's own lane, too: the peer ignored this node's
+		 * LANE_OPEN, because the peer's own LANE_OPEN had
+		 * precedence. */
 		if (mine)
 			peer_lane_kill(mine, error, why);
 		return true;
@@ -745,7 +747,7 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* A peer's messages about lanes. Each message may come twice, or refer to a
+/* A peer's messages about lanes. Each message can come twice, or refer to a
  * lane that this end no longer has. */
 
 static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
@@ -767,9 +769,9 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
  * requested per pause, even if many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
-/* The peer has refused a lane because of the connection that the LANE_OPEN
- * named, or because of this connection's listener. Detach the other connections
- * that waited for the lane, and let them request a lane themselves. */
+/* The peer has refused a lane. The reason is the connection that the LANE_OPEN
+ * named, or that connection's listener. Detach the other connections that
+ * waited for the lane, and let them request a lane. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);

@@ -13,21 +13,20 @@
 
 #include "peer/codec.h"
 
-/* Count silence in ticks of a timer, not by the clock, because this process may
+/* Count silence in ticks of a timer, not by the clock, because this process can
  * be stopped for a while. In that time, the peer's bytes wait in the socket.
- * When the process continues, it reads them and resets the count. */
+ * When this process continues, reading these bytes resets the count. */
 #define TICK_NS MPIB_SEC
-/* An end sends PING to a peer that was silent for 1/QUIET of the time limit. */
+/* Send a PING if the peer was silent for 1/QUIET of the time limit. */
 #define QUIET 4
-/* While more than this number of bytes is queued for a peer, send no PING or
- * PONG to that peer. */
+/* Send no PING or PONG while more bytes than this are queued for the peer. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
-/* A queue that is longer than MPIB_FIFO_SMALL may hold at most 1/SHARE of the
- * space that is free under the common limit. Switches divide a shared buffer
- * between ports in the same way. If SHARE were smaller, a few queues that fill
- * one after another could use all the space. If SHARE were larger, space would
- * be wasted while only a few queues are in use. */
+/* Beyond MPIB_FIFO_SMALL bytes, the limit of a queue is 1/SHARE of the bytes
+ * that the common limit leaves free. Switches divide a shared buffer between
+ * ports in the same way. If SHARE were smaller, a few queues that fill one
+ * after another could use all the space. If SHARE were larger, space would be
+ * wasted while only a few queues are in use. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -36,7 +35,7 @@ void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
 	sum->waits += mpib_fifo_waits(f);
 }
 
-/* Return how many bytes a long queue may hold at present. */
+/* Return the current limit of a queue beyond MPIB_FIFO_SMALL bytes. */
 static size_t fifo_share(const struct mpib_fifo_sum *sum)
 {
 	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
@@ -198,8 +197,8 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of `n` bytes. After the handshake, also seal the frame. If the
- * frame does not fit into the queue, set l->overflow to the reason. */
+/* Queue a frame of `n` bytes. After the handshake, seal the frame. If the frame
+ * does not fit into the queue, set l->overflow to the reason. */
 static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
@@ -228,8 +227,8 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	if (link->overflow)
 		return;
 	link_put(link, frame, mpib_peer_encode(m, frame));
-	/* Do not call down() here, because the caller does not expect it. After
-	 * the shutdown(), the loop reports a hang-up, and link_on_ready() calls
+	/* The caller does not expect a call of down() here. After the
+	 * shutdown(), the loop reports a hang-up, and link_on_ready() calls
 	 * down(). */
 	if (link->overflow)
 		shutdown(link->fd, SHUT_RDWR);
@@ -266,8 +265,8 @@ static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 {
-	/* Answer a PING only if the link is up. Before that, the caller has not
-	 * proved its identity. */
+	/* Answer no PING before the link is up, because the caller has not
+	 * proved its identity yet. */
 	if (!l->up || (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG))
 		l->events->message(l->ctx, l, m);
 	else if (m->type == MPIB_PEER_PING)
@@ -298,7 +297,7 @@ static bool take_frames(struct mpib_link *l)
 			return false;
 		}
 		at += 4 + len;
-		/* The handler may free the link. */
+		/* The handler can free the link. */
 		l->gone = &gone;
 		take_message(l, &m);
 		if (gone)
@@ -439,7 +438,7 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 		return -errno;
 	/* If `from` and `addr` are of different families, bind() would fail. So
 	 * let the kernel choose the source address. If the peer does not expect
-	 * a call from that address, it refuses the call with a reason. */
+	 * a call from that address, the peer refuses the call with a reason. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;

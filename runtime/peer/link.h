@@ -2,9 +2,8 @@
 /*
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. If the other end was silent for a
- * quarter of the time limit, the link sends a PING each second. The link also
- * answers PINGs. While the link is up, it does not pass PINGs and PONGs to the
- * message() handler.
+ * quarter of the time limit, the link sends a PING each second. A link that is
+ * up answers PINGs, and does not pass PINGs and PONGs to the message() handler.
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -24,10 +23,10 @@ struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A first-in, first-out queue of bytes that wait to be sent to one peer. The
- * queue of a peer that does not read would grow without a limit. A zeroed queue
- * is empty. The memory of a queue of more than MPIB_FIFO_SMALL bytes is at most
- * four times as large as the queued data, so a limit on the queued bytes also
+/* A first-in, first-out queue of bytes that wait to be sent to one peer. A
+ * zeroed queue is empty. Without a limit, the queue of a peer that does not
+ * read would grow forever. A buffer of more than MPIB_FIFO_SMALL bytes is at
+ * most four times as large as the queued data. So a limit on the queued data
  * limits the memory. */
 struct mpib_fifo {
 	uint8_t *buf;
@@ -36,8 +35,8 @@ struct mpib_fifo {
 	struct mpib_fifo_sum *sum; /* NULL: no common limit */
 };
 
-/* Every queue may hold up to this number of bytes. A longer queue is subject to
- * the common limit, see mpib_fifo_room(). */
+/* Every queue can grow to this number of bytes. The common limit applies to
+ * larger queues, see mpib_fifo_room(). */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -45,13 +44,13 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Add the bytes in the queue to sum->waits, and keep sum->waits up to date
- * whenever the queue changes. */
+/* Add the bytes in the queue to sum->waits, and update sum->waits whenever the
+ * queue changes. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether `n` more bytes fit into the queue. A queue that is longer than
- * MPIB_FIFO_SMALL may hold at most an eighth of the bytes that are free under
- * the common limit. As a result, the longest queues stop growing while shorter
- * queues still have room. */
+/* Return whether `n` more bytes fit into the queue. Every queue can grow to
+ * MPIB_FIFO_SMALL bytes. Beyond that size, the limit of a queue is an eighth of
+ * the bytes that the common limit leaves free. As a result, large queues stop
+ * growing while small queues still have room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory. Afterwards the queue is empty, and can be used
  * again. */
@@ -59,9 +58,9 @@ void mpib_fifo_fini(struct mpib_fifo *f);
 
 /* Maximum number of bytes that wait to be sent on one link, including seals.
  * Without the limit, a peer that does not read could fill this proxy's memory.
- * If a link exceeds the limit, this proxy closes it and kills the lanes of all
- * users to this peer. The limit leaves room for the close messages of all
- * connections that four users can have by default. */
+ * If a link exceeds the limit, this proxy closes the link and kills all lanes
+ * to this peer. The limit leaves room for the close messages of all connections
+ * that four users can have by default. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;
@@ -115,18 +114,18 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* Set time limits, in seconds. `silent` limits how long the link may be silent,
- * `unacked` how long sent bytes may remain unacknowledged by the peer's kernel.
- * After either limit the link is dead. Both defaults are MPIB_SILENCE_S. With a
- * limit below MPIB_SILENCE_LEAST_S, the link of a quiet peer would be dead
- * before the first PING. */
+/* Set time limits, in seconds. `silent`: maximum time without a byte from the
+ * peer. `unacked`: maximum time until the peer's kernel acknowledges sent
+ * bytes. If either limit is exceeded, the link is dead. Both defaults are
+ * MPIB_SILENCE_S. If `silent` were below MPIB_SILENCE_LEAST_S, the link of a
+ * quiet peer would be dead before the first PING. */
 #define MPIB_SILENCE_S 60
 #define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. This function never fails. If the peer does not read, the
- * message may not fit into the queue, see mpib_fifo_room(). Then this function
- * cuts the link, and the loop calls down() later. */
+/* Send a message. This function never fails. If the message does not fit into
+ * the queue (see mpib_fifo_room()), this function cuts the link, and the loop
+ * calls down() later. */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Close the link without calling down(). Queued messages are still sent if the
  * kernel accepts them immediately. */

@@ -75,8 +75,7 @@ void mpib_relink_lane(struct peer_lane *l)
 	mpib_lane_retell(l->lane);
 }
 
-/* List the next lanes. In p->lanes, all unlisted lanes come before the listed
- * lanes. */
+/* List the next lanes. In p->lanes, lanes with `listed` unset come first. */
 static void relink_on_turn(void *arg)
 {
 	struct mpib_peer *p = arg;
@@ -120,7 +119,7 @@ static void peer_forget(struct mpib_peer *p, int error, const char *why)
 	peer_ask_forget(p);
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
-	/* `why` may be part of an object that is freed below. */
+	/* `why` can be part of an object that is freed below. */
 	snprintf(text, sizeof(text), "%s", why);
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
@@ -326,14 +325,13 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	}
 }
 
-/* The table of peers: finding, creating and evicting entries. An entry is
- * created for a peer that has proved its identity, or that a client of this
- * node needs to reach. A caller that has not proved its identity gets no
- * entry. */
+/* The table of peers: finding, creating and evicting entries. Two kinds of
+ * peers get an entry: peers that have proved their identity, and peers that a
+ * client of this node needs to reach. A caller that has not proved its identity
+ * gets no entry. */
 
 /* These limits bound this proxy's memory. PEERS_MAX: maximum number of peers.
- * PEERS_OF_ONE_MAX: maximum number of peers that one user needs and that have
- * not answered. */
+ * PEERS_OF_ONE_MAX: maximum number of peers for which one user waits. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -365,8 +363,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	return p;
 }
 
-/* Return whether the entry is unused, except by a link. This proxy may free
- * such an entry, and creates it again if a connection needs the peer later. */
+/* Return whether the entry is unused, except by a link. Such an entry can be
+ * freed. If a connection needs the peer later, the entry is created again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&
@@ -454,7 +452,7 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-/* Count the peers that the user needs and that have not answered. */
+/* Count the peers for which the user waits, because they have no link yet. */
 static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
 {
 	const struct mpib_peer *p;

@@ -309,7 +309,7 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
  * that a function encodes. A message is a sequence of parts. */
 struct part {
 	/* Offset and size of the field. If `bytes` is 0, `code` handles the
-	 * part. If `code` is also NULL, the entry is unused. */
+	 * part. If `bytes` is 0 and `code` is NULL, the entry is unused. */
 	uint16_t at, bytes;
 	bool number; /* the field is a number of `bytes` bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);

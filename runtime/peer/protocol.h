@@ -2,57 +2,59 @@
 /*
  * The messages on peer links. Each message is a frame: a u32 with the number of
  * bytes that follow, a u8 with the type, then the fields below in this order.
- * Numbers are little-endian. `to` is the addressee's id of the object that the
- * message is about, and `from` is the sender's id of that object.
+ * Numbers are little-endian. Each end has its own id for a lane or a
+ * connection: in a message, `to` is the addressee's id, and `from` is the
+ * sender's id.
  *
  * HELLO        Fields: magic, lowest and highest version, node, challenge.
  *                The first message of the connecting end.
  *                Answer: WELCOME or REFUSED.
  *   WELCOME      Fields: version, node, challenge, proof.
  *   REFUSED      Fields: error, why. -EALREADY: both ends called at the same
- *                time, and the other call has precedence.
+ *                time, and the sender's call has precedence.
  *   READY        Fields: proof. The caller accepted the WELCOME, and the link
  *                is up at both ends. Then each end lists its state, see below.
  *   PING         Sent only while the link is up. Answer: PONG.
  *   PONG         Answers a PING.
  *   LANE_OPEN    Fields: from, nonce, name, key, lane_info. `name` is the name
- *                of a connection that needs the lane, `nonce` the nonce of the
- *                listener for which this connection was made.
+ *                of a connection that needs the lane. `nonce` is the nonce of
+ *                that connection's listener.
  *                Answer: LANE_ACCEPT or LANE_REJECT.
  *   LANE_ACCEPT  Fields: to, from, lane_info. A rail that is down has no QPs,
  *                so both ends ignore the QP numbers sent for this rail. The end
  *                that lost the rail then sends a LANE_RAIL with FENCE.
- *   LANE_REJECT  Fields: to, error, why. -EAGAIN: a later LANE_OPEN may be
- *                accepted.
+ *   LANE_REJECT  Fields: to, error, why. -EAGAIN: a later LANE_OPEN can
+ *                succeed.
  *   LANE_CLOSE   Fields: to (0: not known), from, error, why. The sender kills
- *                its end of the lane, then the other end kills its own.
+ *                its end of the lane. Then the addressee kills its end, too.
  *   LANE_KEPT    Fields: to, from. The sender still has the lane. If the
  *                addressee no longer has the lane, it answers with LANE_CLOSE.
  *   LANE_RAIL    Fields: to, rail_msg. One rail of the lane stops or comes
  *                back.
  *   CONN_OPEN    Fields: name, number, met, from, lane, nonce, connection.
  *                `met` is the number of the last CONN_ACCEPT that the sender's
- *                rank got; 0: none, so the CONN_OPEN may use a new accept. A
- *                CONN_OPEN is accepted once. A repeated CONN_OPEN with the same
- *                `number`, `from` and `lane` gets the same CONN_ACCEPT.
+ *                rank received. If `met` is 0, the CONN_OPEN can use a new
+ *                accept. A CONN_OPEN is accepted once. A repeated CONN_OPEN
+ *                with the same `number`, `from` and `lane` gets the same
+ *                CONN_ACCEPT.
  *                Answer: CONN_ACCEPT or CONN_REJECT.
  *   CONN_ACCEPT  Fields: to, from, number, base, connection. `number` is the
- *                number of the accept, `base` the number of the receive that
+ *                number of the accept. `base` is the number of the receive that
  *                has slot 0.
- *   CONN_REJECT  Fields: to, error, why. -EAGAIN: a later CONN_OPEN may be
- *                accepted.
+ *   CONN_REJECT  Fields: to, error, why. -EAGAIN: a later CONN_OPEN can
+ *                succeed.
  *   CONN_CANCEL  Fields: name, from (the value in the CONN_OPEN).
  *                Answer: CONN_ACCEPT or CONN_REJECT.
  *   CONN_CLOSE   Fields: name, to, ended, error, why. This end has stopped
- *                writing. If this end is a receiver, all slots below `ended`
- *                have ended, even if no end-to-end ack has reported that.
+ *                writing. From a receiver, `ended` is a slot number: all lower
+ *                slots are complete, with or without an end-to-end ack.
  *                Answer: CONN_CLOSED.
- *                A CONN_CLOSE with `to` 0 answers a CONN_WAIT. It means that
- *                this end has neither the connection nor a lane for it, and
- *                will not have them later.
+ *                A CONN_CLOSE with `to` 0 answers a CONN_WAIT: this end has
+ *                neither the connection nor a lane for it, and will not have
+ *                them later.
  *   CONN_CLOSED  Fields: name. This end has stopped writing, too.
  *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
- *                and repeats the message until the CONN_OPEN comes.
+ *                and repeats the CONN_WAIT until the CONN_OPEN comes.
  *                If no client of the addressee can request the connection any
  *                more, the addressee answers with a CONN_CLOSE with `to` 0.
  *   ASK          Asks for the state of the addressee's node. Answer: REPORT.
@@ -60,18 +62,18 @@
  *                answer several ASKs.
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
- * state in the messages above (peer.c). For a lane, it sends LANE_OPEN, or
- * LANE_KEPT and the LANE_RAIL of each rail. For a connection, it sends each
- * CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every message
- * may come twice. A repeated question gets the same answer again. A repeated
- * answer or LANE_RAIL is ignored. If the peer's proxy was restarted, this end
- * kills all lanes that it had with the earlier proxy.
+ * state in the messages above (peer.c). For a lane, the end sends LANE_OPEN, or
+ * LANE_KEPT and the LANE_RAIL of each rail. For a connection, the end sends
+ * each CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every
+ * message can come twice. A repeated question gets the same answer again. A
+ * repeated answer or LANE_RAIL is ignored. If the peer's proxy was restarted,
+ * this end kills all lanes that it had with the earlier proxy.
  *
- * The field "name" identifies the connection's end at the proxy that sends the
- * message. It contains the connection's key, the uid, and whether this end
- * sends or receives the data. A name is valid only on the link to the node with
- * which the connection was made. The field "connection" contains the
- * connection's number, and the rkeys and the address of its tables.
+ * The field "name" identifies a connection. It contains the connection's key,
+ * the uid, and whether the rank at the message's sender sends or receives the
+ * data. Each name is valid on one link, the link between the connection's two
+ * nodes. The field "connection" contains the connection's number, and the
+ * address and the rkeys of a table at the message's sender.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
  * WELCOME, and the READY's proof covers HELLO, WELCOME and READY. A proof is

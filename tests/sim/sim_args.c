@@ -19,8 +19,8 @@ static char *mistaken[SIM_PLAN_NODES];
 static char args[SIM_PLAN_NODES][SIM_ARGV][96];
 static unsigned count[SIM_PLAN_NODES];
 
-/* Draw at most one mistake for the node: a wrong setting, or a peer port that
- * another program uses at the proxy's first or second address. */
+/* Draw at most one mistake for the node: a wrong setting, or another program
+ * that uses the peer port at one of the proxy's two addresses. */
 static void draw_mistake(const struct sim_plan *plan, unsigned node)
 {
 	static struct sim_rng r;

@@ -79,9 +79,9 @@ static void *tell(void *arg)
 	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 	char answer[1024], dir[96];
 
-	/* The directory's name differs between runs, so do not write it to the
-	 * trace. After a proxy was killed, no directory exists until the next
-	 * proxy starts. */
+	/* The directory's name differs between runs, so do not write this name
+	 * to the trace. After a proxy was killed, no directory exists until the
+	 * next proxy starts. */
 	if (mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) &&
 	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
 		     MPIB_ADMIN_SOCK) < (int)sizeof(un.sun_path) &&

@@ -67,8 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* All requests of this end have completed, so none of them may still
-	 * hold a reference to the region. */
+	/* All requests of this end have completed, so no request can hold a
+	 * reference to the region any more. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -95,9 +95,10 @@ static void end_over(struct sim_end *e)
 
 /* If ranks do not resume, docs/recovery.md allows only one reason for a
  * failure: a device acknowledged bytes and then lost them, and the sender had
- * already released the buffers of these bytes. Return whether this end may have
- * failed for this reason. The sender keeps a buffer until its slot completes,
- * unless the staging window or the send ops are used up. */
+ * already released the buffers of these bytes. Return whether this can be the
+ * reason for the failure of this end. The sender keeps a buffer until the
+ * buffer's slot completes, unless the staging window or the send ops are used
+ * up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -277,15 +278,15 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* If a proxy was killed, a close that reaches the peer late may end
+	/* If a proxy was killed, a close that reaches the peer late can fail
 	 * requests of the peer's next connection. So in plans with this fault,
 	 * each end closes only after the other end has completed all its
 	 * messages, as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;
-	/* Let the receiver close first. A send may complete before its receive,
-	 * so a close by the sender may lose data in flight. */
+	/* Let the receiver close first. A send can complete before its receive,
+	 * so a close by the sender could lose data in flight. */
 	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
 	if (e->sends)

@@ -34,10 +34,10 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Return the factor by which to extend a network fault. A fault with the larger
- * factor may last longer than peer.silence. If errors are not allowed, use the
- * larger factor only in plans with a cluster key. Without a key, a node uses a
- * peer's second address only after it has reached this peer once. */
+/* Return the factor by which to extend a network fault. With the larger factor,
+ * the fault can last longer than peer.silence. If errors are not allowed, use
+ * this factor only in plans with a cluster key: without a key, a node that has
+ * never reached a peer does not use the peer's second address. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -47,7 +47,7 @@ static uint64_t lasts(const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_CUT || f->kind == SIM_FAULT_HALF)
 		return 40 * f->lasts;
-	/* A fault of this kind may last longer than failover.grace. */
+	/* A fault of this kind can last longer than failover.grace. */
 	if (f->kind == SIM_FAULT_BOTH_DOWN)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)

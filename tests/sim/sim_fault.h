@@ -5,11 +5,11 @@
 
 #include "sim_plan.h"
 
-/* Schedule the faults of the plan. Their times are relative to this call, so
- * call this when the messages start. */
+/* Schedule the faults of the plan. The faults' times are relative to this call,
+ * so make the call when the messages start. */
 void sim_faults_start(const struct sim_plan *plan);
 /* sim_operate.c: act as an operator. If `drain` is set, drain a rail, otherwise
- * resume it. Send other commands, too. */
+ * resume a rail. Send other commands, too. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);
 /* sim_starve.c: give the node's proxies hardly any CPU time for `ns`

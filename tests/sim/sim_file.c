@@ -199,7 +199,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* The code calls this only for files of the real kernel. */
+/* The real code calls this function only for files of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);
@@ -253,7 +253,8 @@ ssize_t __wrap_write(int fd, const void *buf, size_t len)
 	return f ? sim_file_block(f, false, 0, file_write, &t) : -1;
 }
 
-/* Never wait, because only mpib_eventfd_take() calls this, with RWF_NOWAIT. */
+/* Never wait, because the only caller, mpib_eventfd_take(), passes
+ * RWF_NOWAIT. */
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
 		       int flags)
 {

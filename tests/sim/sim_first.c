@@ -2,9 +2,9 @@
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
  * until they wrap. So the seed chooses a start value for each kind of counter,
- * mostly just before a wrap. When a counter is made, it is set to the start
- * value of its kind. All counters of one kind start with the same value in a
- * seed, so both ends of a connection agree.
+ * in most cases shortly before a wrap. When a counter is made, it is set to the
+ * start value of its kind. All counters of one kind start with the same value
+ * in a seed, so both ends of a connection agree.
  */
 #include "sim_first.h"
 
@@ -38,8 +38,8 @@ static struct {
 	uint32_t id; /* ids of a broker's listeners, lanes and connections */
 } first;
 
-/* Draw a start value. Most start values are just below a wrap or a change of
- * sign, where code may go wrong. */
+/* Draw a start value. Most start values are slightly below a wrap or a change
+ * of sign, where code can go wrong. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;

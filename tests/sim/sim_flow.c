@@ -206,8 +206,8 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* Return whether TCP_USER_TIMEOUT has passed. In that case, fail this end with
- * an error, and do not tell the other end. */
+/* Return whether TCP_USER_TIMEOUT has passed. If so, fail this end with an
+ * error, and do not tell the other end. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;

@@ -3,11 +3,11 @@
  * A simulated RDMA device with one port, behind struct mpib_verbs. The device
  * has RC queue pairs, which run in virtual time. Every behaviour that the verbs
  * specification allows occurs in some seed. Messages of one QP arrive in order,
- * messages of different QPs in any order. A poll may return a completion long
+ * messages of different QPs in any order. A poll can return a completion long
  * after the message was acknowledged. The device reads the buffer of a send as
- * late as a real device may read it. If a message fails, a part of it may
- * already be in memory. The sender cannot distinguish a lost acknowledgement
- * from a lost message.
+ * late as a real device is allowed to. A part of a failed message can already
+ * be in memory. The sender cannot distinguish a lost acknowledgement from a
+ * lost message.
  */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
@@ -27,7 +27,7 @@
 struct sim_proc;
 TAILQ_HEAD(sim_posted_list, sim_posted);
 
-/* A device's current faults. Each may change at any time. */
+/* A device's current faults. Each fault can change at any time. */
 struct sim_device {
 	unsigned node, rail;
 	bool there; /* the device exists, so a process can open it */
@@ -35,7 +35,7 @@ struct sim_device {
 	bool hole; /* the port is up, but no packet passes */
 	/* the device acknowledges WRITEs but does not write them to memory */
 	bool forgets;
-	/* if `forgets` is also set, the device is lost when a QP is set to
+	/* together with `forgets`: the device is lost when a QP is set to
 	 * ERR */
 	bool dies;
 	/* until `lag_until`, messages take up to `lag` ns longer */
@@ -47,7 +47,7 @@ struct sim_device {
 	/* event that tells the contexts that the device was removed */
 	struct sim_event tells;
 	/* number of firmware calls until the device is removed; 0 means that no
-	 * call removes it */
+	 * call removes the device */
 	unsigned calls;
 	/* ns between this removal and `tells` */
 	uint64_t told_late;
@@ -114,8 +114,8 @@ struct sim_cqe {
 	struct sim_qp *qp; /* NULL if the CQ was destroyed with its entries */
 	/* earliest time at which a poll can return this completion */
 	uint64_t at;
-	/* For a send: when a poll returns this completion, all entries of the
-	 * send queue with lower numbers than `done` become free. */
+	/* For a send: a poll that returns this completion frees all entries of
+	 * the send queue below `done`. */
 	uint32_t done;
 	bool sent, solicited;
 };
@@ -205,18 +205,18 @@ bool sim_hca_is_soft(void);
 struct mpib_motion;
 bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
 		struct mpib_motion *motion);
-/* Return whether the context's device is stalled. If it is, arm `e` to call
- * `fn` when the device continues. */
+/* Return whether the context's device is stalled. If so, arm `e` to call `fn`
+ * when the device continues. */
 bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Connect or disconnect the port's cable. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Remove the device. Its open contexts never work again. After `later` ns, tell
- * these contexts about the removal. */
+/* Remove the device. The device's open contexts never work again. After `later`
+ * ns, tell these contexts about the removal. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Remove the device at the `calls`-th call to its firmware, counted from now;
- * if `calls` is 0, remove it now. `later` is as for sim_device_lose(). */
+/* Remove the device at the next `calls`-th call to its firmware, or now if
+ * `calls` is 0. `later` is as for sim_device_lose(). */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: the firmware of the device stops answering calls until the
  * time `until`. */
@@ -265,8 +265,8 @@ int sim_dereg_mr(struct ibv_mr *mr);
  * memory at `addr`. Otherwise return NULL. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write the `bytes` of a peer's request to `at`, which sim_mr_at() must have
- * returned for the same key. */
+/* Write `len` bytes from a peer to the address `at`. sim_mr_at() must have
+ * returned this address for the same key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 

@@ -182,7 +182,7 @@ void sim_cq_push(struct ibv_cq *cq, struct sim_qp *qp, const struct ibv_wc *wc,
 	};
 	/* Let polls return some completions long after the messages were
 	 * acknowledged. On a software HCA, do not delay completions: the poll
-	 * that handles an acknowledgement also returns the completion. */
+	 * that handles an acknowledgement returns the completion. */
 	if (wc->status == IBV_WC_SUCCESS && sim_hca_draw(4) == 0 &&
 	    !sim_hca_is_soft())
 		e->at += sim_hca_draw(20 * SIM_US);

@@ -5,8 +5,8 @@
  * most two seconds. If the firmware does not answer within this time, the
  * process loses all its objects on the device, and cannot use the device until
  * the firmware answers again. Calls that destroy an object succeed. The
- * simulator cannot run runtime/verbs/hca itself. That code uses threads, and
- * all simulated proxies share one real process.
+ * simulator cannot run the code of runtime/verbs/hca. That code uses threads,
+ * and all simulated proxies share one real process.
  */
 
 #include "sim_hca.h"

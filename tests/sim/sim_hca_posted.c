@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes into GPU memory are posted PCIe writes: when the device completes a
- * WRITE, its data may still be on the way over PCIe. The writes arrive in the
+ * WRITE, the data can still be on the way over PCIe. The writes arrive in the
  * order in which the device sent them. A read through the same device flushes
  * these writes.
  */
@@ -10,8 +10,8 @@
 
 #include "sim_hca.h"
 
-/* Maximum time that a write spends on PCIe. The value is the longest default
- * completion timeout of devices. */
+/* Maximum time that a write spends on PCIe. By default, the completion timeout
+ * of a PCIe device is at most this long. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

@@ -55,8 +55,8 @@ static bool path_open(const struct sim_qp *qp)
 	       sim_device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
 }
 
-/* Return the QP at the other end. Return NULL if it cannot be reached or is not
- * connected to this QP. */
+/* Return the QP at the other end, or NULL if that QP cannot be reached or is
+ * not connected to this QP. */
 static struct sim_qp *reach(const struct sim_qp *qp)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);

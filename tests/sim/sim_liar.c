@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A liar is a program that speaks the peer protocol but is not a proxy. It
+ * A liar is a program that speaks the peer protocol but is not a proxy. A liar
  * connects to a proxy as a peer would, and then breaks the protocol. A liar
- * also answers proxies that connect to its address. A proxy does so if a rank
- * uses a handle with the liar's address. Such a rank is called a stray. No node
- * has the address of a liar, so a liar cannot break a node's link.
+ * answers proxies that connect to its address, too. A proxy connects to a liar
+ * if a rank uses a handle with the liar's address. A rank with such a handle is
+ * called a stray. No node has the address of a liar, so a liar cannot break a
+ * node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* `b` contains a random byte. Set it to 0 or 1, since a bool may have no other
+/* `b` contains a random byte. Set `b` to 0 or 1, since a bool has no other
  * value. */
 static void fit(bool *b)
 {

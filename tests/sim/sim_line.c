@@ -90,8 +90,8 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* Prepare the buffers of the next receive. Call this once for each receive, and
- * not again when the receive is retried because there was no room. */
+/* Prepare the buffers of the next receive. Call this once for each receive,
+ * even if there was no room and the receive is retried. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -323,7 +323,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
-		/* There is no room for this send. There may be room for the
+		/* If there is no room for this send, there may be room for the
 		 * send of the next tag. */
 		if (!e->req[at * l->group + k])
 			continue;
@@ -337,9 +337,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 }
 
 /* A send of the oldest message has completed. Check that the message's receive
- * has completed, too. The receiving rank may not have polled the receive yet.
- * Skip the check if errors are allowed: in such plans, failover.completion may
- * be `wire`, so sends may complete early. */
+ * has completed, too. Possibly the receiving rank has not polled the receive
+ * yet. Skip the check if errors are allowed: in such plans, failover.completion
+ * can be `wire`, so sends can complete early. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replacements for the memory functions that the real code calls. If a process
- * is short of memory, its allocations may fail. Mappings have the same
+ * is short of memory, its allocations can fail. Mappings have the same
  * addresses in each run. */
 #include <errno.h>
 #include <limits.h>
@@ -19,10 +19,10 @@
 #endif
 
 /* Address of the first mapping. The real kernel and AddressSanitizer use
- * addresses that are far away from it. */
+ * addresses that are far away from this address. */
 #define MAPS_FROM 0x200000000000
-/* Blocks of this size or more get their own mappings, because they are tables
- * of which a seed uses only a few entries. */
+/* A block of this size or more gets its own mapping. Such blocks are tables,
+ * and a seed uses few entries of each table. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* maximum number of stacks kept for reuse */
 
@@ -176,8 +176,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* Keep the stack for the next task. Unpoison all of it, because the task may
- * have been killed within a function. */
+/* Keep the stack for the next task. Unpoison the whole stack, because the task
+ * may have been killed within a function. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)

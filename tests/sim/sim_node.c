@@ -98,7 +98,7 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* If the process is short of descriptors or memory, the proxy may
+	/* If the process is short of descriptors or memory, the proxy can
 	 * refuse valid settings. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);

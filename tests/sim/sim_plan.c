@@ -294,7 +294,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* An operator may also inject the loss of a device. */
+	/* An operator can inject the loss of a device, too. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }

@@ -2,7 +2,7 @@
 /*
  * The plan of a seed: topology, settings, messages and faults. The whole plan
  * is drawn before anything runs, so parts of a failing plan can be removed
- * before it is run again.
+ * before the next run.
  */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
@@ -19,10 +19,10 @@
 #define SIM_WINDOW 32 /* maximum number of outstanding messages of an end */
 
 /* Kinds of faults and settings were added to the plans over time. Each of these
- * numbers belongs to one addition: it is the first seed whose plan includes
- * this addition. Lower seeds keep their old plans, so that a seed that found a
- * bug still finds this bug. A fresh seed is the current Unix time in
- * milliseconds, which is higher than all of these numbers. */
+ * numbers is the first seed with one of these additions. Lower seeds keep their
+ * old plans, so that a seed that found a bug still finds this bug. A fresh seed
+ * is the current Unix time in milliseconds, which is higher than all of these
+ * numbers. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -70,7 +70,7 @@ enum sim_fault_kind {
 	/* a liar sends peer messages, see sim_liar.c */
 	SIM_FAULT_LIAR,
 	SIM_FAULT_STARVE, /* a node's proxies hardly get CPU time */
-	/* With the following faults, connections may fail with an error at both
+	/* With the following faults, connections can fail with an error at both
 	 * ends. */
 	SIM_FAULT_KILL_PROXY,
 	SIM_FAULT_KILL_RANK,
@@ -125,27 +125,28 @@ struct sim_plan {
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are encrypted */
 	const char *odd; /* a setting that only node 0 has, or NULL */
-	/* quotas are so small that they may refuse a request forever */
+	/* quotas are so small that they can refuse a request forever */
 	bool quotas;
 	uint64_t late; /* maximum ns between a listen and its accept */
 	uint64_t starts; /* maximum ns between the starts of two ranks */
 	/* maximum ns between the loss of a device and the event that reports
-	 * it */
+	 * this loss */
 	uint64_t told_late;
 	/* maximum number of calls that a failing device still answers */
 	unsigned calls;
-	bool gpus; /* the ends of lines may have GPU memory */
-	bool orders; /* operators may inject faults and disconnect clients */
-	/* operators inject faults into whole devices; without this, operators
+	bool gpus; /* the ends of lines can have GPU memory */
+	bool orders; /* operators can inject faults and disconnect clients */
+	/* operators can inject faults into whole devices; if not set, operators
 	 * can only kill QPs */
 	bool rehearses;
 	unsigned agents; /* bit mask of the nodes whose agents send reports */
-	/* processes that are short of descriptors are also short of memory */
+	/* processes that are short of descriptors are short of memory, too */
 	bool memory;
-	/* number of strangers in a crowd, which connect at the same time */
+	/* number of strangers that connect at the same time */
 	unsigned crowd;
 	unsigned listens; /* maximum ms that a stranger stays connected */
-	bool mistakes; /* operators may start proxies with a wrong setting */
+	/* operators sometimes start proxies with a wrong setting */
+	bool mistakes;
 	bool shares; /* operators set shares of connections */
 	uint64_t far; /* extra latency of the peer links in ns */
 	bool resumes; /* ranks outlive their proxies */
@@ -158,9 +159,8 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* A rank pauses between two polls. The longest possible pause doubles
-	 * after every `looks` polls without a result, until it reaches
-	 * `look_most` ns. */
+	/* A rank pauses between two polls. After each series of `looks` polls
+	 * without a result, the maximum pause doubles, up to `look_most` ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
@@ -176,9 +176,8 @@ struct sim_smaller {
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
-/* sim_plan_more.c: make the draws that were added to those of sim_plan_draw().
- * Each addition has its own random stream, so it does not change the draws that
- * existed before. */
+/* sim_plan_more.c: make the draws that were added later. Each addition has its
+ * own random stream, so the earlier draws stay the same. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* Return a new fault, or NULL if the plan is full. */

@@ -363,8 +363,7 @@ static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
-/* For seeds from SIM_NEW_FROM on: draw network faults, GPU memory, crowds of
- * strangers, shortages, and devices that are lost during a call. */
+/* Seeds from SIM_NEW_FROM on also have these faults and settings. */
 static void draw_new(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Add operators who also inject faults. If no error is allowed, all faults that
- * remove devices affect only one rail (see sim_plan.c). In that case the
- * operators' faults also affect only this rail. */
+/* Add operators who inject faults. If no error is allowed, all faults that
+ * remove devices affect the same rail (see sim_plan.c), and so do the
+ * operators' faults. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -62,7 +62,8 @@ static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Terminate a node's proxy, and reset one of its links a moment later. */
+/* Terminate a node's proxy, and reset one of the node's links a moment
+ * later. */
 static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -80,7 +81,7 @@ static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* For seeds from SIM_LATEST_FROM on: draw liars, resets of links, mistakes of
+/* Seeds from SIM_LATEST_FROM on also have liars, resets of links, mistakes of
  * operators, and shares. */
 static void draw_latest(struct sim_plan *p)
 {
@@ -97,9 +98,9 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* For seeds from SIM_REHEARSED_FROM on: let operators inject faults that act on
- * the simulated devices. In plans of lower seeds, the only fault that the proxy
- * accepts is to kill QPs. Operators that inject faults also drain rails. */
+/* Seeds from SIM_REHEARSED_FROM on also have operators' faults that act on the
+ * simulated devices. In lower seeds, the only fault that a proxy accepts from
+ * operators is to kill QPs. Operators who inject faults drain rails, too. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -114,8 +115,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_PATIENT_FROM on: let all tasks poll at growing intervals
- * while no event happens. */
+/* In seeds from SIM_PATIENT_FROM on, all tasks poll at growing intervals while
+ * no event happens. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -159,7 +160,7 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
 }
 
-/* For seeds from SIM_MODES_FROM on: draw split modes and retry timeouts. */
+/* Seeds from SIM_MODES_FROM on also have split modes and retry timeouts. */
 static void draw_modes(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -184,8 +185,8 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_FAR_FROM on: slow down the peer links. A peer message then
- * takes longer than the connection setup of a lane's QPs. */
+/* Seeds from SIM_FAR_FROM on also have slow peer links. On such a link, a
+ * message takes longer than connecting the QPs of a lane. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -195,8 +196,8 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
-/* For seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and from SIM_ALL_FROM on:
- * add devices with a small maximum message size. In plans with
+/* Seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and seeds from SIM_ALL_FROM
+ * on, also have devices with a small maximum message size. In plans with
  * SIM_FAULT_FORGETS, the maximum is so large that a connection has enough send
  * ops for a slot, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
@@ -210,8 +211,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* For seeds from SIM_STARVED_FROM on: give some proxies hardly any CPU time.
- * Half of the plans with such proxies have no other faults. */
+/* Seeds from SIM_STARVED_FROM on also have proxies that get hardly any CPU
+ * time. Half of the plans with such proxies have no other faults. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -235,10 +236,10 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* For seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and from SIM_ALL_FROM on:
- * let peer links break. No rank may get an error because of a broken peer link.
- * Most links break soon after another fault. The next link may break, too,
- * while both ends are still sending their state over it. */
+/* Seeds from SIM_RELINK_FROM to SIM_TAGS_FROM, and seeds from SIM_ALL_FROM on,
+ * also have peer links that break. A broken peer link must not cause an error
+ * at a rank. Most links break soon after another fault. In many cases the next
+ * link breaks, too, while both ends are still sending their state. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -271,8 +272,8 @@ static void draw_relinks(struct sim_plan *p)
 	}
 }
 
-/* For seeds from SIM_TAGS_FROM on: use up to 64 tags, and post receives and
- * sends as early as NCCL allows. */
+/* Seeds from SIM_TAGS_FROM on also have lines with up to 64 tags, and post
+ * receives and sends as early as NCCL allows. */
 static void draw_tags(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -320,9 +321,9 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 	return at;
 }
 
-/* For seeds from SIM_RESUMED_FROM on: kill proxies, and let their ranks resume.
- * Any proxy may be killed at any time. Most lines send messages during the
- * whole time in which proxies are killed. */
+/* Seeds from SIM_RESUMED_FROM on also have killed proxies, whose ranks resume.
+ * Any proxy can be killed at any time. Most lines spread their messages over
+ * the time in which proxies are killed. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;
@@ -347,8 +348,8 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-/* Return whether the fault may cause the loss of a device. A fault that an
- * operator injects may do so if the plan's `rehearses` is set. */
+/* Return whether the fault can cause the loss of a device. An operator's fault
+ * can do so if the plan's `rehearses` is set. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
@@ -366,7 +367,7 @@ static bool takes_port(const struct sim_fault *f)
  * its ports. */
 #define STARTS_WITHIN (50 * SIM_MS)
 
-/* Return whether a proxy may start on the fault's node after the fault has
+/* Return whether a proxy can start on the fault's node after the fault has
  * begun. */
 static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
@@ -381,10 +382,9 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 	return false;
 }
 
-/* Return whether the faults of all nodes together may remove all rails. If a
- * port is down when a proxy starts, this proxy never uses the port's rail, and
- * the node may not start another proxy. Devices of the other rail may be lost,
- * too. */
+/* Return whether the faults of all nodes together can remove all rails. A proxy
+ * that starts while a port is down never uses the port's rail, and can be the
+ * node's last proxy. Devices of the other rail can be lost, too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;
@@ -406,9 +406,9 @@ static bool drawn_between(const struct sim_plan *p, uint64_t from,
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* For seeds from SIM_NEWEST_FROM on: draw the length of the jumps of virtual
- * time, the nodes with agents, and operators that inject faults. Then make the
- * additions that begin at higher seeds. */
+/* Seeds from SIM_NEWEST_FROM on also have jumps of virtual time, nodes with
+ * agents, and operators who inject faults. Higher seeds have further
+ * additions. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

@@ -29,7 +29,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* If the process is short of memory, this may fail like any allocation. */
+/* If the process is short of memory, this can fail like any allocation. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)

@@ -259,8 +259,8 @@ int __wrap_hwloc_topology_load(void *topology)
 	return -1;
 }
 
-/* Hide the interfaces and groups of the real machine, too. Queries for them
- * would also be slow. */
+/* Hide the interfaces and groups of the real machine, too. Without this,
+ * queries for interfaces and groups would be slow. */
 int __wrap_getifaddrs(struct ifaddrs **all)
 {
 	*all = NULL;

@@ -15,7 +15,7 @@
  * are needed to find a hang. */
 #define LOOK_MOST (40 * SIM_US)
 /* Number of failed attempts after which a rank retries less often. The rank's
- * proxy may need half a minute to start, for example because a device cannot be
+ * proxy can need half a minute to start, for example because a device cannot be
  * opened yet. */
 #define REFUSALS 1000
 
@@ -99,7 +99,7 @@ static void rank_lost(struct sim_rank *rank)
 	rank->spare = rank->spare_region = NULL;
 }
 
-/* Register memory that no line uses, or deregister it. */
+/* Register or deregister memory that no line uses. */
 static void rank_churn(struct sim_rank *rank)
 {
 	struct mpib_client *c = rank->client;
@@ -151,7 +151,7 @@ static void rank_rest(unsigned idle, struct sim_rng *r)
 		sim_yield();
 }
 
-/* Wait before the next attempt to attach. If quotas may refuse the rank
+/* Wait before the next attempt to attach. If quotas can refuse the rank
  * forever, return false after SIM_REFUSALS attempts. */
 static bool rank_waits(struct sim_rank *rank)
 {

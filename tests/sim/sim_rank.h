@@ -14,7 +14,7 @@
 
 /* number of failed connections after which a line is given up */
 #define SIM_TRIES 3
-/* number of failed attempts after which a rank gives up, if quotas may be the
+/* number of failed attempts after which a rank gives up, if quotas can be the
  * reason */
 #define SIM_REFUSALS 50
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
@@ -38,7 +38,7 @@ struct sim_line {
 	uint64_t messages, bytes, failures;
 };
 
-/* One end of a line. It belongs to the rank `rank`. */
+/* One end of a line. The end belongs to the rank `rank`. */
 struct sim_end {
 	struct sim_line *line;
 	struct sim_rank *rank;
@@ -93,9 +93,9 @@ uint64_t sim_rank_bytes(void);
 uint64_t sim_rank_failures(void);
 /* Print the state of each line to stderr. */
 void sim_ranks_print(void);
-/* Return whether quotas may refuse a request forever. */
+/* Return whether quotas can refuse a request forever. */
 bool sim_ranks_meet_quotas(void);
-/* Return whether connections may fail. */
+/* Return whether the plan allows connections to fail. */
 bool sim_ranks_may_fail(void);
 /* Return the maximum time between a listen and its accept. */
 uint64_t sim_ranks_late(void);

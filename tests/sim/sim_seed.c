@@ -22,9 +22,9 @@
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
 /* Maximum time from the end of the last rank until all objects are released. By
- * default, a device retries a lost write after 4.3 s. A close waits at most
- * 10 s for the peer, or for peer.silence if the peer is silent. A plan that
- * sets peer.silence sets at most 10 s. */
+ * default, a device retries a lost write after 4.3 s. A close waits at most 10
+ * s for the peer. If the peer is silent, the close waits for peer.silence,
+ * which is at most 10 s in a plan that sets it. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 
@@ -178,9 +178,10 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the release of objects");
 	check_rest();
 	sim_nodes_check_sums();
-	/* Compare the bytes of rails and ranks. In two cases the counts may
+	/* Compare the bytes of rails and ranks. In two cases the counts can
 	 * differ. The counters of a killed proxy are lost. If a device was
-	 * lost, resumed ranks send some of its acknowledged data again. */
+	 * lost, resumed ranks send some of the device's acknowledged data
+	 * again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

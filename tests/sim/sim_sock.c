@@ -155,7 +155,7 @@ static struct sim_sock *listener_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/* For a Unix socket, also create its file in the real file system. */
+/* For a Unix socket, create the socket's file in the real file system, too. */
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct sim_sock *s = sim_sock_of(fd);

@@ -26,7 +26,8 @@ void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
 static uint64_t steps, made;
-/* Number of events so far. A task may have to react to an event. */
+/* Number of events so far. An event is something to which a task may have to
+ * react. */
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* the run ended because no task can run */
@@ -66,7 +67,7 @@ uint64_t sim_steps(void)
 
 /* swapcontext() would be too slow, because it makes a system call to set the
  * signal mask, which is the same for all tasks. With AddressSanitizer,
- * swapcontext() also clears the shadow memory of the whole stack. longjmp()
+ * swapcontext() clears the shadow memory of the whole stack, too. longjmp()
  * cannot be used: the sanitizer would assume that the stack frames above the
  * target have ended. */
 __attribute__((noinline, no_sanitize("address"))) static void
@@ -138,10 +139,9 @@ void sim_wait_for(const void *what, uint64_t until)
 	struct sim_task *t = self;
 
 	if (!t)
-		abort(); /* the scheduler itself never waits */
-	/* Count a wait for an object as an event, but not a wait for a point in
-	 * time. A task that waits for a point in time has most likely just
-	 * polled without a result. */
+		abort(); /* the scheduler never waits */
+	/* Count a wait for an object as an event. Do not count a pause: a task
+	 * that pauses has most likely polled without a result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -212,7 +212,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		sim_stack_free(t->stack);
 		t->stack = NULL;
-		/* Do not free a thread that may still be joined. */
+		/* Do not free a thread that can still be joined. */
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);
@@ -253,7 +253,7 @@ static bool only_looks(const struct sim_task *t)
 }
 
 /* Return a random task that can run, or NULL if there is none. Set *`busy` if
- * at least one of them does more than poll. */
+ * at least one such task does more than poll. */
 static struct sim_task *choose(bool *busy)
 {
 	/* static, because it is too large for the stack of a task */
@@ -273,8 +273,8 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* Every task is only polling, so move the virtual time forward. If a planned
- * event comes first, move the time only to that event, and return false. */
+/* All tasks are polling, so move the virtual time forward. If a planned event
+ * comes first, move the time to that event, and return false. */
 static bool time_flies(void)
 {
 	static uint64_t looked; /* time to which the last jump led */
@@ -298,8 +298,8 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Count the jump as an event, because a task may wait for a time that
-	 * has now passed. */
+	/* Count the jump as an event, because a time for which a task waits may
+	 * have passed. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)

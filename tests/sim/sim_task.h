@@ -53,7 +53,7 @@ struct sim_task {
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
 	/* number of mutexes that the task holds; while the task holds a mutex,
-	 * no other task may run */
+	 * no other task runs */
 	unsigned locks;
 	uint64_t until; /* deadline of a waiting task */
 	struct sim_event due; /* fires at that deadline */
@@ -80,14 +80,13 @@ struct sim_pace {
 	/* a system call switches to another task with a probability of 1 /
 	 * `preempt`; 0 means that no system call does */
 	unsigned preempt;
-	/* If no runnable task has done more than poll since the last event, the
-	 * time jumps to the next event, but by at most `leap_most` ns. If
-	 * `leap_most` is 0, the time jumps by at most the length of a step. */
+	/* While all runnable tasks are polling, the time jumps to the next
+	 * event. `leap_most`: maximum length of a jump in ns; 0 means the
+	 * length of a step. */
 	uint64_t leap_most;
-	/* While no event happens, the length of the jumps doubles, up to
-	 * `leap_far` ns. If `leap_far` is 0, the length stays the same. If
-	 * `leap_most` is also 0, the time does not jump, and each poll takes
-	 * the time of a step. */
+	/* While no event happens, that maximum doubles, up to `leap_far` ns. If
+	 * `leap_far` is 0, the maximum stays the same. If both fields are 0,
+	 * the time does not jump, and each poll takes the time of a step. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
@@ -99,7 +98,7 @@ extern void (*sim_proc_ended)(struct sim_proc *proc);
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid);
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg);
-/* Return the current task, or NULL if the scheduler itself runs. */
+/* Return the current task, or NULL in the scheduler. */
 struct sim_task *sim_task_self(void);
 struct sim_proc *sim_proc_self(void);
 struct sim_proc *sim_proc_find(pid_t pid);
