@@ -197,8 +197,8 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b)
 	return b->refused_count;
 }
 
-/* Return whether mpib_broker_each_told() includes the peer. That function skips
- * this node, and unneeded peers without a link. */
+/* Return whether mpib_broker_each_told() includes the peer. The peer must be
+ * another node, and must have a link or be needed. */
 static bool told_of(const struct mpib_peer *p)
 {
 	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));

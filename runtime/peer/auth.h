@@ -58,8 +58,8 @@ void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 bool mpib_auth_given(const uint8_t *c);
 /* Add a sent or received message of the handshake to the hash. */
 void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
-/* Make or check a proof: the called end's if `called` is true, otherwise the
- * calling end's. */
+/* Make or check the proof of one end of the link: of the called end if `called`
+ * is true, otherwise of the calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);
 bool mpib_auth_check(const struct mpib_cluster_key *key,

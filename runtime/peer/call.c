@@ -256,8 +256,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	if (!mpib_address_same(&m->node.addr, &p->node.addr) ||
 	    m->node.port != p->node.port) {
-		no_use(p, "it says that it is another node (is its peer "
-			  "address right?)");
+		no_use(p, "the called proxy states another address or port "
+			  "(check peer.addr on its node)");
 		return;
 	}
 	mpib_hello_said(&p->auth, m);

@@ -16,8 +16,8 @@
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
-/* Maximum number of CONN_OPENs that wait at one listener: the maximum number of
- * connections of a client. */
+/* Maximum number of CONN_OPENs that wait at one listener. A client can accept
+ * no more at once, because it can have at most MPIB_CONNS_MAX connections. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
 /* Maximum number of lanes to one peer. If this number of lanes exists, this
  * proxy refuses the peer's LANE_OPENs. */
@@ -107,16 +107,16 @@ struct mpib_peer {
 	struct mpib_auth auth; /* hash of the handshake of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	/* Timer of relink_on_turn() in peer.c, which lists the remaining lanes
-	 * on the current link. */
+	/* Timer for relink_on_turn() in peer.c. Armed until all lanes are
+	 * listed on the current link. */
 	struct mpib_timer relink;
 	/* Armed while lanes wait for a new link. When this timer fires, the
 	 * lanes are killed. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
-	/* text of the last warning about calls to each of the peer's two
-	 * addresses */
+	/* for each of the peer's two addresses, the text of the last warning
+	 * about a call to this address */
 	char told[2][128];
 	struct peer_lane_list lanes;
 	/* numbers of lanes and connections to this peer */
@@ -396,8 +396,8 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/* Send the messages that list the lane (see protocol.h) on the peer's link,
- * which must be up. */
+/* List the lane and its connections: send their state to the peer, in the
+ * messages that protocol.h defines. The peer's link must be up. */
 void mpib_relink_lane(struct peer_lane *l);
 
 /* hello.c */
@@ -457,11 +457,11 @@ struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
 /* Send a message about the lane. If the lane is muted or not listed yet, drop
- * the message: the messages that list a lane contain the same information. */
+ * the message. When the lane is listed, the peer gets the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send an answer about the lane, unless the lane is muted. Send the answer even
- * if the lane is not listed yet, because the messages that list a lane do not
- * repeat answers. */
+ * if the lane is not listed yet, because listing a lane does not repeat
+ * answers. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);

@@ -30,12 +30,12 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 }
 
 /*
- * List this end's lanes and connections on a new link to a peer. Messages on
- * the broken link may be lost, so the peer's state is unknown. protocol.h
- * defines the messages that list a lane and those that list a connection. A
- * lane and its connections are listed in the same turn of the loop. Before a
- * lane is listed, this end sends only answers about the lane, because other
- * messages could depend on messages that were lost.
+ * List this end's lanes and connections on a new link to a peer. This is
+ * necessary because messages on the broken link may be lost. To list a lane or
+ * a connection, this end sends its state to the peer. protocol.h says which
+ * messages carry this state. A lane and its connections are listed in the same
+ * turn of the loop. Before a lane is listed, this end sends only answers about
+ * the lane, because other messages could depend on messages that were lost.
  */
 
 /* Maximum number of lanes that are listed in one turn of the loop. */

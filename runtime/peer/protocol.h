@@ -130,8 +130,8 @@ struct mpib_node_id {
 	uint64_t boot; /* random, made when the proxy starts */
 	/* IPv4 address of the node's SOUT rail, network order; 0: none */
 	uint32_t sout;
-	/* A second address that accepts peer links, on the same port; "::":
-	 * none. */
+	/* Second address at which the proxy accepts peer links, with the same
+	 * `port` as the first address. "::" means none. */
 	struct in6_addr second;
 };
 

@@ -141,9 +141,9 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The line cannot complete in two cases. First case: a connection
-	 * failed at this end, although the other end has moved all its
-	 * messages. Second case: the receiver has made all allowed attempts. */
+	/* Give up the line in two cases. First case: a connection failed at
+	 * this end, although the other end has moved all its messages. Second
+	 * case: the receiver has made all allowed attempts. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)

@@ -35,9 +35,9 @@ static void stop_proxy(const struct sim_fault *f)
 }
 
 /* Return the factor by which to extend a network fault. With the larger factor,
- * the fault can last longer than peer.silence. If errors are not allowed, use
- * this factor only in plans with a cluster key: without a key, a node that has
- * never reached a peer does not use the peer's second address. */
+ * the fault can last longer than peer.silence. Such a fault can cause an error
+ * if the cluster has no key: without a key, a node uses the second address of a
+ * peer only after it has reached the peer once. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -70,8 +70,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* Remove the device that has forgotten writes, because otherwise neither end
- * would notice that these writes are lost. */
+/* Remove the device that has acknowledged writes but has not executed them.
+ * Otherwise neither end would notice that these writes are lost. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -272,8 +272,8 @@ static void heal(const struct sim_fault *f)
 }
 
 /* Restart each proxy that has lost a device, because only a new proxy opens the
- * device again. Do this only if ranks outlive their proxies or errors are
- * allowed. */
+ * device again. A restart causes errors unless ranks outlive their proxies.
+ * Restart no proxy if the plan does not allow these errors. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))

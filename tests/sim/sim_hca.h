@@ -33,7 +33,8 @@ struct sim_device {
 	bool there; /* the device exists, so a process can open it */
 	bool down; /* the port is in state PORT_ERR */
 	bool hole; /* the port is up, but no packet passes */
-	/* the device acknowledges WRITEs but does not write them to memory */
+	/* the device acknowledges WRITEs and SENDs, but does not execute
+	 * them */
 	bool forgets;
 	/* together with `forgets`: the device is lost when a QP is set to
 	 * ERR */
@@ -51,7 +52,7 @@ struct sim_device {
 	unsigned calls;
 	/* ns between this removal and `tells` */
 	uint64_t told_late;
-	/* number of messages that the device has forgotten */
+	/* number of requests not executed because of `forgets` */
 	uint64_t forgotten;
 	/* the firmware answers no call before this time */
 	uint64_t hangs_until;
@@ -192,8 +193,8 @@ static inline bool sim_device_open(const struct sim_device *d)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* Set the max_msg_sz of each device to `most`, 2 * `most` or 4 * `most`. 0
- * means the maximum that verbs allow. */
+/* Set the max_msg_sz of each device to `most`, 2 * `most` or 4 * `most`. If
+ * `most` is 0, set the maximum that verbs allow. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
 /* If `on` is set, the devices can register GPU memory. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulate send and receive calls on sockets, with descriptors. */
+/* Simulate the system calls that send and receive messages on sockets. A
+ * message can carry descriptors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -23,8 +23,9 @@
 #define STOPS_WITHIN (10 * SIM_S)
 /* Maximum time from the end of the last rank until all objects are released. By
  * default, a device retries a lost write after 4.3 s. A close waits at most 10
- * s for the peer. If the peer is silent, the close waits for peer.silence,
- * which is at most 10 s in a plan that sets it. */
+ * s for the answer of a peer that is not silent. A close with a silent peer
+ * ends when the silence has lasted for peer.silence. A plan that sets
+ * peer.silence sets at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two quota checks */
 

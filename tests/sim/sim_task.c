@@ -298,8 +298,8 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Count the jump as an event, because a time for which a task waits may
-	 * have passed. */
+	/* Count the jump as an event. A polling task may have waited for a
+	 * point in time that has now passed, and then it must run. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)
