@@ -38,6 +38,15 @@ uint32_t mpib_broker_new_id(struct mpib_broker *b)
 	return id;
 }
 
+struct peer_conn *peer_conn_named(const struct mpib_broker *b,
+				  const struct mpib_conn_name *name)
+{
+	struct peer_conn *c;
+
+	HASH_FIND(hh_name, b->by_name, name, sizeof(*name), c);
+	return c;
+}
+
 static void on_engine(void *arg, uint32_t events)
 {
 	struct mpib_broker *b = arg;

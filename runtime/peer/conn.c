@@ -63,15 +63,6 @@ static void conn_unlist(struct peer_conn *c)
 	c->listener = NULL;
 }
 
-struct peer_conn *peer_conn_named(const struct mpib_broker *b,
-				  const struct mpib_conn_name *name)
-{
-	struct peer_conn *c;
-
-	HASH_FIND(hh_name, b->by_name, name, sizeof(*name), c);
-	return c;
-}
-
 /* Set the name by which the peer finds this end from now on. */
 static void set_name(struct peer_conn *c, const struct mpib_conn_name *name)
 {
@@ -463,6 +454,22 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
+/* The peer's receiving end is ready, so end the pause before the next connect.
+ * Do this only once for each end, so that a peer cannot make this proxy connect
+ * without pauses. */
+static void conn_hurry(struct peer_conn *c)
+{
+	bool paused = c->state == PEER_CONN_NEW;
+
+	if (c->hurried || (!paused && c->state != PEER_CONN_AGAIN))
+		return;
+	c->hurried = true;
+	if (paused)
+		conn_begin(c);
+	else
+		c->error = -ECANCELED; /* no pause, see conn_end_renew() */
+}
+
 /* Handle a CONN_WAIT: the peer's receiving end waits for the sending end on
  * this node. If this node will have no sending end, tell the peer. */
 static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
@@ -474,8 +481,10 @@ static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		.why = "the other end failed or was closed, or its process "
 		       "ended (its rank's error says why)",
 	};
-	const struct peer_conn *c = peer_conn_named(p->broker, &gone.name);
+	struct peer_conn *c = peer_conn_named(p->broker, &gone.name);
 
+	if (c && c->peer == p)
+		conn_hurry(c);
 	if (c ? c->state == PEER_CONN_OVER && c->error
 	      : !mpib_broker_young(p->broker))
 		mpib_peer_tell(p, &gone);

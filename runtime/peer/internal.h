@@ -218,6 +218,7 @@ struct peer_conn {
 	/* time by which a connection with a name must be READY */
 	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
+	bool hurried; /* sender: a CONN_WAIT has ended a pause */
 	/* sender: the handle that the client passed */
 	struct mpib_handle handle;
 	/* traffic class that the sender requested, 0: none */
@@ -249,8 +250,13 @@ struct peer_conn {
 	UT_hash_handle hh, hh_engine, hh_name;
 };
 
-/* broker.c: return why the connection is not ready yet. */
+/* broker.c */
+/* Return why the connection is not ready yet. */
 const char *peer_conn_last_error(const struct peer_conn *c);
+/* Find this node's end of a connection. `name` is the name of this end. Return
+ * NULL if there is none. */
+struct peer_conn *peer_conn_named(const struct mpib_broker *b,
+				  const struct mpib_conn_name *name);
 
 /* A peer's CONN_OPEN that waits for an accept. */
 struct mpib_pending_connect {
@@ -486,10 +492,6 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
 /* conn.c */
-/* Find this node's end of a connection. `name` is the name of this end. Return
- * NULL if there is none. */
-struct peer_conn *peer_conn_named(const struct mpib_broker *b,
-				  const struct mpib_conn_name *name);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);

@@ -174,6 +174,24 @@ rig_test(another_user_cannot_resume_a_connection)
 	assert_ends(&r, 1, 1, 2, 2, 5);
 }
 
+/* The sending end asks first and is refused, so its proxy pauses. */
+rig_test(an_end_that_resumes_ends_the_pause_of_the_other_end)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	rig_kill(r.rig, 1);
+	rig_pass(r.rig, MPIB_SEC / 10);
+	rig_up(r.rig, 1);
+	r.to = rig_client(r.rig, 1, 1000, 0);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	rig_pass(r.rig, 2 * MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_PENDING);
+	assert_int_equal(ask_receiver(&r, 1, 2, 5), 0);
+	rig_settle(r.rig);
+	assert_ends(&r, 1, 1, 2, 2, 5);
+}
+
 rig_test(a_client_that_resumes_too_late_gets_an_error)
 {
 	struct resumed r;
