@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measure how long jobs pause when a proxy is killed. This process has RANKS
- * clients at each of two proxies, and CONNS connections between them. All
- * connections move 4 KiB messages. Each receiving client has REGIONS regions,
- * BYTES in total. This process kills the second proxy TIMES times; another
- * program starts it again.
+ * Measure how long jobs pause when a proxy is killed or upgraded. This process
+ * has RANKS clients at each of two proxies, and CONNS connections between them.
+ * All connections move 4 KiB messages. Each receiving client has REGIONS
+ * regions, BYTES in total. This process kills the second proxy TIMES times;
+ * another program starts it again. If MPIBCTL is given, this process upgrades
+ * the proxy instead.
  *
- *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES
+ *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES [MPIBCTL]
  *
  *   back_p50 back_p99    s from the kill until the next proxy listens
  *   first_p50 first_p99  s from that time, for each connection, until the
  *                        first message arrives that had not completed at the
  *                        kill
+ *   pause_p50 pause_p99  s, for each connection and upgrade, of the longest
+ *                        time in which no message arrives
  */
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peers/peer.h"
@@ -39,13 +44,15 @@ struct line {
 	struct mpib_region *tx_mr, *rx_mr;
 	struct mpib_request *sent, *received;
 	char *from, *to;
-	bool waits; /* no message has arrived since the kill */
+	/* no message has arrived since the kill or the end of the upgrade */
+	bool waits;
+	uint64_t at, longest; /* last arrival, longest pause in the upgrade */
 };
 
 static struct mpib_client *from[RANKS_MAX], *to[RANKS_MAX];
 static struct line *line;
 static unsigned ranks, conns;
-static struct perf_hist back, first;
+static struct perf_hist back, first, pauses;
 
 static void must(int rc, const char *call)
 {
@@ -221,6 +228,66 @@ static void kill_once(const char *dir)
 	}
 }
 
+static pid_t start_upgrade(char *ctl, char *dir)
+{
+	char socket[] = "-s", verb[] = "upgrade";
+	char *argv[] = { ctl, socket, dir, verb, NULL };
+	pid_t pid;
+	int rc = posix_spawn(&pid, ctl, NULL, NULL, argv, NULL);
+
+	if (rc != 0)
+		peer_die("%s: %s", ctl, strerror(rc));
+	return pid;
+}
+
+/* Return whether the upgrade has ended. */
+static bool upgraded(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, WNOHANG) == 0)
+		return false;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		peer_die("mpibctl upgrade failed");
+	return true;
+}
+
+/* Upgrade the proxy, and continue until each connection has moved a message
+ * after that. */
+static void upgrade_once(char *ctl, char *dir)
+{
+	pid_t pid = start_upgrade(ctl, dir);
+	unsigned waiting = conns;
+	bool ended = false;
+
+	for (unsigned i = 0; i < conns; i++) {
+		line[i].at = peer_ns();
+		line[i].longest = 0;
+	}
+	while (waiting) {
+		for (unsigned i = 0; i < conns; i++) {
+			struct line *l = &line[i];
+			uint64_t now;
+
+			if (!step(l))
+				continue;
+			now = peer_ns();
+			if (now - l->at > l->longest)
+				l->longest = now - l->at;
+			l->at = now;
+			waiting -= l->waits;
+			l->waits = false;
+		}
+		if (ended || !upgraded(pid))
+			continue;
+		ended = true;
+		for (unsigned i = 0; i < conns; i++)
+			line[i].waits = true;
+	}
+	for (unsigned i = 0; i < conns; i++)
+		perf_hist_add(&pauses, line[i].longest);
+}
+
 static void say(const char *name, const struct perf_hist *h)
 {
 	char key[32];
@@ -236,8 +303,8 @@ int main(int argc, char **argv)
 	unsigned regions, times;
 	size_t bytes;
 
-	peer_args(argc, argv, 7, 7,
-		  "RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES");
+	peer_args(argc, argv, 7, 8,
+		  "RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES [MPIBCTL]");
 	ranks = (unsigned)peer_size("RANKS", argv[3], 1, RANKS_MAX);
 	conns = (unsigned)peer_size("CONNS", argv[4], 1, 65536);
 	regions = (unsigned)peer_size("REGIONS", argv[5], 1, 4096);
@@ -256,9 +323,16 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < times; i++) {
 		for (unsigned k = 0; k < 200; k++)
 			turn();
-		kill_once(argv[2]);
+		if (argc > 8)
+			upgrade_once(argv[8], argv[2]);
+		else
+			kill_once(argv[2]);
 	}
-	say("back", &back);
-	say("first", &first);
+	if (argc > 8) {
+		say("pause", &pauses);
+	} else {
+		say("back", &back);
+		say("first", &first);
+	}
 	return 0;
 }
