@@ -21,7 +21,6 @@
 #include <mpib/control.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,11 +231,14 @@ static pid_t start_upgrade(char *ctl, char *dir)
 {
 	char socket[] = "-s", verb[] = "upgrade";
 	char *argv[] = { ctl, socket, dir, verb, NULL };
-	pid_t pid;
-	int rc = posix_spawn(&pid, ctl, NULL, NULL, argv, NULL);
+	pid_t pid = fork();
 
-	if (rc != 0)
-		peer_die("%s: %s", ctl, strerror(rc));
+	if (pid < 0)
+		peer_die("fork: %m");
+	if (pid == 0) {
+		execv(ctl, argv);
+		_exit(127);
+	}
 	return pid;
 }
 

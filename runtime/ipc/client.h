@@ -388,6 +388,7 @@ struct mpib_helper {
 	bool runs;
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
+	_Atomic uint64_t woken; /* ms, last wake-up by a thread that polls */
 	/* The next two fields are used by keep.c, under the client's lock. */
 	/* socket to the thread of keep.c; -1: that thread does not run */
 	int keeper;
@@ -421,8 +422,7 @@ struct mpib_client {
 	_Atomic uint64_t living;
 	/* time, in ms, when mpib_client_look() last polled the socket */
 	_Atomic uint64_t looked;
-	/* time limit for an answer of the proxy, in ms */
-	uint32_t answer_ms;
+	uint32_t answer_ms; /* time limit for an answer of the proxy */
 	char path[108];
 	/* the program that MPIB_START names; an empty string if MPIB_START is
 	 * not set */

@@ -13,6 +13,8 @@
 
 #include "ipc/client.h"
 
+#define WAKE_MS 2
+
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 {
 	for (unsigned i = 1; i < n; i++) {
@@ -231,6 +233,26 @@ static bool is_ready(const struct mpib_conn *conn)
 	       MPIB_NEXT_READY;
 }
 
+/* Wake the helper, but at most once in WAKE_MS for all connections of the
+ * client. If many ranks polled many connections and woke their helpers each
+ * time, the proxies would lack CPU time. */
+static void wake_helper(struct mpib_conn *conn)
+{
+	struct mpib_helper *helper = &conn->client->helper;
+	uint64_t now, then;
+
+	if (++conn->idle % MPIB_LOOK_EVERY)
+		return;
+	now = mpib_now_ms();
+	/* Relaxed: two threads may wake the helper at the same time, which does
+	 * no harm. */
+	then = atomic_load_explicit(&helper->woken, memory_order_relaxed);
+	if (now - then < WAKE_MS)
+		return;
+	atomic_store_explicit(&helper->woken, now, memory_order_relaxed);
+	mpib_helper_wake(conn->client);
+}
+
 int mpib_conn_resume(struct mpib_conn *conn)
 {
 	const _Atomic uint64_t *answers = NULL;
@@ -245,8 +267,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		return 0;
 	if (!is_ready(conn) || mpib_conn_lacks_window(conn)) {
 		/* The helper gets a window for the next instance. */
-		if (++conn->idle % MPIB_LOOK_EVERY == 0)
-			mpib_helper_wake(c);
+		wake_helper(conn);
 		mpib_client_unlock(c);
 		return 0;
 	}
@@ -302,7 +323,6 @@ int mpib_conn_goes_on(struct mpib_conn *conn)
 				      "process cannot ask for it again (see "
 				      "the log of mpib-proxy)");
 	}
-	if (++conn->idle % MPIB_LOOK_EVERY == 0)
-		mpib_helper_wake(c);
+	wake_helper(conn);
 	return 0;
 }
