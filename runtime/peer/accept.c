@@ -193,7 +193,7 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (c && p->broker->grace_ns &&
 	    (c->state == PEER_CONN_LOST || !accepted_from(c, m->from)))
 		return accept_lose(c, why);
-	*why = "the receiving end is already connected by another connect";
+	*why = "the receiving end is already connected by another request";
 	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||
 		  c->peer_number != m->number))
 		return -ECONNRESET;

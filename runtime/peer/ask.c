@@ -33,9 +33,10 @@ static void ask_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-/* Send a REPORT if the peer waits for one, unless the rate limit forbids this
- * at the time `now`. Then lower *next to the time at which the limit ends.
- * Return the number of REPORTs sent, 0 or 1. */
+/* Send a REPORT if the peer waits for one. If the rate limit forbids a REPORT
+ * at the time `now`, send none, and set *next to the time from which a REPORT
+ * is allowed, unless *next is earlier. Return the number of REPORTs sent, 0 or
+ * 1. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;

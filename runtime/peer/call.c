@@ -47,9 +47,9 @@ static bool is_there(const struct in6_addr *addr)
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* Return whether both nodes have a second address. Otherwise no second address
- * is used: possibly a node cannot reach the peer's second address from its own
- * first address. */
+/* Return whether both nodes have a second address. If only one node has a
+ * second address, the other node may be unable to reach it, so it is not
+ * used. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->node.second) && is_there(&p->broker->self.second);
@@ -338,8 +338,8 @@ static void call_one(struct mpib_peer *p)
 
 bool mpib_call_wins(const struct mpib_peer *p)
 {
-	/* If this node's call takes long to connect, do not refuse the peer's
-	 * call: possibly a firewall allows calls in one direction only. */
+	/* A firewall may allow calls in one direction only. So if this node's
+	 * call takes long to connect, do not refuse the peer's call. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&

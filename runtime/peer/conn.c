@@ -140,9 +140,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Make the name available for a new end of the client. A lost end loses the
- * name if it belongs to this client and its number is below `number`. Return
- * -EEXIST if any other end has the name. */
+/* Free the name for the client's new end. Only a lost end of the same client,
+ * with a number below `number`, gives up its name. Return -EEXIST if any other
+ * end has the name. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)

@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Minimum time between two log lines about refusals. REFUSED_NS: both refusals
- * have the same reason. REFUSED_ANY_NS: the reasons differ. */
+/* Minimum time between two log lines about refusals: REFUSED_NS if both
+ * refusals have the same reason, REFUSED_ANY_NS if the reasons differ. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -120,8 +120,9 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
 }
 
 /* Count a refusal, and log it unless the last log line is too recent. Without
- * this limit the log would grow fast: a refused caller keeps calling, and any
- * host can call at any rate and cause refusals for different reasons. */
+ * this limit the log would grow fast, because a refused caller keeps calling,
+ * and any host can call at any rate. Refusals for different reasons are
+ * limited, too, because a caller can cause them in turn. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;

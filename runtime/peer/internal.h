@@ -16,8 +16,9 @@
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
-/* Maximum number of CONN_OPENs that wait at one listener. A client can accept
- * no more at once, because it can have at most MPIB_CONNS_MAX connections. */
+/* Maximum number of CONN_OPENs that wait at one listener. A higher maximum
+ * would be useless, because a client can have at most MPIB_CONNS_MAX
+ * connections. */
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX
 /* Maximum number of lanes to one peer. If this number of lanes exists, this
  * proxy refuses the peer's LANE_OPENs. */
@@ -203,9 +204,9 @@ struct peer_conn {
 	uint32_t their_id;
 	/* `key` is 0 for a receiver that has no peer yet */
 	struct mpib_conn_name name;
-	/* `number`: how many times this end was requested. `peer_number`: how
-	 * many times the peer's end was requested; 0: unknown. Both include the
-	 * last request. */
+	/* `number`: number of requests for this end so far, including the
+	 * request that created this entry. `peer_number`: number of requests
+	 * for the peer's end so far; 0: unknown. */
 	uint64_t number, peer_number;
 	/* Sender: the value of `peer_number` when both ends were last READY. 0:
 	 * the two ends have never been READY. */
@@ -358,9 +359,10 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   bool called);
 /* Return whether peer.networks permits a peer at this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Return whether a new entry can be created for the user, if need be after
- * freeing an unneeded entry. For a peer that has proved its identity, pass 0 as
- * `uid`, because such a peer can use the entries that are reserved for root. */
+/* Return whether mpib_peer_find() can create an entry for the user. An entry
+ * that it can free counts as room. For a peer that has proved its identity,
+ * pass 0 as `uid`, because such a peer can use the entries that are reserved
+ * for root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
 /* Return the entry of a peer, or create one. If the table is full, first free
  * an unneeded entry. Return NULL if memory is short or too many entries are in

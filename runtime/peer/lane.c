@@ -769,9 +769,9 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
  * requested per pause, even if many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
-/* The peer has refused a lane. The reason is the connection that the LANE_OPEN
- * named, or that connection's listener. Detach the other connections that
- * waited for the lane, and let them request a lane. */
+/* The peer has refused a lane because of the connection that the LANE_OPEN
+ * named, or because of that connection's listener. Detach the other connections
+ * that waited for the lane, and let them request a lane. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);

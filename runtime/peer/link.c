@@ -22,11 +22,11 @@
 /* Send no PING or PONG while more bytes than this are queued for the peer. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
-/* Beyond MPIB_FIFO_SMALL bytes, the limit of a queue is 1/SHARE of the bytes
- * that the common limit leaves free. Switches divide a shared buffer between
- * ports in the same way. If SHARE were smaller, a few queues that fill one
- * after another could use all the space. If SHARE were larger, space would be
- * wasted while only a few queues are in use. */
+/* A queue of more than MPIB_FIFO_SMALL bytes can hold at most 1/SHARE of the
+ * free bytes: sum->most minus the bytes in all queues. Switches divide a shared
+ * buffer between ports in the same way. If SHARE were smaller, a few queues
+ * that fill one after another could use all the space. If SHARE were larger,
+ * space would be wasted while only a few queues are in use. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)

@@ -48,9 +48,9 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
  * queue changes. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
 /* Return whether `n` more bytes fit into the queue. Every queue can grow to
- * MPIB_FIFO_SMALL bytes. Beyond that size, the limit of a queue is an eighth of
- * the bytes that the common limit leaves free. As a result, large queues stop
- * growing while small queues still have room. */
+ * MPIB_FIFO_SMALL bytes. A larger queue can hold at most an eighth of the free
+ * bytes: sum->most minus the bytes in all queues. As a result, large queues
+ * stop growing while small queues still have room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory. Afterwards the queue is empty, and can be used
  * again. */
@@ -59,8 +59,8 @@ void mpib_fifo_fini(struct mpib_fifo *f);
 /* Maximum number of bytes that wait to be sent on one link, including seals.
  * Without the limit, a peer that does not read could fill this proxy's memory.
  * If a link exceeds the limit, this proxy closes the link and kills all lanes
- * to this peer. The limit leaves room for the close messages of all connections
- * that four users can have by default. */
+ * to this peer. Four users with the default quotas can close all their
+ * connections at once without exceeding the limit. */
 #define MPIB_OUTBOX_MAX (32u << 20)
 
 struct mpib_link;

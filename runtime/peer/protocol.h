@@ -49,9 +49,9 @@
  *                writing. From a receiver, `ended` is a slot number: all lower
  *                slots are complete, with or without an end-to-end ack.
  *                Answer: CONN_CLOSED.
- *                A CONN_CLOSE with `to` 0 answers a CONN_WAIT: this end has
- *                neither the connection nor a lane for it, and will not have
- *                them later.
+ *                If `to` is 0, the CONN_CLOSE answers a CONN_WAIT. It says
+ *                that this end has neither the connection nor a lane for it,
+ *                and will not have them later.
  *   CONN_CLOSED  Fields: name. This end has stopped writing, too.
  *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
  *                and repeats the CONN_WAIT until the CONN_OPEN comes.
@@ -62,18 +62,19 @@
  *                answer several ASKs.
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
- * state in the messages above (peer.c). For a lane, the end sends LANE_OPEN, or
- * LANE_KEPT and the LANE_RAIL of each rail. For a connection, the end sends
- * each CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every
- * message can come twice. A repeated question gets the same answer again. A
- * repeated answer or LANE_RAIL is ignored. If the peer's proxy was restarted,
- * this end kills all lanes that it had with the earlier proxy.
+ * state in the messages above (peer.c). A lane that is up is listed by its
+ * LANE_KEPT and the LANE_RAIL of each rail. A lane that waits for its
+ * LANE_ACCEPT is listed by its LANE_OPEN. For a connection, the end sends each
+ * CONN_OPEN, CONN_CANCEL and CONN_CLOSE that was not answered. Every message
+ * can come twice. A repeated question gets the same answer again. A repeated
+ * answer or LANE_RAIL is ignored. If the peer's proxy was restarted, this end
+ * kills all lanes that it had with the earlier proxy.
  *
  * The field "name" identifies a connection. It contains the connection's key,
- * the uid, and whether the rank at the message's sender sends or receives the
- * data. Each name is valid on one link, the link between the connection's two
- * nodes. The field "connection" contains the connection's number, and the
- * address and the rkeys of a table at the message's sender.
+ * the uid, and the direction: whether the data goes from or to the end that
+ * sends the message. Each name is valid on one link, the link between the
+ * connection's two nodes. The field "connection" contains the connection's
+ * number, and the address and the rkeys of a table at the message's sender.
  *
  * In a cluster with a key (auth.h), the WELCOME's proof covers HELLO and
  * WELCOME, and the READY's proof covers HELLO, WELCOME and READY. A proof is
@@ -190,8 +191,8 @@ struct mpib_node_report {
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	/* Why a rail is drained. If several rails are drained, the reason of
-	 * the first one that has a reason. */
+	/* Why a rail is drained. If several rails are drained, this is the
+	 * reason of the first drained rail that has one. */
 	char drain_why[MPIB_REPORT_WHY];
 	/* Numbers of entries in `job` (some of the running jobs) and in `wait`
 	 * (the requests that have been stuck longest). */

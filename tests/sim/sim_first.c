@@ -28,8 +28,8 @@ static struct {
 	/* Flushes of a connection, in the client and in the engine. */
 	uint32_t flush;
 	/* Per connection, in the engine. `range`: send ranges. `op`: send ops.
-	 * `share`: ranges of send ops. `msg`: numbers of receives, at both
-	 * ends. */
+	 * `share`: ranges of send ops. `msg`: sequence numbers of receives, at
+	 * both ends. */
 	uint32_t range, op, share, msg;
 	/* `wr`: WRs of a QP. `epoch`: epochs of a rail, at both ends. `grant`:
 	 * quanta and sweeps of a DRR class. */

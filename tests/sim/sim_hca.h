@@ -216,8 +216,9 @@ void sim_device_link(struct sim_device *d, bool up);
 /* Remove the device. The device's open contexts never work again. After `later`
  * ns, tell these contexts about the removal. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* Remove the device at the next `calls`-th call to its firmware, or now if
- * `calls` is 0. `later` is as for sim_device_lose(). */
+/* If `calls` is 0, remove the device now. Otherwise remove it when its firmware
+ * is called for the `calls`-th time from now. `later` is as for
+ * sim_device_lose(). */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: the firmware of the device stops answering calls until the
  * time `until`. */

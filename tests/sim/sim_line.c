@@ -295,8 +295,9 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* Post one send. Try the tags in turn, from a random tag on, until a tag has an
- * unposted send in the window and there is room for this send. */
+/* Post one send. Start with a random tag, and try the tags in turn. Skip a tag
+ * if the window has no unposted send with this tag, or if there is no room for
+ * the send. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;

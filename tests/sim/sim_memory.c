@@ -41,8 +41,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Add a different padding at each call, so that calloc() reuses freed memory
- * for other objects than in a run without padding. */
+/* Change the padding from call to call. As a result, calloc() reuses freed
+ * memory for different objects, see sim_addresses_move(). */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -163,8 +163,8 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* Skip the addresses of a new stack even if an old stack is reused, so
-	 * that the addresses of later mappings do not depend on the reuse. */
+	/* If an old stack is reused, skip the addresses that a new mapping
+	 * would get. So later mappings get the same addresses in both cases. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];

@@ -95,7 +95,7 @@ struct sim_bytes {
 };
 void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
 /* Check that each rail's received bytes are its sent bytes minus its lost
- * bytes. Check that the ranks received as many bytes as all rails together. */
+ * bytes. Check that the ranks received the sum of the rails' received bytes. */
 void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
 /* Check that no user exceeds its quotas. */
 void sim_sums_quotas(const struct mpib_proxy *p);

@@ -177,8 +177,8 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
-	/* With these values, a device retries as long as with the default
-	 * values. */
+	/* These are the proxy's default values. With them, a device retries for
+	 * half a minute. */
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		sim_plan_arg(p, "--qp-timeout=20");
 		sim_plan_arg(p, "--qp-retry-cnt=7");
@@ -383,8 +383,9 @@ static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 }
 
 /* Return whether the faults of all nodes together can remove all rails. A proxy
- * that starts while a port is down never uses the port's rail, and can be the
- * node's last proxy. Devices of the other rail can be lost, too. */
+ * that starts while a port is down never uses the port's rail. If this proxy is
+ * the node's last one, the node never uses the rail again. Devices of the other
+ * rail can be lost, too. */
 static bool may_lose_all(const struct sim_plan *p)
 {
 	unsigned lost = 0;

@@ -124,8 +124,8 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc);
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
 /* Return the offset of the first wrong byte, or `len` if there is none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
-/* Return the offset of the first byte that is not equal to `than`, or `len` if
- * there is none. */
+/* Return the offset of the first byte that differs from the character `than`,
+ * or `len` if there is none. */
 size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);
 

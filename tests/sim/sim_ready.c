@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keep the tasks that can run, and the times at which waiting tasks wake.
- * Waiting tasks must not slow down a step of the scheduler, because a crowd of
- * strangers has a thousand tasks. */
+ * Waiting tasks must not slow down a step of the scheduler, because hundreds of
+ * strangers can connect at the same time, and each stranger is a task. */
 #include <stdlib.h>
 #include <string.h>
 

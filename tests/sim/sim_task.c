@@ -298,8 +298,8 @@ static bool time_flies(void)
 		sim_now = due;
 		return false;
 	}
-	/* Count the jump as an event. A polling task may have waited for a
-	 * point in time that has now passed, and then it must run. */
+	/* Count the jump as an event, so that polling tasks run again. A
+	 * polling task may wait for a point in time that has now passed. */
 	sim_now = looked = until;
 	seen = ++happened;
 	if (2 * far <= sim_pace.leap_far)

@@ -26,8 +26,8 @@ if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
 	fail "an unknown option is accepted"
 fi
 [ "$(cat "$file")" = "$was" ] || fail "a batch that did not run counts"
-# If --from is not a whole number, tests/sim/run must fail. It must not run the
-# seed that the first digits form.
+# If --from is not a whole number, tests/sim/run must fail. It must not read
+# 1.7957e+12 as 1.
 rc=0
 ./run --from 1.7957e+12 --seeds 1 --messages 20 2>"$dir/said" >/dev/null || rc=$?
 { [ $rc -eq 2 ] && has '"1.7957e+12" is not 0' <"$dir/said"; } ||
