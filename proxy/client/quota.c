@@ -47,9 +47,9 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 		/* A client that left before its HELLO was never attached. */
 		return s->peer_client.engine_client != NULL;
 	case MPIB_QUOTA_CONNECTIONS:
-		return s->peer_client.conns_kept;
+		return s->peer_client.quota_conns;
 	case MPIB_QUOTA_REQUESTS:
-		return (uint64_t)s->peer_client.conns_kept * MPIB_REQUESTS;
+		return (uint64_t)s->peer_client.quota_conns * MPIB_REQUESTS;
 	case MPIB_QUOTA_LISTENERS:
 		return s->listeners;
 	case MPIB_QUOTA_REGIONS:

@@ -76,7 +76,7 @@ struct peer_client {
 	unsigned conns;
 	/* Number of connections that were never lost. Quotas do not count lost
 	 * connections, because the client requests them again. */
-	unsigned conns_kept;
+	unsigned quota_conns;
 	bool leaving;
 	mpib_done_fn *done;
 	void *arg;

@@ -45,7 +45,7 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
 	client->conn[index] = c;
 	client->conns++;
-	client->conns_kept++;
+	client->quota_conns++;
 	conn_set_state(c, MPIB_CONN_PENDING);
 	*conn = c;
 	return 0;
@@ -595,7 +595,7 @@ static void conn_end_free_conn(struct peer_conn *c)
 	o->conn[c->index] = NULL;
 	mpib_sum_less(&o->conns);
 	if (!c->was_lost)
-		mpib_sum_less(&o->conns_kept);
+		mpib_sum_less(&o->quota_conns);
 	conn_set_state(c, MPIB_CONN_FREE);
 	free(c);
 	if (o->leaving && o->conns == 0 && o->done) {
@@ -773,7 +773,7 @@ static void conn_end_lost(struct peer_conn *c)
 {
 	c->error = 0; /* the client learns of the loss from MPIB_CONN_LOST */
 	c->was_lost = true;
-	mpib_sum_less(&c->client->conns_kept);
+	mpib_sum_less(&c->client->quota_conns);
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	conn_set_state(c, MPIB_CONN_LOST);

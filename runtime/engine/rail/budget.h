@@ -6,12 +6,13 @@
  * When the control thread creates objects, it reserves ("promises") the places
  * that they need: one per receive of a tenant, and two per QP, for its last WR
  * and for a probe. All sends share the other places; one QP never uses more of
- * them than it leaves free (mpib_qp_part()). So even while sends wait for room, receives can be refilled, lanes can be stopped and probes can be
- * posted. If sends already use the places that are promised to a new object,
- * the object gets these places when sends complete. Receives and QPs together
- * may reserve up to three quarters of the CQ, and one tenant's lanes up to a
- * quarter of that (mpib_tenant_may_have()). Requests for more are refused with
- * a reason. The last 1/32 of these places is reserved for root.
+ * them than it leaves free (mpib_qp_part()). So even while sends wait for room,
+ * receives can be refilled, lanes can be stopped and probes can be posted. If
+ * sends already use the places that are promised to a new object, the object
+ * gets these places when sends complete. Receives and QPs together may reserve
+ * up to three quarters of the CQ, and one tenant's lanes up to a quarter of
+ * that (mpib_tenant_may_have()). Requests for more are refused with a reason.
+ * The last 1/32 of these places is reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -113,8 +114,8 @@ static inline bool mpib_budget_is_full(const struct mpib_budget *b)
 }
 
 /* Return whether, after one more send, a QP may have no room for a chain of
- * `most` WRs. If so, the next WR must be signalled, so that its completion frees
- * places soon. */
+ * `most` WRs. If so, the next WR must be signalled, so that its completion
+ * frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b,
 					uint32_t most)
 {

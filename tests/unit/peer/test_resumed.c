@@ -215,30 +215,30 @@ static void close_end(struct client *c, uint32_t index)
 			 0);
 }
 
-/* Until the rank uses the new end, its process has both ends. A job at its quota
- * must still be able to resume. */
+/* Until the rank uses the new end, its process has both ends. A job at its
+ * quota must still be able to resume. */
 rig_test(a_quota_counts_a_lost_end_and_its_next_end_once)
 {
 	struct resumed r;
 
 	connected(&r, *state);
-	assert_int_equal(r.from->client.conns_kept, 1);
+	assert_int_equal(r.from->client.quota_conns, 1);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
 	rig_settle(r.rig);
-	assert_int_equal(r.from->client.conns_kept, 0);
+	assert_int_equal(r.from->client.quota_conns, 0);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);
 	assert_int_equal(ask_receiver(&r, 1, 2, 5), 0);
 	rig_pass(r.rig, MPIB_SEC);
 	assert_ends(&r, 1, 1, 2, 2, 5);
-	assert_int_equal(r.from->client.conns_kept, 1);
+	assert_int_equal(r.from->client.quota_conns, 1);
 	close_end(r.from, 0);
 	rig_settle(r.rig);
 	assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FREE);
-	assert_int_equal(r.from->client.conns_kept, 1);
+	assert_int_equal(r.from->client.quota_conns, 1);
 	close_end(r.from, 1);
 	rig_pass(r.rig, MPIB_SEC);
 	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_FREE);
-	assert_int_equal(r.from->client.conns_kept, 0);
+	assert_int_equal(r.from->client.quota_conns, 0);
 }
 
 /* If one end is closed, the other end fails at once and cannot be resumed. */
