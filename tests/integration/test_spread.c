@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 #include "engine_pair.h"
 #include "test.h"
@@ -16,17 +17,23 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-static void open_lane(enum mpib_spread spread, unsigned qps)
+static void open_lane_of(enum mpib_spread spread, unsigned qps, uint32_t depth)
 {
 	struct mpib_engine_config cfg;
 
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 0; /* SOUT carries all bytes */
 	cfg.qps[MPIB_RAIL_SOUT] = qps;
+	cfg.sq_depth = depth;
 	cfg.spread = spread;
 	cfg.frag = 4 * KIB;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 0, 0, &tx, &rx);
+}
+
+static void open_lane(enum mpib_spread spread, unsigned qps)
+{
+	open_lane_of(spread, qps, 512);
 }
 
 static void transfer(uint32_t len)
@@ -131,6 +138,51 @@ pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 	assert_int_equal(wrs(), 4);
 	transfer(sizeof(struct mpib_record) + 1);
 	assert_int_equal(wrs(), 5);
+}
+
+/* Post one message per request of the connection. */
+static void post_all(struct pair_end *from, struct pair_end *to, uint32_t len)
+{
+	struct mpib_cts cts;
+
+	for (uint8_t i = 0; i < MPIB_REQUESTS; i++)
+		pair_post(to, MPIB_OP_RECV, i, pair.node[1].mr, RX, len, 0);
+	while (!mpib_cts_copy(from->conn, MPIB_REQUESTS - 1, &cts))
+		pair_turn(&pair);
+	for (uint8_t i = 0; i < MPIB_REQUESTS; i++)
+		pair_post(from, MPIB_OP_SEND, i, pair.node[0].mr, 0, len, 0);
+}
+
+static void wait_for_all(struct pair_end *from, struct pair_end *to,
+			 uint32_t len)
+{
+	for (uint8_t i = 0; i < MPIB_REQUESTS; i++) {
+		assert_int_equal(pair_wait(&pair, to, i, i + 1u), len);
+		assert_int_equal(pair_wait(&pair, from, i, i + 1u), len);
+	}
+}
+
+/* Messages that are not spread use only the first QP, whose SQ has room for
+ * half of the messages here. The peer's device makes no turn, so it
+ * acknowledges none of them until the sender has posted all that it can. This
+ * was a bug: the sender checked only the room of the virtual QP, and the first
+ * QP refused the other messages. */
+pair_test(messages_that_are_not_spread_wait_for_room_in_the_sq_of_their_qp)
+{
+	uint32_t len = 100, depth = MPIB_REQUESTS;
+	struct pair_end tx2, rx2;
+
+	open_lane_of(MPIB_SPREAD_DQPLB, 4, depth);
+	pair_connect(&pair, 1, 0, &tx2, &rx2);
+	post_all(&tx, &rx, len);
+	post_all(&tx2, &rx2, len);
+	for (unsigned i = 0; i < 100; i++)
+		mpib_shard_turn(&pair.node[0].engine->shard[0]);
+	mpib_engine_dispatch(pair.node[0].engine);
+	assert_string_equal(pair.node[0].why, "");
+	assert_in_range(mpib_qp_outstanding(qp(0, 0)), depth - 1, depth);
+	wait_for_all(&tx, &rx, len);
+	wait_for_all(&tx2, &rx2, len);
 }
 
 pair_test(auto_spread_tries_both_methods)
