@@ -13,17 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "addr.h"
-#include "base/log.h"
 #include "client/client.h"
-#include "ipc/message.h"
-#include "proxy.h"
-#include "scratch.h"
+#include "inner_proxy.h"
 #include "test.h"
 
 #ifndef MFD_HUGETLB
@@ -32,7 +26,6 @@
 #define HUGE (2l << 20)
 #define LARGE ((size_t)32 << 20) /* size of a region that needs many steps */
 
-static struct mpib_proxy filled;
 static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
@@ -73,57 +66,15 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 	return __real_madvise(addr, len, advice);
 }
 
-static void set(const char *section, const char *key, const char *value)
-{
-	const struct mpib_setting *s = mpib_config_find(section, key);
-	char why[MPIB_WHY_MAX];
-
-	assert_non_null(s);
-	assert_int_equal(mpib_config_set(&filled.cfg, s, value, "test", why),
-			 0);
-}
-
-static void set_rail(const char *key, unsigned host)
-{
-	uint32_t a = test_addr(host);
-	char text[64];
-
-	snprintf(text, sizeof(text), "soft:%u.%u.%u.%u", a >> 24, a >> 16 & 255,
-		 a >> 8 & 255, a & 255);
-	set("hca", key, text);
-}
-
 static int filled_start(void **state)
 {
-	char why[MPIB_WHY_MAX], memory[32];
+	char memory[32];
 
-	if (scratch_make(state))
+	if (inner_init(state))
 		return -1;
-	mpib_log_set_level(MPIB_LOG_ERROR);
-	mpib_config_init(&filled.cfg);
-	snprintf(filled.cfg.run_dir, sizeof(filled.cfg.run_dir), "%s",
-		 scratch_path("run"));
-	set_rail("sout", 1);
-	set_rail("sup", 2);
 	snprintf(memory, sizeof(memory), "%zu", 4 * LARGE);
-	set("limit", "memory", memory);
-	if (mpib_config_finish(&filled.cfg, why) < 0 ||
-	    mpib_proxy_start(&filled, why) < 0) {
-		fprintf(stderr, "%s\n", why);
-		return -1;
-	}
-	return 0;
-}
-
-static int filled_stop(void **state)
-{
-	mpib_proxy_stop(&filled);
-	return scratch_remove(state);
-}
-
-static void turn(void)
-{
-	assert_true(mpib_loop_turn(&filled.loop, MPIB_FOREVER) >= 0);
+	inner_set("limit", "memory", memory);
+	return inner_start();
 }
 
 static unsigned open_fds(void)
@@ -138,51 +89,15 @@ static unsigned open_fds(void)
 	return n;
 }
 
-static void hear(int sock, struct mpib_message *m)
-{
-	int rc;
-
-	while ((rc = mpib_message_recv(sock, m)) == -EAGAIN)
-		turn();
-	assert_int_equal(rc, 1);
-	mpib_message_close_fds(m);
-}
-
-static int hear_status(int sock)
-{
-	struct mpib_message m;
-
-	hear(sock, &m);
-	return m.h.status;
-}
-
-static void tell(int sock, const struct mpib_ctl_header *h)
-{
-	assert_int_equal(mpib_message_send(sock, h, NULL, 0), 0);
-}
-
 static int attach(void)
 {
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct mpib_ctl_hello hello = {
-		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
-		.version = MPIB_ABI_VERSION,
-		.name = "tester",
-	};
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	unsigned n;
 
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
-		 filled.cfg.run_dir);
-	assert_int_equal(connect(sock, (struct sockaddr *)&sun, sizeof(sun)),
-			 0);
-	tell(sock, &hello.h);
 	for (n = 0; socks[n]; n++)
 		;
 	assert_true(n < sizeof(socks) / sizeof(socks[0]));
-	socks[n] = sock;
-	assert_int_equal(hear_status(sock), 0);
-	return sock;
+	socks[n] = inner_attach();
+	return socks[n];
 }
 
 static void leave(int sock)
@@ -196,7 +111,7 @@ static void leave(int sock)
 
 static struct proxy_client *newest(void)
 {
-	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
+	return TAILQ_LAST(&inner.clients.list, proxy_client_list);
 }
 
 /* Allocate the pages of a memfd. A client must allocate the pages before it
@@ -248,7 +163,7 @@ static void ask_pool(int sock, uint64_t size)
 		.size = size,
 	};
 
-	tell(sock, &ask.h);
+	inner_tell(sock, &ask.h);
 }
 
 static void ask_why(int sock)
@@ -257,7 +172,7 @@ static void ask_why(int sock)
 		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
 	};
 
-	tell(sock, &ask.h);
+	inner_tell(sock, &ask.h);
 }
 
 /* Let madvise() allocate pages in the next `calls` calls, and then fail once
@@ -270,7 +185,7 @@ static void fail_after(unsigned calls, int with)
 
 static int filled_look(void **state)
 {
-	before = filled.clients.usage;
+	before = inner.clients.usage;
 	fds_before = open_fds();
 	return 0;
 }
@@ -282,14 +197,14 @@ static int filled_nothing_is_left(void **state)
 		if (socks[i])
 			leave(socks[i]);
 	}
-	while (memcmp(&before, &filled.clients.usage, sizeof(before)) != 0)
-		turn();
+	while (memcmp(&before, &inner.clients.usage, sizeof(before)) != 0)
+		inner_turn();
 	/* Threads close the sockets. */
 	for (unsigned i = 0; i < 5000 && open_fds() != fds_before; i++)
 		usleep(1000);
 	assert_int_equal(open_fds(), fds_before);
-	assert_true(TAILQ_EMPTY(&filled.clients.filling));
-	assert_int_equal(filled.clients.pieces, 0);
+	assert_true(TAILQ_EMPTY(&inner.clients.filling));
+	assert_int_equal(inner.clients.pieces, 0);
 	return 0;
 }
 
@@ -303,7 +218,7 @@ static const struct proxy_client_region *filling(const struct proxy_client *s)
 static void until_it_fills(const struct proxy_client *s)
 {
 	while (!filling(s) || !filling(s)->filled)
-		turn();
+		inner_turn();
 }
 
 FILL_TEST(other_clients_are_answered_between_two_steps)
@@ -319,11 +234,11 @@ FILL_TEST(other_clients_are_answered_between_two_steps)
 		size_t had = filling(s)->filled;
 
 		ask_why(b);
-		turn();
+		inner_turn();
 		assert_int_equal(mpib_message_recv(b, &m), 1);
 		assert_true(filling(s)->filled <= had + MPIB_FILL_PIECE);
 	}
-	assert_int_equal(hear_status(a), 0);
+	assert_int_equal(inner_hear_status(a), 0);
 }
 
 static size_t filled_of(const struct proxy_client *s)
@@ -349,18 +264,18 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	until_it_fills(s);
 	ask_pool(b, 5000);
 	while (!filling(other))
-		turn();
+		inner_turn();
 	/* Client b's region first waits for the end of the current step, which
 	 * allocates a piece of each region of client a. The next step allocates
 	 * a piece of b's region and at most two pieces of a's regions. */
 	had = filled_of(s);
 	while (filling(other))
-		turn();
+		inner_turn();
 	assert_true(filled_of(s) <= had + 6 * MPIB_FILL_PIECE);
 	assert_int_equal(other->region_count, 1);
-	assert_int_equal(hear_status(b), 0);
+	assert_int_equal(inner_hear_status(b), 0);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(hear_status(a), 0);
+		assert_int_equal(inner_hear_status(a), 0);
 }
 
 FILL_TEST(small_regions_share_a_step)
@@ -373,14 +288,14 @@ FILL_TEST(small_regions_share_a_step)
 	for (unsigned i = 0; i < n; i++)
 		ask_pool(a, 4096);
 	while (s->region_count < n)
-		turn();
-	assert_int_equal(filled.clients.pieces, 1);
+		inner_turn();
+	assert_int_equal(inner.clients.pieces, 1);
 	stalled = false;
-	while (filled.clients.pieces == 1)
-		turn();
-	assert_int_equal(filled.clients.pieces, n - 1);
+	while (inner.clients.pieces == 1)
+		inner_turn();
+	assert_int_equal(inner.clients.pieces, n - 1);
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(hear_status(a), 0);
+		assert_int_equal(inner_hear_status(a), 0);
 }
 
 FILL_TEST(the_regions_of_a_client_are_removed_when_it_leaves)
@@ -392,19 +307,19 @@ FILL_TEST(the_regions_of_a_client_are_removed_when_it_leaves)
 	ask_reg(a, 0, LARGE);
 	ask_pool(a, LARGE);
 	while (s->region_count < 2)
-		turn();
-	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
+		inner_turn();
+	assert_int_equal(inner.clients.usage.registered, 2 * LARGE);
 	leave(a);
 	/* The region whose pages the current step allocates is removed only
 	 * after the step. */
-	while (filled.clients.usage.regions > 1)
-		turn();
-	assert_int_equal(filled.clients.pieces, 1);
+	while (inner.clients.usage.regions > 1)
+		inner_turn();
+	assert_int_equal(inner.clients.pieces, 1);
 	stalled = false;
-	while (filled.clients.usage.regions)
-		turn();
-	assert_int_equal(filled.clients.usage.registered, 0);
-	assert_int_equal(filled.clients.pieces, 0);
+	while (inner.clients.usage.regions)
+		inner_turn();
+	assert_int_equal(inner.clients.usage.registered, 0);
+	assert_int_equal(inner.clients.pieces, 0);
 }
 
 FILL_TEST(a_lack_of_pages_is_reported)
@@ -417,7 +332,7 @@ FILL_TEST(a_lack_of_pages_is_reported)
 
 	fail_after(2, EFAULT);
 	ask_reg(a, 0, LARGE);
-	hear(a, &m);
+	inner_hear(a, &m);
 	fail_after(0, 0);
 	assert_int_equal(m.h.status, -ENOMEM);
 	assert_int_equal(
@@ -428,7 +343,7 @@ FILL_TEST(a_lack_of_pages_is_reported)
 	assert_int_equal(s->region_count, 0);
 	assert_int_equal(s->registered, 0);
 	ask_pool(a, 4096);
-	assert_int_equal(hear_status(a), 0);
+	assert_int_equal(inner_hear_status(a), 0);
 }
 
 /* The proxy does not allocate the missing pages of a client's memfd. This also
@@ -442,7 +357,7 @@ FILL_TEST(a_memfd_with_holes_is_refused)
 	for (unsigned i = 0; i < 2; i++) {
 		huge_pages = i;
 		ask_reg_holes(a, LARGE);
-		hear(a, &m);
+		inner_hear(a, &m);
 		huge_pages = false;
 		assert_int_equal(m.h.status, -EFAULT);
 		assert_non_null(strstr(e->why, "no pages yet at byte 0"));
@@ -477,7 +392,7 @@ FILL_TEST(a_lack_of_huge_pages_is_reported)
 		skip();
 	a = attach();
 	ask_reg(a, MFD_HUGETLB, HUGE);
-	hear(a, &m);
+	inner_hear(a, &m);
 	/* Another process may have freed huge pages. In that case the
 	 * registration succeeds, and there is nothing to test. */
 	if (m.h.status == 0)
@@ -494,12 +409,12 @@ FILL_TEST(without_madvise_the_devices_allocate_the_pages)
 
 	fail_after(0, EINVAL);
 	ask_reg(a, 0, LARGE);
-	assert_int_equal(hear_status(a), 0);
+	assert_int_equal(inner_hear_status(a), 0);
 	fail_after(0, 0);
 	assert_false(LIST_FIRST(&s->regions)->attr.present);
 	ask_pool(a, 4096);
-	assert_int_equal(hear_status(a), 0);
+	assert_int_equal(inner_hear_status(a), 0);
 	assert_true(LIST_FIRST(&s->regions)->attr.present);
 }
 
-struct test_group test_group = { filled_start, filled_stop };
+struct test_group test_group = { filled_start, inner_stop };

@@ -187,49 +187,6 @@ CASE(the_control_messages_of_a_user_are_limited)
 	node_until_usage(&node, "attached", 0);
 }
 
-/* Send a request and read the answer into `m`. Return its status. */
-static int32_t asked(int sock, const struct mpib_ctl_header *h,
-		     struct mpib_message *m)
-{
-	char byte;
-
-	assert_int_equal(mpib_message_send(sock, h, NULL, 0), 0);
-	assert_true(recv(sock, &byte, 1, MSG_PEEK) > 0);
-	assert_true(mpib_message_recv(sock, m) > 0);
-	mpib_message_close_fds(m);
-	return m->h.status;
-}
-
-/* If the proxy refused a close, the connection would stay open, and the peer
- * would wait forever. */
-CASE(closing_is_not_limited_by_the_message_quota)
-{
-	struct mpib_ctl_hello hello = {
-		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
-		.version = MPIB_ABI_VERSION,
-	};
-	struct mpib_ctl_listen listen = {
-		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
-	};
-	struct mpib_ctl_id close_it = {
-		.h = { .type = MPIB_CTL_CLOSE_LISTEN, .len = sizeof(close_it) },
-	};
-	struct mpib_message m;
-	int sock;
-
-	start("--quota-messages", "3");
-	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
-	assert_int_equal(asked(sock, &hello.h, &m), 0);
-	assert_int_equal(asked(sock, &listen.h, &m), 0);
-	close_it.id = ((struct mpib_ctl_listening *)(void *)m.bytes)->listen_id;
-	while (asked(sock, &listen.h, &m) == 0)
-		;
-	assert_int_equal(m.h.status, -EDQUOT);
-	assert_int_equal(asked(sock, &close_it.h, &m), 0);
-	close(sock);
-	node_until_usage(&node, "attached", 0);
-}
-
 CASE(another_user_has_its_own_quotas)
 {
 	struct mpib_client *a;
