@@ -14,6 +14,7 @@
 #include "verbs/soft/soft.h"
 
 #define BYTES (64u << 10)
+#define LITTLE 64u /* size of a message that SOUT carries alone */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -121,6 +122,33 @@ CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 	until_stopped(lane, rail);
 	assert_int_not_equal(rx.conn->rx.flush.arrived[rail], 0);
 	peer_fenced(lane, rail);
+	lane->failover = false;
+}
+
+/* The fence makes the receiver post CTS again that the sender has already read,
+ * because the peer stopped its end of the rail before these CTS arrived on the
+ * other rail. The sender reads no CTS twice. This was a bug: the receiver
+ * posted the ack of the first message only with repeated CTS, and the send
+ * never completed. */
+CASE(an_ack_in_repeated_cts_is_also_written_alone)
+{
+	struct mpib_lane *lane = settled_lane();
+	int32_t result;
+
+	for (uint8_t i = 0; i < 3; i++)
+		pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr,
+			  PAIR_RX + i * LITTLE, LITTLE, 7);
+	pair_turns(&pair, 1000);
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
+	until_stopped(lane, MPIB_RAIL_SUP);
+	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, LITTLE, 7);
+	while (tx.conn->tx.cts_seen < 3)
+		pair_turn_sender(&pair);
+	/* Handle the message in a turn that ends before its ack is posted. */
+	mpib_shard_turn(shard());
+	assert_true(mpib_completion_poll(pair_completion(&rx, 0), 1, &result));
+	peer_fenced(lane, MPIB_RAIL_SUP);
+	assert_int_equal(pair_wait(&pair, &tx, 0, 1), LITTLE);
 	lane->failover = false;
 }
 
