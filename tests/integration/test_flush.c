@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. Tests of flushes of device memory. A memfd is
- * registered as a dma-buf. The software HCAs behave as if they wrote to a GPU:
- * acknowledged bytes become visible in memory only after a read.
+ * Tests of flushes of device memory. A memfd is registered as a dma-buf. The
+ * software HCAs behave as if they wrote to a GPU: acknowledged bytes become
+ * visible in memory only after a read.
  */
 #include <sys/mman.h>
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
+#include "engine/recovery/stop.h"
 #include "engine_pair.h"
 #include "placement.h"
 #include "test.h"
@@ -21,15 +22,9 @@ static struct pair_end tx, rx;
 static char *device;
 static uint32_t mr, asked;
 
-static void open_with(uint8_t timeout, uint8_t retry_cnt)
+static void open_with(const struct mpib_engine_config *cfg)
 {
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = 512;
-	cfg.timeout = timeout;
-	cfg.retry_cnt = retry_cnt;
-	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_open(&pair, cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 5, 0, &tx, &rx);
 	mr = pair_add_device(&pair, 1, BYTES, &device);
 	asked = 0;
@@ -37,7 +32,13 @@ static void open_with(uint8_t timeout, uint8_t retry_cnt)
 
 static int setup(void **state)
 {
-	open_with(8, 1);
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 512;
+	cfg.timeout = 8;
+	cfg.retry_cnt = 1;
+	open_with(&cfg);
 	return 0;
 }
 
@@ -176,6 +177,74 @@ fixture_test(a_wrong_flush_breaks_the_connection)
 		until_broken();
 		assert_int_equal(pair_flushed(&rx), 0);
 	}
+}
+
+/* Open a lane that sends all bytes over SUP, and that fences SUP if it fails.
+ * SUP then stays down for the rest of the test. */
+static int setup_fencing(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 1024;
+	cfg.hold_ms = 3600000;
+	open_with(&cfg);
+	pair_fences(&pair);
+	return 0;
+}
+
+static bool sup_is_open(void)
+{
+	uint8_t open = pair.node[0].lane->open | pair.node[1].lane->open;
+
+	return open & mpib_rail_bit(MPIB_RAIL_SUP);
+}
+
+static void send_half(uint32_t pos)
+{
+	const struct mpib_desc d = { .op = MPIB_OP_SEND,
+				     .req = 1,
+				     .n = 1,
+				     .gen = 1,
+				     .mr = pair.node[0].mr,
+				     .tag = 7,
+				     .total = BYTES,
+				     .pos = pos,
+				     .off = pos,
+				     .len = BYTES / 2 };
+
+	pair_push(&tx, &d);
+}
+
+/* SUP carries the first half of the message, which has no IMM, and then fails.
+ * So no completion tells the receiver that SUP carried bytes. SOUT carries the
+ * whole message again. This was a bug: the flush read back only through SOUT.
+ * The bytes from SUP became visible later, when the memory already belonged to
+ * the client again. */
+TEST_OF(a_flush_covers_bytes_of_a_failed_rail_that_had_no_imm, setup_fencing,
+	teardown)
+{
+	uint32_t got;
+
+	place_late();
+	pair_fill(pair.node[0].mem, BYTES, 5);
+	got = pair_post(&rx, MPIB_OP_RECV, 1, mr, 0, BYTES, 7);
+	send_half(0);
+	while (!placement_waits(rail_ctx(MPIB_RAIL_SUP)))
+		pair_turn(&pair);
+	assert_true(mpib_lane_fault(pair.node[1].lane, MPIB_RAIL_SUP,
+				    MPIB_CAUSE_ERROR));
+	while (sup_is_open())
+		pair_turn(&pair);
+	send_half(BYTES / 2);
+	assert_int_equal(pair_wait(&pair, &rx, 1, got), BYTES);
+	flush();
+	until_flushed(1);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+	memset(device, 0x55, BYTES);
+	placement_set(rail_ctx(MPIB_RAIL_SUP), PLACED);
+	for (uint32_t i = 0; i < BYTES; i++)
+		assert_int_equal(device[i], 0x55);
 }
 
 fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)

@@ -110,21 +110,6 @@ CASE(bitmaps_for_more_connections_than_exist_are_refused)
 	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
 }
 
-/* A write of the failed rail may still be on its way to a GPU although its
- * completion was lost. So a flush must not skip this rail. */
-CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
-{
-	struct mpib_lane *lane = settled_lane();
-	unsigned rail = MPIB_RAIL_SUP;
-
-	assert_int_equal(rx.conn->rx.flush.arrived[rail], 0);
-	assert_true(mpib_lane_fault(lane, rail, MPIB_CAUSE_ERROR));
-	until_stopped(lane, rail);
-	assert_int_not_equal(rx.conn->rx.flush.arrived[rail], 0);
-	peer_fenced(lane, rail);
-	lane->failover = false;
-}
-
 /* The fence makes the receiver post CTS again that the sender has already read,
  * because the peer stopped its end of the rail before these CTS arrived on the
  * other rail. The sender reads no CTS twice. This was a bug: the receiver
