@@ -124,7 +124,6 @@ struct proxy_client {
 	 * `prepared`: number of the last upgrade for which the client has
 	 * attached to the successor. */
 	uint32_t told, prepared;
-	bool share_said; /* an operator set the share, not a rule */
 };
 
 /* The maximum number of pieces in a step. Each step costs two thread switches,
@@ -160,19 +159,8 @@ struct mpib_usage {
 	uint64_t registered, mapped;
 };
 
-/* A share that an operator set for a client of the previous proxy. */
-struct mpib_kept_share {
-	uint32_t uid, pid, shard;
-	struct mpib_share share;
-};
-
-#define MPIB_KEPT_SHARES 64
-
 struct proxy_clients {
 	struct mpib_loop *loop;
-	/* Shares of clients that have not attached again. */
-	struct mpib_kept_share kept[MPIB_KEPT_SHARES];
-	unsigned kept_count;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;

@@ -343,22 +343,6 @@ static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
 	return n ? n : 1;
 }
 
-/* Restore the share that a client had at the last proxy. */
-static void share_restore(struct proxy_clients *all, struct proxy_client *s)
-{
-	for (unsigned i = 0; s->pid && i < all->kept_count; i++) {
-		struct mpib_kept_share *kept = &all->kept[i];
-
-		if (kept->pid != s->pid || kept->uid != s->uid ||
-		    kept->shard != s->peer_client.shard)
-			continue;
-		s->share = kept->share;
-		s->share_said = true;
-		*kept = all->kept[--all->kept_count];
-		return;
-	}
-}
-
 void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid)
 {
 	const struct mpib_share_rules *rules = &all->cfg->shares;
@@ -372,9 +356,7 @@ void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid)
 		if (s->uid != uid || s->state != PROXY_CLIENT_LIVE)
 			continue;
 		s->of_user = user;
-		share_restore(all, s);
-		if (!s->share_said)
-			s->share = mpib_share_of_client(rules, s->name, s->job);
+		s->share = mpib_share_of_client(rules, s->name, s->job);
 		mpib_tenant_share(s->peer_client.tenant, user.weight, rate);
 		engine_client_qos(s->peer_client.engine_client, s->share.weight,
 				  s->share.limit * MPIB_SHARE_BYTES);

@@ -489,7 +489,7 @@ static int share_number(const char *text, int base, uint64_t max, uint64_t *n)
 								       : 0;
 }
 
-int mpib_share_parse_word(struct mpib_share *share, const char *word)
+static int parse_share(struct mpib_share *share, const char *word)
 {
 	uint64_t n;
 
@@ -533,7 +533,7 @@ static int parse_rule(struct mpib_share_rule *rule, char *text)
 	if (!word)
 		return -EINVAL;
 	for (; word && rc == 0; word = strtok_r(NULL, ":", &save))
-		rc = mpib_share_parse_word(&rule->share, word);
+		rc = parse_share(&rule->share, word);
 	return rc;
 }
 

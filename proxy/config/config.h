@@ -115,8 +115,6 @@ struct mpib_share_rules {
  */
 int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
 		     char *why, size_t why_len);
-/* Parse "weight=20" or "limit=5000" into *share. Returns 0 or -EINVAL. */
-int mpib_share_parse_word(struct mpib_share *share, const char *word);
 
 /* Return the share that the first matching rule gives. If no rule matches,
  * return `dflt` for a user, and a share of zeros for a client. */

@@ -174,8 +174,6 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "attached processes" },
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,
 	  "disconnect a client" },
-	{ "clients", "share", false, "CLIENT[.CONN] WHAT...", 2, 3, "share",
-	  mpib_ctl_change, "set a weight=1..100 or limit=MBITS" },
 	{ "conns", "show", true, "[CLIENT]", 0, 1, "conns", mpib_ctl_show,
 	  "connections, and the traffic of closed ones" },
 	{ "lanes", "show", true, "", 0, 0, "lanes", mpib_ctl_show,

@@ -99,7 +99,6 @@ static const struct mpib_column conns[] = {
 	RATES("#TX Gb/s", "{tx_gbps:rate}"),
 	RATES("#RX Gb/s", "{rx_gbps:rate}"),
 	WIDE("NET", "{net}"),
-	WIDE("#WEIGHT", "{weight}"),
 	WIDE("#WAITING", "{outstanding}"),
 	{ 0 },
 };

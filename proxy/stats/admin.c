@@ -5,7 +5,6 @@
 
 #include "base/event.h"
 #include "base/text.h"
-#include "engine/lane/drr.h"
 #include "stats/command.h"
 #include "upgrade/upgrade.h"
 
@@ -60,60 +59,6 @@ static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 			      "no client %llu is attached",
 			      (unsigned long long)id);
 	return s;
-}
-
-/* Set the share of a connection among the connections of its client. Return 0,
- * or -ENOENT after setting the error. */
-static int share_conn(struct mpib_ask *ask, struct proxy_client *s,
-		      uint32_t index, struct mpib_share *part)
-{
-	struct mpib_broker *broker = s->all->broker;
-	int rc = mpib_broker_qos(broker, &s->peer_client, index, part->weight,
-				 part->limit * MPIB_SHARE_BYTES);
-
-	if (rc < 0)
-		mpib_ask_fail(ask, "conns lists them, as in 7.0",
-			      "client %u has no connection %u", s->id, index);
-	return rc;
-}
-
-json_t *mpib_admin_share(struct mpib_ask *ask)
-{
-	uint32_t client = 0, index = UINT32_MAX;
-	struct mpib_share part = { 0 };
-	struct proxy_client *s;
-	uint64_t id;
-
-	if (mpib_ask_conn(ask->argv[0], &client, &index))
-		id = client;
-	else if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
-		return NULL;
-	s = find_client(ask, id);
-	if (!s)
-		return NULL;
-	for (unsigned i = 1; i < ask->argc; i++) {
-		if (mpib_share_parse_word(&part, ask->argv[i]) < 0)
-			return mpib_ask_fail(
-				ask, "give weight=1 to 100 or limit=Mb/s",
-				"\"%.32s\" is neither a weight nor a limit",
-				ask->argv[i]);
-	}
-	if (index != UINT32_MAX && share_conn(ask, s, index, &part) < 0)
-		return NULL;
-	if (index == UINT32_MAX) {
-		s->share = part;
-		s->share_said = true;
-		mpib_shares_apply_user(s->all, s->uid);
-	}
-	mpib_event(MPIB_LOG_INFO, "set",
-		   &(struct mpib_event_about){ .client = s->id },
-		   "share of %.32s is weight %u, limit %u Mb/s, set by uid %u",
-		   ask->argv[0], part.weight ? part.weight : MPIB_DRR_WEIGHT,
-		   part.limit, ask->uid);
-	return json_pack(
-		"{ss sI sI}", "of", ask->argv[0], "weight",
-		(json_int_t)(part.weight ? part.weight : MPIB_DRR_WEIGHT),
-		"limit_mbps", (json_int_t)part.limit);
 }
 
 json_t *mpib_admin_kick(struct mpib_ask *ask)

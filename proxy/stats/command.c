@@ -265,8 +265,6 @@ const struct mpib_command mpib_commands[] = {
 	{ "heal", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_heal },
 	{ "faults", "", 0, 0, MPIB_NEEDS_NOTHING, false, mpib_admin_faults },
 	{ "kick", "CLIENT", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_kick },
-	{ "share", "CLIENT[.CONN] weight=N|limit=MBITS...", 2, 3,
-	  MPIB_NEEDS_NOTHING, true, mpib_admin_share },
 	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set },
 	{ "upgrade", "[PATH]", 0, 1, MPIB_NEEDS_NOTHING, true,
 	  mpib_admin_upgrade },

@@ -92,8 +92,7 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */
 mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,
-	mpib_admin_share, mpib_admin_set, mpib_admin_upgrade,
-	mpib_admin_upgrading;
+	mpib_admin_set, mpib_admin_upgrade, mpib_admin_upgrading;
 /* play.c */
 mpib_command_fn mpib_admin_fault, mpib_admin_heal, mpib_admin_faults;
 

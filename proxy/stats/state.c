@@ -3,48 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/lane/drr.h"
 
 #define HEAD "mpib-proxy state 1\n"
 #define NEW MPIB_STATE_FILE ".new"
-
-static unsigned list_client(FILE *out, const struct mpib_kept_share *kept)
-{
-	if (!kept->pid)
-		return 0; /* a process of another pid namespace */
-	fprintf(out, "%u client %u.%u weight=%u limit=%u\n", kept->uid,
-		kept->pid, kept->shard, kept->share.weight, kept->share.limit);
-	return 1;
-}
-
-/* List the shares of clients. Clients are named by pid and shard, because the
- * next proxy gives them other numbers. */
-static unsigned list_clients(const struct proxy_clients *all, FILE *out)
-{
-	const struct proxy_client *s;
-	unsigned lines = 0;
-
-	TAILQ_FOREACH(s, &all->list, link)
-	{
-		const struct mpib_kept_share kept = { s->uid, s->pid,
-						      s->peer_client.shard,
-						      s->share };
-
-		if (s->share_said && s->state == PROXY_CLIENT_LIVE)
-			lines += list_client(out, &kept);
-	}
-	for (unsigned i = 0; i < all->kept_count; i++)
-		lines += list_client(out, &all->kept[i]);
-	return lines;
-}
 
 /* Write the lines of the file. Each has the uid of a user, and a command that
  * this user gave. */
@@ -54,7 +21,7 @@ static unsigned state_list(const struct mpib_admin *a, FILE *out)
 	const size_t origin = strlen(MPIB_ADMIN_ORIGIN);
 	uint32_t drained = mpib_engine_drained(a->engine);
 	char value[MPIB_VALUE_MAX];
-	unsigned lines = list_clients(a->clients, out);
+	unsigned lines = 0;
 
 	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
 		if (!(drained >> r & 1))
@@ -115,38 +82,6 @@ void mpib_state_save(const struct mpib_admin *admin)
 			  strerror(-rc));
 }
 
-/* Return whether the line is about a client. If it is, keep the client's share
- * until the client attaches. */
-static bool state_client(struct proxy_clients *all, const char *line)
-{
-	static const char *const before[] = { "", " client ", ".",
-					      " weight=", " limit=" };
-	struct mpib_kept_share kept = { 0 };
-	uint32_t *const field[] = { &kept.uid, &kept.pid, &kept.shard,
-				    &kept.share.weight, &kept.share.limit };
-	char *end;
-
-	for (unsigned i = 0; i < 5; i++) {
-		unsigned long value;
-
-		if (strncmp(line, before[i], strlen(before[i])) != 0)
-			return false;
-		line += strlen(before[i]);
-		value = *line >= '0' && *line <= '9' ? strtoul(line, &end, 10)
-						     : ULONG_MAX;
-		if (value > UINT32_MAX)
-			return false;
-		*field[i] = (uint32_t)value;
-		line = end;
-	}
-	if (*line || kept.share.weight > MPIB_DRR_WEIGHT_MAX)
-		return false;
-	if (all->kept_count < MPIB_KEPT_SHARES &&
-	    (kill((pid_t)kept.pid, 0) == 0 || errno == EPERM))
-		all->kept[all->kept_count++] = kept;
-	return true;
-}
-
 static bool state_carry_out(const struct mpib_admin *a, char *line,
 			    struct mpib_ask *ask)
 {
@@ -154,8 +89,6 @@ static bool state_carry_out(const struct mpib_admin *a, char *line,
 	char *command;
 	json_t *answer;
 
-	if (state_client(a->clients, line))
-		return true;
 	*ask = (struct mpib_ask){ .admin = a,
 				  .by_admin_sock = true,
 				  .uid = (uid_t)strtoul(line, &command, 10) };

@@ -55,9 +55,6 @@ static json_t *conns_conn(const struct mpib_view *v, uint64_t client,
 		      "oldest_s", conns_seconds(f->oldest_ns));
 
 	json_object_set_new(o, "net", mpib_field_net(v, f->shard));
-	json_object_set_new(o, "weight", json_integer(f->weight));
-	json_object_set_new(o, "limit_mbps",
-			    json_integer((json_int_t)(f->rate / 125000)));
 	add_stalls(o, f);
 	mpib_field_counts(o, v, f->n);
 	return o;
@@ -441,9 +438,9 @@ static json_t *why_one(const struct mpib_view *v, uint64_t which, uint32_t i)
 		return NULL;
 	lane = &v->snap->lane[f->lane];
 	return json_pack(
-		"{sI sI ss sI sI ss ss sI sI ss sf so so so so sI sI}",
-		"client", (json_int_t)f->client, "index", (json_int_t)f->index,
-		"peer", f->peer, "uid", (json_int_t)lane->uid, "traffic_class",
+		"{sI sI ss sI sI ss ss sI sI ss sf so so so so}", "client",
+		(json_int_t)f->client, "index", (json_int_t)f->index, "peer",
+		f->peer, "uid", (json_int_t)lane->uid, "traffic_class",
 		(json_int_t)lane->traffic_class, "mode",
 		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
 		mpib_path_name((enum mpib_path)lane->path), "sup_bw",
@@ -453,9 +450,7 @@ static json_t *why_one(const struct mpib_view *v, uint64_t which, uint32_t i)
 		f->why.hint_slot == UINT32_MAX ? json_null()
 					       : json_integer(f->why.hint_slot),
 		"agent", why_agent(v, f->why.hint_slot), "rails",
-		why_tracks(v, lane), "spread", lane_spread(v, lane), "weight",
-		(json_int_t)f->weight, "limit_mbps",
-		(json_int_t)(f->rate / 125000));
+		why_tracks(v, lane), "spread", lane_spread(v, lane));
 }
 
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which)

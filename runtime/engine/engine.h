@@ -231,15 +231,13 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
 
-/* Set the share of a tenant on its shard, of a client in its tenant, or of a
- * connection in its client; see lane/drr.h. `weight` is 1 to 100; 0: the
- * default, 10. `rate` is in bytes per second; 0: no limit. Any thread, at any
- * time while the object exists. */
+/* Set the share of a tenant on its shard, or of a client in its tenant; see
+ * lane/drr.h. `weight` is 1 to 100; 0: the default, 10. `rate` is in bytes per
+ * second; 0: no limit. Any thread, at any time while the object exists. */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
 void engine_client_qos(struct engine_client *client, uint32_t weight,
 		       uint64_t rate);
-void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
 /* Get the uid's tenant on the shard and add a reference. The first call creates
  * the tenant, with a PD and an SRQ per rail. Clients and lanes hold references,

@@ -234,19 +234,6 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 	return 0;
 }
 
-int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
-		    uint32_t index, uint32_t weight, uint64_t rate)
-{
-	const struct peer_conn *c =
-		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
-
-	(void)broker;
-	if (!c || !c->conn)
-		return -ENOENT;
-	engine_conn_qos(c->conn, weight, rate);
-	return 0;
-}
-
 const char *mpib_broker_why(const struct peer_client *client, uint32_t index)
 {
 	const struct peer_conn *c =

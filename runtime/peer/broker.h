@@ -162,10 +162,6 @@ int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
  * index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);
-/* Call engine_conn_qos() for a connection. Return -ENOENT if the engine has no
- * connection at the index. */
-int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
-		    uint32_t index, uint32_t weight, uint64_t rate);
 /* Return why the connection failed, or "" if it did not fail. */
 const char *mpib_broker_why(const struct peer_client *client, uint32_t index);
 

@@ -73,7 +73,6 @@ static const char *const changes[] = { "drain SUP",
 				       "kick 1",
 				       "set log.level debug",
 				       "set limit.readers 1",
-				       "share 1 weight=1",
 				       "fault gone SUP 60",
 				       "fault black-hole SOUT 60",
 				       "heal SUP" };

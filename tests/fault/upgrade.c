@@ -149,18 +149,6 @@ static void setting_of(const struct node *of, const char *key, char *buf,
 	json_decref(rows);
 }
 
-static json_int_t weight_of_client(const struct node *of)
-{
-	json_t *clients = node_ask(of, "clients");
-	const json_t *share =
-		json_object_get(json_array_get(clients, 0), "share");
-	json_int_t weight =
-		json_integer_value(json_object_get(share, "weight"));
-
-	json_decref(clients);
-	return weight;
-}
-
 static void restart(struct node *of)
 {
 	node_kill(of);
@@ -182,16 +170,11 @@ static void write_state(const struct node *of, const char *text)
 TEST(changes_by_an_operator_survive_a_restart)
 {
 	const char *argv[] = { "mpibctl", "-s", node[0].dir, "upgrade", NULL };
-	struct mpib_attach_opts opts = { .size = sizeof(opts) };
 	struct node *of = &node[0];
-	struct mpib_client *client;
 	char before[80], now[80];
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	node_start(of, 5, "--log-level", "error", NULL);
-	opts.run_dir = of->dir;
-	assert_int_equal(mpib_attach(&opts, &client), 0);
-	json_decref(node_ask(of, "share 1 weight=33"));
 	json_decref(node_ask(of, "drain SUP"));
 	json_decref(node_ask(of, "set share.rules uid=7:weight=20"));
 	setting_of(of, "rules", before, sizeof(before));
@@ -204,9 +187,6 @@ TEST(changes_by_an_operator_survive_a_restart)
 	assert_string_equal(now, before);
 
 	restart(of);
-	node_until_usage(of, "attached", 1);
-	assert_int_equal(weight_of_client(of), 33);
-	mpib_detach(client);
 	assert_true(is_drained(of));
 	setting_of(of, "rules", now, sizeof(now));
 	assert_string_equal(now, before);

@@ -87,14 +87,14 @@ static bool is_open(unsigned rail)
 }
 
 /* Let SOUT fail, and make it usable again after the first half was posted to
- * SUP. A rate limit of the connection delays the second half. */
+ * SUP. A rate limit of the client delays the second half. */
 static void replay_the_first_half(void)
 {
 	const struct mpib_lane_rail *sout =
 		&pair.node[0].lane->rail[MPIB_RAIL_SOUT];
 	const struct mpib_soft_fault none = { 0 };
 
-	engine_conn_qos(tx.conn, 0, 1);
+	engine_client_qos(pair.node[0].engine_client, 0, 1);
 	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SOUT,
 				    MPIB_CAUSE_ERROR));
 	while (sout->state == MPIB_RAIL_LIVE ||
@@ -121,7 +121,7 @@ pair_test(an_imm_waits_for_a_replay_on_the_other_rail)
 	post_to_a_black_hole();
 	set_fault(0, MPIB_RAIL_SUP, &hole);
 	replay_the_first_half();
-	engine_conn_qos(tx.conn, 0, 0);
+	engine_client_qos(pair.node[0].engine_client, 0, 0);
 	pair_turns(&pair, 1000);
 	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SUP,
 				    MPIB_CAUSE_ERROR));
@@ -138,7 +138,7 @@ pair_test(a_replay_is_repeated_if_only_the_device_acknowledged_it)
 	replay_the_first_half();
 	while (first->c.pending)
 		pair_turn(&pair);
-	engine_conn_qos(tx.conn, 0, 0);
+	engine_client_qos(pair.node[0].engine_client, 0, 0);
 	arrives_whole();
 }
 

@@ -32,13 +32,8 @@ void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
 	sim_node_tell(f->node, "set limit.readers %llu\n",
 		      (unsigned long long)(100 + f->lasts % 1000));
-	sim_node_tell(f->node, "share %llu weight=%llu\n",
-		      (unsigned long long)(1 + f->lasts % 3),
-		      (unsigned long long)(1 + f->lasts % 5));
-	if (plan->shares)
-		sim_node_tell(f->node,
-			      "share %llu.%llu weight=%llu limit=1000\n",
-			      (unsigned long long)(1 + f->lasts % 3),
-			      (unsigned long long)(f->lasts / 3 % 3),
-			      (unsigned long long)(1 + f->lasts % 5));
+	sim_node_tell(f->node, "set share.rules name=*%llu:weight=%llu%s\n",
+		      (unsigned long long)(f->lasts % 3),
+		      (unsigned long long)(1 + f->lasts % 5),
+		      plan->shares ? ":limit=1000" : "");
 }

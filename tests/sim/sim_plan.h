@@ -147,7 +147,7 @@ struct sim_plan {
 	unsigned listens; /* maximum ms that a stranger stays connected */
 	/* operators sometimes start proxies with a wrong setting */
 	bool mistakes;
-	bool shares; /* operators set shares of connections */
+	bool shares; /* operators also limit the rate of clients */
 	uint64_t far; /* extra latency of the peer links in ns */
 	bool resumes; /* ranks outlive their proxies */
 	bool soft; /* devices make progress only while their process runs */

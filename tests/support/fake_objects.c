@@ -110,13 +110,6 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	return 0;
 }
 
-void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate)
-{
-	(void)conn;
-	(void)weight;
-	(void)rate;
-}
-
 void engine_conn_goes_on(struct engine_conn *conn)
 {
 	(void)conn;

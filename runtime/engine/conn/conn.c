@@ -228,11 +228,6 @@ void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)
 	atomic_store_explicit(&conn->hint_slot, slot, memory_order_relaxed);
 }
 
-void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate)
-{
-	mpib_drr_set(&conn->drr, weight, rate);
-}
-
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote)
 {

@@ -101,8 +101,6 @@ static void add_conn(struct taking *t, struct engine_conn *f)
 		.outstanding = f->outstanding,
 		.messages = f->messages,
 		.oldest_ns = engine_conn_oldest_ns(f),
-		.weight = f->drr.weight,
-		.rate = f->drr.rate,
 	};
 	memcpy(out->peer, f->lane->peer, sizeof(out->peer));
 	memcpy(out->n, f->n, sizeof(out->n));

@@ -110,8 +110,6 @@ struct mpib_snap_conn {
 	uint64_t oldest_ns; /* age of the oldest request, 0: none */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_split_why why;
-	uint32_t weight; /* share among its client's connections */
-	uint64_t rate; /* bytes a second, 0: no limit */
 };
 
 /* The totals of a client's closed connections. */
