@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -155,10 +154,6 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
 
 /* Make the report that answers a peer's question. */
 
-/* If the lanes to a peer have sent fewer bytes, compute no rate: the lanes are
- * new, or send short messages only. */
-#define RATED_BYTES (1u << 20)
-
 /* Settings that must be equal in a cluster: whole sections (NULL) or single
  * settings. */
 static const char *const alike[][2] = {
@@ -231,64 +226,6 @@ static void own_rail(const struct mpib_view *v, unsigned r,
 	rail->expected_mbps = v->cfg->expected_gbps * 1000;
 	rail->errors = n->cqe_errors;
 	rail->failovers = n->failovers;
-}
-
-static int own_by_peer(const void *a, const void *b)
-{
-	const struct mpib_snap_lane *x = *(void *const *)a;
-	const struct mpib_snap_lane *y = *(void *const *)b;
-
-	return strcmp(x->peer, y->peer);
-}
-
-/* Compute the rate of the n lanes to a peer: their bytes, divided by the busy
- * time of the rail that was busy longer. If the rate is the lowest so far,
- * record it in `own`. */
-static void own_pair(const struct mpib_snap_lane *const *lane, uint32_t n,
-		     struct mpib_node_report *own)
-{
-	uint64_t bytes = 0, ns[MPIB_RAILS] = { 0 }, rtt = 0, mbps;
-	uint64_t busy;
-
-	for (uint32_t i = 0; i < n; i++) {
-		for (unsigned r = 0; r < MPIB_RAILS; r++) {
-			bytes += lane[i]->track[r].acked_bytes;
-			ns[r] += lane[i]->track[r].busy_ns;
-			if (lane[i]->track[r].srtt > rtt)
-				rtt = lane[i]->track[r].srtt;
-		}
-	}
-	busy = ns[0] > ns[1] ? ns[0] : ns[1];
-	if (bytes < RATED_BYTES || busy == 0)
-		return;
-	mbps = (uint64_t)((double)bytes * 8e3 / (double)busy);
-	if (own->slowest[0] && mbps >= own->slowest_mbps)
-		return;
-	snprintf(own->slowest, sizeof(own->slowest), "%s", lane[0]->peer);
-	own->slowest_mbps = mbps;
-	own->slowest_rtt_ns = rtt;
-}
-
-static void own_pairs(const struct mpib_snapshot *snap,
-		      struct mpib_node_report *own)
-{
-	const struct mpib_snap_lane **lane =
-		calloc(snap->lanes + 1, sizeof(const void *));
-	uint32_t first = 0;
-
-	if (!lane)
-		return; /* send the report without pairs */
-	for (uint32_t i = 0; i < snap->lanes; i++)
-		lane[i] = &snap->lane[i];
-	qsort(lane, snap->lanes, sizeof(const void *), own_by_peer);
-	for (uint32_t i = 1; i <= snap->lanes; i++) {
-		if (i < snap->lanes &&
-		    !strcmp(lane[i]->peer, lane[first]->peer))
-			continue;
-		own_pair(lane + first, i - first, own);
-		first = i;
-	}
-	free(lane);
 }
 
 static void own_text(char *to, size_t len, const json_t *o, const char *key)
@@ -390,7 +327,6 @@ static void own_report(const struct mpib_view *v, struct mpib_node_report *own)
 			snprintf(own->drain_why, sizeof(own->drain_why), "%s",
 				 v->cfg->drain_why[r]);
 	}
-	own_pairs(snap, own);
 	own_jobs(v, own);
 	own_waiting(v, own);
 	own_settings(v->cfg, own);

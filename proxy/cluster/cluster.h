@@ -36,9 +36,6 @@ struct mpib_cluster_text {
 	char *whole; /* the text; while `part` is made, the previous text */
 	struct mpib_view_part part; /* part.at: number of nodes written */
 	json_int_t well, faulty;
-	/* The slowest pair, and the node that reports it. */
-	uint64_t mbps, rtt_ns;
-	char from[MPIB_LABEL_MAX], to[MPIB_LABEL_MAX];
 };
 
 struct mpib_cluster {

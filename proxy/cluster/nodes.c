@@ -173,11 +173,10 @@ static void judge_agent(const struct mpib_agent_word *w, json_t *notes)
 }
 
 /* Add a node's report about itself. */
-static void add_report(struct cluster_view *x, json_t *o, const char *peer,
+static void add_report(const struct cluster_view *x, json_t *o,
 		       const struct mpib_node_report *r, json_t *faults,
 		       json_t *notes)
 {
-	struct mpib_cluster_text *t = x->t;
 	uint64_t errors = 0, failovers = 0, speed = 0, expected = 0;
 	unsigned up = 0, all = (unsigned)r->devices * r->rails;
 	json_t *differs = differing(x, r);
@@ -206,12 +205,6 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 	json_object_set_new(o, "jobs", view_jobs(r));
 	json_object_set_new(o, "waiting", view_waiting(r));
 	json_object_set_new(o, "agent", agent_word(&r->agent));
-	if (r->slowest[0] && (!t->to[0] || r->slowest_mbps < t->mbps)) {
-		snprintf(t->from, sizeof(t->from), "%s", peer);
-		snprintf(t->to, sizeof(t->to), "%s", r->slowest);
-		t->mbps = r->slowest_mbps;
-		t->rtt_ns = r->slowest_rtt_ns;
-	}
 	json_object_update_new(
 		o,
 		json_pack("{ss sI sI sI sI ss sI sI sI sI sI sI so so}", "host",
@@ -291,7 +284,7 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 				     (unsigned long long)t->refusals,
 				     view_seconds(t->refused_ns), t->why));
 	if (t->report && t->state != MPIB_TOLD_UNREACHED)
-		add_report(x, o, t->peer, t->report, faults, notes);
+		add_report(x, o, t->report, faults, notes);
 	add_node(x, o, faults, notes);
 }
 
@@ -340,28 +333,18 @@ static bool text_begin(struct mpib_cluster *c)
 static void text_end(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
-	char *nodes = mpib_view_part_end(&t->part), *pair = NULL;
-	json_t *slowest = json_null();
+	char *nodes = mpib_view_part_end(&t->part);
 
-	if (t->to[0])
-		slowest = json_pack("{ss ss sf sI}", "from", t->from, "to",
-				    t->to, "gbps", (double)t->mbps / 1e3,
-				    "rtt_ns", (json_int_t)t->rtt_ns);
-	if (slowest)
-		pair = json_dumps(slowest, JSON_COMPACT | JSON_ENCODE_ANY |
-						   MPIB_VIEW_DIGITS);
-	json_decref(slowest);
 	free(t->whole);
-	if (!nodes || !pair ||
+	if (!nodes ||
 	    asprintf(&t->whole,
 		     "{\"well\":%lld,\"faulty\":%lld,\"took_s\":%.9f,"
-		     "\"slowest\":%s,\"nodes\":[%s]}",
+		     "\"nodes\":[%s]}",
 		     (long long)t->well, (long long)t->faulty,
-		     view_seconds(c->over_ns - c->begun_ns), pair, nodes) < 0) {
+		     view_seconds(c->over_ns - c->begun_ns), nodes) < 0) {
 		t->whole = NULL;
 		t->of_ns = 0;
 	}
-	free(pair);
 	free(nodes);
 }
 

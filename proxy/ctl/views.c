@@ -159,8 +159,6 @@ static const struct mpib_column cluster[] = {
 
 static const char *const cluster_below[] = {
 	"nodes: {well} well, {faulty} faulty; answers took {took_s:ms}",
-	"[slowest: {slowest.from} to {slowest.to}, {slowest.gbps:rate} Gb/s "
-	"while busy, round trip {slowest.rtt_ns:ns}]",
 	NULL,
 };
 

@@ -289,9 +289,6 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	mpib_code32(c, &m->connections);
 	mpib_code32(c, &m->stuck);
 	code_rails(c, m);
-	code_short(c, m->slowest, sizeof(m->slowest));
-	mpib_code64(c, &m->slowest_mbps);
-	mpib_code64(c, &m->slowest_rtt_ns);
 	code_word(c, &m->agent);
 	code_short(c, m->drain_why, sizeof(m->drain_why));
 	code_jobs(c, m);

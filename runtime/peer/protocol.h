@@ -95,8 +95,8 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 18u
-#define MPIB_PEER_VERSION 18u
+#define MPIB_PEER_VERSION_MIN 19u
+#define MPIB_PEER_VERSION 19u
 #define MPIB_PEER_FRAME_MAX 4096u
 
 enum mpib_peer_type {
@@ -185,11 +185,6 @@ struct mpib_node_report {
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* Label of the peer with the lowest data rate. The rate to a peer is
-	 * measured only while a rail sends to that peer. Peers to which few
-	 * bytes were sent are ignored. "": none. */
-	char slowest[MPIB_LABEL_MAX];
-	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
 	/* Why a rail is drained. If several rails are drained, this is the
 	 * reason of the first drained rail that has one. */

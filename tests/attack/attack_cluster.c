@@ -79,7 +79,6 @@ static void lie(struct mpib_peer_msg *m)
 	memset(r, 0xff, sizeof(*r));
 	memset(r->version, '\033', sizeof(r->version));
 	snprintf(r->host, sizeof(r->host), "\033[2J\n\"},{\"peer\":\"x");
-	snprintf(r->slowest, sizeof(r->slowest), "\r\b\033]0;owned\007");
 	r->devices = MPIB_RAILS_MAX / MPIB_RAILS;
 	r->rails = MPIB_RAILS;
 	r->settings = MPIB_REPORT_SETTINGS;

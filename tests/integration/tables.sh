@@ -10,7 +10,6 @@ golden=$(dirname "$0")/tables.golden
 
 mask() {
 	sed -E "s/\b$(hostname)\b/HOST/g"'
-		/^slowest: /d
 		s/\b(io_uring|epoll)\b/IO/g; s/\b(split|spray|dqplb|auto)\b/SPREAD/g
 		s/0x[0-9a-f]+/N/g
 		s/(soft:)?[0-9]+([.:-][0-9]+)*( (B|[KMGTPE]iB|[kMGTPE]|[num]?s|min)\b)?/N/g
