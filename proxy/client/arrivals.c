@@ -233,12 +233,6 @@ static bool refuse_next(void *arg)
 
 void proxy_clients_tune(struct proxy_clients *all)
 {
-	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-
-	all->max_memory = all->cfg->max_memory;
-	if (all->max_memory == 0)
-		all->max_memory = half;
 	mpib_quota_tune(all);
 	mpib_broker_limit_lanes(all->broker, all->most[MPIB_QUOTA_LANES]);
 }

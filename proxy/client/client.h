@@ -164,7 +164,6 @@ struct proxy_clients {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	uint64_t max_memory; /* limit for one client, in bytes */
 	uint64_t most[MPIB_QUOTAS]; /* current quotas; 0: no limit */
 
 	/* A descriptor in reserve, or -1. If all others are in use, the proxy

@@ -93,34 +93,17 @@ static bool region_allowed(struct proxy_client *s,
 			   const struct mpib_ctl_header *ask, uint64_t size,
 			   enum mpib_region_kind kind)
 {
-	const struct proxy_clients *all = s->all;
-
-	if (size == 0) {
+	/* A size above INT64_MAX would overflow the sums of bytes. */
+	if (size == 0 || size > INT64_MAX) {
 		proxy_client_refuse(s, ask, -EINVAL,
-				    "a region of 0 bytes cannot be registered");
-		return false;
-	}
-	if (size > all->max_memory || s->registered > all->max_memory - size) {
-		proxy_client_refuse(s, ask, -EDQUOT,
-				    "%" PRIu64 " bytes in addition to the "
-				    "%" PRIu64 " registered would exceed "
-				    "limit.memory = %" PRIu64 " (raise it)",
-				    size, s->registered, all->max_memory);
-		return false;
-	}
-	if (s->region_count >= all->cfg->max_regions) {
-		proxy_client_refuse(s, ask, -EDQUOT,
-				    "%u regions are registered already "
-				    "(deregister some, or raise limit.regions, "
-				    "up to 4095)",
-				    s->region_count);
+				    "a region of %" PRIu64
+				    " bytes cannot be registered",
+				    size);
 		return false;
 	}
 	return proxy_client_may(s, ask, MPIB_QUOTA_REGIONS, 1) &&
 	       (kind == MPIB_REGION_DMABUF ||
-		proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size)) &&
-	       (kind != MPIB_REGION_POOL ||
-		proxy_client_may(s, ask, MPIB_QUOTA_POOL, size));
+		proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size));
 }
 
 static void on_added(void *arg, int status)

@@ -423,12 +423,6 @@ void proxy_client_close_listen(struct proxy_client *s, struct mpib_message *m)
 	proxy_client_ok(s, &m->h, ask->id);
 }
 
-static bool one_more(struct proxy_client *s, const struct mpib_ctl_header *ask)
-{
-	return proxy_client_may(s, ask, MPIB_QUOTA_CONNECTIONS, 1) &&
-	       proxy_client_may(s, ask, MPIB_QUOTA_REQUESTS, MPIB_REQUESTS);
-}
-
 static const char *conn_error(int rc)
 {
 	switch (rc) {
@@ -476,7 +470,7 @@ void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
 				    ask->traffic_class);
 		return;
 	}
-	if (!one_more(s, &m->h))
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_CONNECTIONS, 1))
 		return;
 	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask);
 	conn_answer(s, &m->h, ask->conn, rc);
@@ -487,7 +481,7 @@ void proxy_client_accept(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_accept *ask = (const void *)m->bytes;
 	int rc;
 
-	if (!one_more(s, &m->h))
+	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_CONNECTIONS, 1))
 		return;
 	rc = mpib_broker_accept(s->all->broker, &s->peer_client, ask->listen_id,
 				ask->conn);
@@ -503,7 +497,7 @@ void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_resume *ask = (const void *)m->bytes;
 
-	if (one_more(s, &m->h))
+	if (proxy_client_may(s, &m->h, MPIB_QUOTA_CONNECTIONS, 1))
 		conn_answer(s, &m->h, ask->conn,
 			    mpib_broker_resume(s->all->broker, &s->peer_client,
 					       ask));

@@ -25,12 +25,10 @@
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",
 	[MPIB_QUOTA_CONNECTIONS] = "connections",
-	[MPIB_QUOTA_REQUESTS] = "requests",
 	[MPIB_QUOTA_LISTENERS] = "listeners",
 	[MPIB_QUOTA_LANES] = "lanes",
 	[MPIB_QUOTA_REGIONS] = "regions",
 	[MPIB_QUOTA_MEMORY] = "memory",
-	[MPIB_QUOTA_POOL] = "pool",
 	[MPIB_QUOTA_FDS] = "fds",
 	[MPIB_QUOTA_MESSAGES] = "messages",
 };
@@ -48,16 +46,12 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 		return s->peer_client.engine_client != NULL;
 	case MPIB_QUOTA_CONNECTIONS:
 		return s->peer_client.quota_conns;
-	case MPIB_QUOTA_REQUESTS:
-		return (uint64_t)s->peer_client.quota_conns * MPIB_REQUESTS;
 	case MPIB_QUOTA_LISTENERS:
 		return s->listeners;
 	case MPIB_QUOTA_REGIONS:
 		return s->region_count;
 	case MPIB_QUOTA_MEMORY:
 		return s->registered - s->of_kind[MPIB_REGION_DMABUF];
-	case MPIB_QUOTA_POOL:
-		return s->of_kind[MPIB_REGION_POOL];
 	case MPIB_QUOTA_FDS:
 		return MPIB_FDS_OF_A_CLIENT + s->region_fds;
 	case MPIB_QUOTA_LANES: /* belong to the user, not to its clients */
@@ -127,7 +121,7 @@ uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 	const unsigned sockets = sockets_of_a_lane(&cfg->engine);
 	const uint64_t most = cfg->quota[q];
 
-	if (most == 0 && (q == MPIB_QUOTA_MEMORY || q == MPIB_QUOTA_POOL))
+	if (most == 0 && q == MPIB_QUOTA_MEMORY)
 		return memory_part(cfg, memory);
 	if (mpib_config_given(cfg, "quota", names[q]))
 		return most;

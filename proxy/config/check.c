@@ -211,32 +211,20 @@ static int check_signals(struct mpib_config *cfg, char *why)
 		e->cts_signal, most, e->sq_depth);
 }
 
-/* Check that a quota, if set, is at least `least`, the amount that `who`
- * needs. */
-static int check_quota(const struct mpib_config *cfg, const char *key,
-		       uint64_t quota, uint64_t least, const char *who,
-		       char *why)
-{
-	if (quota == 0 || quota >= least)
-		return 0;
-	return mpib_why_fail(
-		why, -EINVAL,
-		"%s: quota.%s = %" PRIu64 " is less than the %" PRIu64
-		" that %s needs (raise it, or set 0)",
-		mpib_config_origin(cfg, "quota", key), key, quota, least, who);
-}
-
-static int check_quota_requests(struct mpib_config *cfg, char *why)
-{
-	return check_quota(cfg, "requests", cfg->quota[MPIB_QUOTA_REQUESTS],
-			   MPIB_REQUESTS, "a connection", why);
-}
-
 static int check_quota_fds(struct mpib_config *cfg, char *why)
 {
-	return check_quota(cfg, "fds", cfg->quota[MPIB_QUOTA_FDS],
-			   MPIB_FDS_OF_A_CLIENT + 1, "a process with a region",
-			   why);
+	const uint64_t least = MPIB_FDS_OF_A_CLIENT + 1;
+	const uint64_t quota = cfg->quota[MPIB_QUOTA_FDS];
+
+	if (quota == 0 || quota >= least)
+		return 0;
+	return mpib_why_fail(why, -EINVAL,
+			     "%s: quota.fds = %" PRIu64
+			     " is less than the %" PRIu64
+			     " that a process with a region needs (raise it, "
+			     "or set 0)",
+			     mpib_config_origin(cfg, "quota", "fds"), quota,
+			     least);
 }
 
 /* Parse peer.addr: one address, or two separated by a comma. */
@@ -309,12 +297,11 @@ static check_fn *const checks[] = {
 	check_nets,	      check_networks,  check_classes,
 	mpib_config_policy,   check_shares,    check_srq,
 	check_signals,	      check_window,    check_part,
-	check_quota_requests, check_quota_fds, check_resume,
+	check_quota_fds,      check_resume,
 };
 
 /* The checks of settings that may change while the proxy runs. */
-static check_fn *const running[] = { check_shares, check_quota_requests,
-				     check_quota_fds };
+static check_fn *const running[] = { check_shares, check_quota_fds };
 
 static int check_each(check_fn *const *list, size_t n, struct mpib_config *cfg,
 		      char *why)

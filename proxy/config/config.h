@@ -67,12 +67,10 @@ struct mpib_config_device {
 enum mpib_quota {
 	MPIB_QUOTA_CLIENTS,
 	MPIB_QUOTA_CONNECTIONS, /* in any state */
-	MPIB_QUOTA_REQUESTS, /* in flight; a connection counts MPIB_REQUESTS */
 	MPIB_QUOTA_LISTENERS,
 	MPIB_QUOTA_LANES,
 	MPIB_QUOTA_REGIONS,
 	MPIB_QUOTA_MEMORY, /* bytes registered, staging pools included */
-	MPIB_QUOTA_POOL, /* bytes of staging pools (memory of the proxy) */
 	MPIB_QUOTA_FDS, /* descriptors that the proxy holds for the user */
 	MPIB_QUOTA_MESSAGES, /* messages per second on the control socket */
 	MPIB_QUOTAS,
@@ -170,14 +168,13 @@ struct mpib_config {
 	uint32_t window, part; /* bytes of a staging window, and of a part */
 	uint32_t huge_pages; /* 1: huge pages for pools and mpib_mem_alloc() */
 	uint32_t own_memory; /* enum mpib_own_memory */
-	uint32_t max_clients, max_regions, max_readers;
-	uint64_t max_memory; /* bytes that a client may register */
+	uint32_t max_clients, max_readers;
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
 	/* Files of TLS and of the bearer token; "": none. `metrics_hosts`:
 	 * names that a request's Host header may have, separated by commas. */
 	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
 	char metrics_hosts[MPIB_VALUE_MAX];
-	/* Quotas of each user. 0: no quota; for memory and pool, a default. */
+	/* Quotas of each user. 0: no quota; for memory, a default. */
 	uint64_t quota[MPIB_QUOTAS];
 	uint32_t share_threads; /* enum mpib_place, for new clients */
 	uint32_t share_limit; /* Mb/s, for each user without a rule */

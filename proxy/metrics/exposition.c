@@ -451,9 +451,7 @@ static const struct metrics_family of_proxy[] = {
 		   "refused.",
 		   "rejected", "reason"),
 	GAUGE_BY("limit_used_ratio",
-		 "Share of a limit that is used; for memory and regions, by "
-		 "the client that uses most.",
-		 "limits_used", "resource"),
+		 "Share of a limit that is used.", "limits_used", "resource"),
 	{ 0 },
 };
 

@@ -97,25 +97,12 @@ static json_t *view_rejected(const struct mpib_view *v)
 			: 0);
 }
 
-/* Return the used part of each limit. Memory and regions are limited per
- * client: return the highest value of all clients. */
+/* Return the used part of each limit. */
 static json_t *view_limits(const struct mpib_view *v)
 {
-	const struct proxy_clients *all = v->clients;
-	double regions = 0, memory = 0;
-	const struct proxy_client *s;
-
-	TAILQ_FOREACH(s, &all->list, link)
-	{
-		if (s->region_count > regions)
-			regions = s->region_count;
-		if ((double)s->registered > memory)
-			memory = (double)s->registered;
-	}
-	return json_pack("{sf sf sf}", "clients",
-			 view_ratio(all->usage.attached, v->cfg->max_clients),
-			 "regions", view_ratio(regions, v->cfg->max_regions),
-			 "memory", view_ratio(memory, (double)all->max_memory));
+	return json_pack("{sf}", "clients",
+			 view_ratio(v->clients->usage.attached,
+				    v->cfg->max_clients));
 }
 
 json_t *mpib_view_info(const struct mpib_view *v)

@@ -293,7 +293,10 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 	int rc;
 
 	if (!h)
-		return -ENOSPC;
+		return mpib_last_error_set(
+			client->shard->engine, -EDQUOT,
+			"the client has %u regions (deregister some)",
+			MPIB_MRS_MAX - 1);
 	rc = mr_make(client, attr, h, &mr);
 	if (rc < 0)
 		return rc;

@@ -109,8 +109,8 @@ TEST(a_program_that_cannot_take_over_is_refused)
 		   "proxy.threads would be 2, the running proxy has 1");
 	/* With this limit, registrations of the ranks would fail, so the
 	 * upgrade is refused. */
-	write_conf(&node[0], "[limit]\nmemory = 8k\n");
-	is_refused(&node[0], NULL, "would exceed limit.memory = 8192");
+	write_conf(&node[0], "[quota]\nmemory = 8k\n");
+	is_refused(&node[0], NULL, "would exceed quota.memory = 8192");
 	write_conf(&node[0], "");
 	upgrade(&node[0], NULL);
 	node_took(&node[0]);

@@ -77,7 +77,7 @@ void fuzz_proxy_start(void)
 	snprintf(proxy.cfg.run_dir, sizeof(proxy.cfg.run_dir), "%s/run", dir);
 	set_addresses();
 	set("quota", "messages", "0");
-	set("limit", "memory", "64M");
+	set("quota", "memory", "64M");
 	/* A timeout because the machine stalls is not a finding. */
 	set("peer", "silence", "60");
 	if (mpib_config_finish(&proxy.cfg, why) < 0 ||

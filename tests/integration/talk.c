@@ -13,7 +13,7 @@ static const char *const entries[] = { "attached",     "leaving",
 
 int talk_start(void **state)
 {
-	node_start(&talk_node, 2, "--limit-memory", "64M", NULL);
+	node_start(&talk_node, 2, "--quota-memory", "64M", NULL);
 	return 0;
 }
 

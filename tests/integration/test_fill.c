@@ -73,7 +73,7 @@ static int filled_start(void **state)
 	if (inner_init(state))
 		return -1;
 	snprintf(memory, sizeof(memory), "%zu", 4 * LARGE);
-	inner_set("limit", "memory", memory);
+	inner_set("quota", "memory", memory);
 	return inner_start();
 }
 

@@ -27,8 +27,7 @@ static int stop(void **state)
 static void start_node(struct node *node, unsigned n, const char *sup)
 {
 	node_start(node, n, "--log-level", "error", "--client-answer", "120",
-		   "--quota-pool", "10G", "--quota-memory", "10G",
-		   sup ? "--sup" : NULL, sup, NULL);
+		   "--quota-memory", "10G", sup ? "--sup" : NULL, sup, NULL);
 }
 
 static bool start_with(const char *sup)

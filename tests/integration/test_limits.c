@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/shard.h"
 #include "engine_pair.h"
 #include "test.h"
 
@@ -177,6 +178,32 @@ teardown_test(only_a_region_beyond_max_mr_is_refused)
 	assert_non_null(
 		strstr(mpib_engine_last_error(pair.node[0].engine, -ENOMEM),
 		       "the device's max_mr is 3"));
+	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
+}
+
+teardown_test(only_a_region_beyond_the_clients_table_is_refused)
+{
+	static char mem[64];
+	const struct mpib_mr_attr attr = { .addr = mem,
+					   .len = sizeof(mem),
+					   .dmabuf_fd = -1 };
+	bool added = false;
+	unsigned n = 0;
+	uint32_t mr;
+	int rc;
+
+	open_limited("", 1, 0);
+	while ((rc = mpib_mr_add(pair.node[0].engine_client, &attr, &mr,
+				 pair_set_flag, &added)) == 0) {
+		pair_until(&pair, &added);
+		added = false;
+		n++;
+	}
+	assert_int_equal(rc, -EDQUOT);
+	/* The pair has registered a region of its own. */
+	assert_int_equal(n, MPIB_MRS_MAX - 2);
+	assert_in(mpib_engine_last_error(pair.node[0].engine, rc),
+		  "the client has 4095 regions");
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 

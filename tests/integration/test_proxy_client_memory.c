@@ -134,6 +134,7 @@ TALK_TEST(registered_memory_is_limited)
 	int sock = talk_attach();
 
 	assert_int_equal(pool(sock, 1ull << 50, &mr), -EDQUOT);
+	assert_int_equal(pool(sock, UINT64_MAX, &mr), -EINVAL);
 	assert_int_equal(pool(sock, 60 << 20, &mr), 0);
 	assert_int_equal(pool(sock, 5 << 20, &mr), -EDQUOT);
 	assert_int_equal(dereg(sock, mr), 0);

@@ -130,7 +130,7 @@ CASE(the_staging_memory_of_a_user_is_limited)
 	struct mpib_client *a, *b;
 	void *p;
 
-	start("--quota-pool", "3M");
+	start("--quota-memory", "3M");
 	a = attached();
 	b = attached();
 	p = mpib_mem_alloc(a, 2 << 20);
@@ -138,7 +138,7 @@ CASE(the_staging_memory_of_a_user_is_limited)
 	/* The quota applies to all clients of a user together. */
 	assert_null(mpib_mem_alloc(b, 2 << 20));
 	assert_int_equal(errno, EDQUOT);
-	assert_in(mpib_strerror(), "quota.pool = 3145728");
+	assert_in(mpib_strerror(), "quota.memory = 3145728");
 	mpib_mem_free(a, p);
 	assert_non_null(mpib_mem_alloc(b, 2 << 20));
 	mpib_detach(a);
@@ -196,7 +196,7 @@ CASE(another_user_has_its_own_quotas)
 
 	need_root();
 	node_start(&node, 5, "--run-group", "nogroup", "--quota-clients", "1",
-		   "--quota-pool", "1M", "--quota-listeners", "1",
+		   "--quota-memory", "1M", "--quota-listeners", "1",
 		   "--quota-connections", "1", NULL);
 	a = attached();
 	assert_non_null(mpib_mem_alloc(a, 1 << 20));

@@ -293,16 +293,12 @@ static const struct own_limit {
 } own_limits[] = {
 	{ "quota.clients", "0", 1, 1, 3 },
 	{ "quota.connections", "0", 1, 1, 7 },
-	{ "quota.requests", "0", MPIB_REQUESTS, 31, 200 },
 	{ "quota.listeners", "0", 1, 1, 4 },
 	{ "quota.regions", "0", 1, 1, 14 },
 	{ "quota.memory", "0", 1, 40960, 800000 },
-	{ "quota.pool", "0", 1, 40960, 800000 },
 	{ "quota.fds", "0", 7, 1, 24 },
 	{ "quota.messages", "0", 300, 100, 500 },
 	{ "limit.clients", "1024", 1, 1, 3 },
-	{ "limit.regions", "4095", 1, 1, 10 },
-	{ "limit.memory", "0", 1, 40960, 600000 },
 };
 
 static void set_own(const char *name, const char *value)

@@ -72,9 +72,8 @@ static const struct {
 	  "them" },
 	{ "client.own_memory",
 	  "it refuses requests before any message is sent (attack_holes)" },
-	{ "limit.clients limit.regions limit.memory quota.clients "
-	  "quota.connections quota.requests quota.listeners quota.lanes "
-	  "quota.regions quota.memory quota.pool quota.fds quota.messages",
+	{ "limit.clients quota.clients quota.connections quota.listeners "
+	  "quota.lanes quota.regions quota.memory quota.fds quota.messages",
 	  "these refuse requests before any message is sent "
 	  "(integration/test_quota)" },
 	{ "share.rules share.limit share.threads",

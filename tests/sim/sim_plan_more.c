@@ -146,7 +146,6 @@ static void draw_quotas(struct sim_plan *p, struct sim_rng *r)
 	static const char *const names[] = {
 		"quota-clients", "quota-connections", "quota-listeners",
 		"quota-lanes",	 "quota-regions",     "limit-clients",
-		"limit-regions"
 	};
 
 	p->quotas = true;
@@ -155,6 +154,10 @@ static void draw_quotas(struct sim_plan *p, struct sim_rng *r)
 			sim_plan_arg(p, "--%s=%u", names[i],
 				     1 + (unsigned)sim_draw(r, 8));
 	}
+	/* The settings that used these two draws no longer exist. Make the
+	 * draws anyway, so that the later draws stay the same. */
+	if (sim_chance(r, 2))
+		sim_draw(r, 8);
 	if (sim_chance(r, 2))
 		sim_plan_arg(p, "--quota-fds=%u",
 			     7 + (unsigned)sim_draw(r, 20));
@@ -162,8 +165,7 @@ static void draw_quotas(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--quota-memory=%u",
 			     (unsigned)sim_draw_wide(r, 4096, 64u << 20));
 	if (sim_chance(r, 2))
-		sim_plan_arg(p, "--quota-pool=%u",
-			     (unsigned)sim_draw_wide(r, 4096, 64u << 20));
+		sim_draw_wide(r, 4096, 64u << 20);
 	if (sim_chance(r, 2))
 		sim_plan_arg(p, "--quota-messages=%u",
 			     (unsigned)sim_draw_wide(r, 4, 1000));

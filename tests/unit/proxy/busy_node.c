@@ -88,10 +88,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 	all_clients.cfg = &cfg;
 	all_clients.broker = &broker;
 	for (unsigned q = 0; q < MPIB_QUOTAS; q++)
-		all_clients.most[q] =
-			q == MPIB_QUOTA_MEMORY || q == MPIB_QUOTA_POOL ? 0
-								       : 100000;
-	all_clients.max_memory = UINT64_C(1) << 40;
+		all_clients.most[q] = q == MPIB_QUOTA_MEMORY ? 0 : 100000;
 	all_clients.refused = 1;
 	all_clients.rejected = 2;
 	for (unsigned i = 0; i < 16; i++)

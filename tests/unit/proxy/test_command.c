@@ -102,10 +102,6 @@ TEST(the_refusal_of_a_setting_gives_the_reason)
 		  "set by uid 0: log.level = \"loud\" is not one of its "
 		  "values (give error, warn, info, debug)",
 		  "see mpib.conf(5)" },
-		{ "set quota.requests 5",
-		  "set by uid 0: quota.requests = 5 is less than the 32 that a "
-		  "connection needs (raise it, or set 0)",
-		  "see mpib.conf(5)" },
 		{ "set quota.fds 3",
 		  "set by uid 0: quota.fds = 3 is less than the 6 that a "
 		  "process with a region needs (raise it, or set 0)",

@@ -58,14 +58,11 @@ CASE(two_users_together_get_at_most_half_of_each_table)
 		/* The worst case: both users are on the same shard. */
 		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
 		  ENGINE_CONNS_MAX },
-		{ "requests", share(MPIB_QUOTA_REQUESTS),
-		  (uint64_t)ENGINE_CONNS_MAX * MPIB_REQUESTS },
 		{ "listeners", share(MPIB_QUOTA_LISTENERS),
 		  MPIB_LISTENERS_MAX },
 		{ "lanes to a peer", MPIB_LANES_OF_ONE_MAX, MPIB_LANES_MAX },
 		{ "regions", share(MPIB_QUOTA_REGIONS), regions_of_all() },
 		{ "memory", share(MPIB_QUOTA_MEMORY), MEMORY },
-		{ "pools", share(MPIB_QUOTA_POOL), MEMORY },
 		/* With software rails, each QP needs a socket. Here a lane has
 		 * one QP per rail. */
 		{ "descriptors", share(MPIB_QUOTA_FDS) + MPIB_RAILS * lanes,
