@@ -33,7 +33,6 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 static const char *const modes[] = { "vanilla", "advanced", "adaptive",
 				     "static",	"auto",	    NULL };
-static const char *const bdps[] = { "size", "path", NULL };
 static const char *const layouts[] = { "auto", "fused", "each", NULL };
 static const char *const dmabuf[] = { "auto", "yes", "no", NULL };
 static const char *const ar[] = { "auto", "on", "off", NULL };
@@ -155,9 +154,6 @@ const struct mpib_setting mpib_settings[] = {
 	{ "policy", "bdp", "policy-bdp", MPIB_SET_SIZE, FIELD(engine.bdp),
 	  UINT(0, 1 << 30, "BYTES"),
 	  "advanced mode: smaller messages between islands use SOUT only" },
-	{ "policy", "bdp_by", "policy-bdp-by", MPIB_SET_CHOICE,
-	  FIELD(engine.bdp_path), CHOICE(bdps, "WHAT"),
-	  "the limit of bdp: size (policy.bdp) or path (measured per peer)" },
 	{ "agent", "dir", "agent-dir", MPIB_SET_TEXT, FIELD(agent_dir),
 	  TEXT("DIR"), "directory of the agent's socket and hints" },
 	{ "agent", "user", "agent-user", MPIB_SET_TEXT, FIELD(agent_user),

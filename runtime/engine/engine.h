@@ -92,8 +92,6 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	/* advanced mode: inter-island messages up to this size stay on SOUT */
 	uint32_t bdp;
-	/* use a measured value instead of `bdp`, see conn/split.c */
-	bool bdp_path;
 	/* limits of the receives posted per rail and tenant */
 	uint32_t srq_low, srq_high;
 	uint32_t sq_depth; /* send WRs per QP */

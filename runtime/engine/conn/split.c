@@ -7,11 +7,6 @@
 #include "engine/conn/conn.h"
 #include "engine/split/mode.h"
 
-#define BDP_LEAST 4096u
-#define BDP_MOST (1u << 20)
-/* Bytes that SOUT must have carried before its rate is known. */
-#define BDP_MEASURED (1u << 20)
-
 static uint32_t hint_slot(const struct engine_conn *f)
 {
 	/* Relaxed: engine_conn_set_hint() publishes nothing else with this
@@ -54,24 +49,6 @@ static uint32_t read_hint(struct engine_conn *f)
 		f->hint_since = f->shard->now;
 	}
 	return sup_bw;
-}
-
-/* Return the bandwidth-delay product of the path over SOUT: the rate while SOUT
- * is busy, times the round trip while it is idle. A shorter message would end
- * before a second rail could carry a part of it. */
-static uint32_t bdp_of(const struct engine_conn *f)
-{
-	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
-	const struct mpib_tracker *t = &f->lane->track[MPIB_RAIL_SOUT];
-	uint64_t busy, bytes;
-
-	if (!cfg->bdp_path || !t->latency || t->acked_bytes < BDP_MEASURED)
-		return cfg->bdp;
-	busy = mpib_tracker_busy(t, f->shard->now) / t->latency;
-	bytes = t->acked_bytes / (busy ? busy : 1);
-	if (bytes < BDP_LEAST)
-		return BDP_LEAST;
-	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
 /* Return whether other send ops of this connection, of its group, or of another
@@ -148,7 +125,7 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 		why->source = MPIB_SPLIT_HINT;
 		why->sup_bw = pos == 0 ? read_hint(f) : f->hint;
 		if (why->sup_bw && lane->path == MPIB_PATH_INTER)
-			why->small = bdp_of(f);
+			why->small = e->cfg.bdp;
 		return f->hint_since;
 	case MPIB_MODE_ADAPTIVE:
 		return policy_adaptive(f, pos == 0 ? read_hint(f) : f->hint,
