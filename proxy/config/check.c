@@ -193,24 +193,6 @@ static int check_part(struct mpib_config *cfg, char *why)
 		cfg->window);
 }
 
-/* Check cts.signal_interval if it was given. If it was not given, the engine
- * adapts the built-in value to a short send queue. */
-static int check_signals(struct mpib_config *cfg, char *why)
-{
-	const struct mpib_engine_config *e = &cfg->engine;
-	uint32_t most = mpib_cts_quiet_most(e->sq_depth);
-
-	if (e->cts_signal <= most ||
-	    !mpib_config_given(cfg, "cts", "signal_interval"))
-		return 0;
-	return mpib_why_fail(
-		why, -EINVAL,
-		"%s: cts.signal_interval = %u is more than the %u that "
-		"qp.sq_depth = %u allows (lower it, or raise qp.sq_depth)",
-		mpib_config_origin(cfg, "cts", "signal_interval"),
-		e->cts_signal, most, e->sq_depth);
-}
-
 static int check_quota_fds(struct mpib_config *cfg, char *why)
 {
 	const uint64_t least = MPIB_FDS_OF_A_CLIENT + 1;
@@ -296,8 +278,8 @@ static check_fn *const checks[] = {
 	mpib_config_rails,    check_ports,     check_threads,
 	check_nets,	      check_networks,  check_classes,
 	mpib_config_policy,   check_shares,    check_srq,
-	check_signals,	      check_window,    check_part,
-	check_quota_fds,      check_resume,
+	check_window,	      check_part,      check_quota_fds,
+	check_resume,
 };
 
 /* The checks of settings that may change while the proxy runs. */

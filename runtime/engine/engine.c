@@ -29,7 +29,6 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.srq_low = 64,
 		.srq_high = 512,
 		.sq_depth = 512,
-		.cts_signal = 128,
 		.lane_window = 8u << 20,
 		.frag = 512u << 10,
 		.share_window = 2u << 20,

@@ -95,7 +95,6 @@ struct mpib_engine_config {
 	/* limits of the receives posted per rail and tenant */
 	uint32_t srq_low, srq_high;
 	uint32_t sq_depth; /* send WRs per QP */
-	uint32_t cts_signal; /* every cts_signal-th CTS is posted signalled */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
 	uint32_t frag; /* MPIB_FRAG_MIN..MAX bytes, rounded down to 128 */
@@ -130,10 +129,6 @@ struct mpib_engine_config {
 	 * the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
-
-/* Return how many successive CTS may be unsignalled on a QP with sq_depth send
- * WRs. Any thread. */
-uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 
 /* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);

@@ -296,14 +296,12 @@ static int make_spread(struct mpib_shard *s)
 static void shard_begin(struct mpib_shard *s, struct mpib_engine *e,
 			unsigned index)
 {
-	uint32_t fit = mpib_cts_quiet_most(e->cfg.sq_depth);
-
 	s->engine = e;
 	s->index = index;
 	s->device = index / e->cfg.shards;
 	s->status = &e->status->shard[index];
 	s->times = e->cfg.times;
-	s->quiet_most = e->cfg.cts_signal < fit ? e->cfg.cts_signal : fit;
+	s->quiet_most = mpib_cts_quiet_most(e->cfg.sq_depth);
 }
 
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,

@@ -668,6 +668,9 @@ static inline void mpib_cts_due(struct engine_conn *f)
 }
 /* Post the pending CTS. Return their number. */
 int mpib_receiver_post_cts(struct engine_conn *f);
+/* Return how many successive CTS may be unsignalled on a QP with sq_depth send
+ * WRs. */
+uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 /* Post an RDMA WRITE of `len` bytes from offset `off` of tables.out to the same
  * offset of the peer's tables.in. `q` must be the QP for CTS and have room.
  * Most of these WRITEs are unsignalled. */

@@ -13,6 +13,8 @@
 #include "engine/conn/request.h"
 #include "engine/measure/count.h"
 
+#define CTS_QUIET 128u
+
 static bool receiver_well_formed(const struct mpib_desc *d)
 {
 	return (d->op & ~MPIB_OP_REPORT) == MPIB_OP_RECV && d->n >= 1 &&
@@ -421,10 +423,14 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 
 /* An unsignalled WR occupies the SQ until a later signalled WR completes. After
  * all signalled WRs have completed, the SQ must have room for a replay, the
- * longest chain on one QP. This limit on unsignalled WRs ensures that. */
+ * longest chain on one QP. This limit on unsignalled WRs ensures that. One
+ * completion for CTS_QUIET WRs costs next to nothing, so more save nothing. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
-	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
+	uint32_t fit =
+		sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
+
+	return fit < CTS_QUIET ? fit : CTS_QUIET;
 }
 
 void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
