@@ -149,19 +149,6 @@ static int check_shares(struct mpib_config *cfg, char *why)
 	return rc < 0 ? -EINVAL : 0;
 }
 
-static int check_srq(struct mpib_config *cfg, char *why)
-{
-	const struct mpib_engine_config *e = &cfg->engine;
-
-	if (e->srq_low < e->srq_high)
-		return 0;
-	return mpib_why_fail(
-		why, -EINVAL,
-		"%s: srq.low = %u is not below srq.high = %u (lower it)",
-		origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
-		e->srq_high);
-}
-
 /* Check that the setting is a multiple of 128, so that every part of a staging
  * window starts aligned. */
 static int check_aligned(struct mpib_config *cfg, const char *key,
@@ -200,13 +187,12 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 
 	if (quota == 0 || quota >= least)
 		return 0;
-	return mpib_why_fail(why, -EINVAL,
-			     "%s: quota.fds = %" PRIu64
-			     " is less than the %" PRIu64
-			     " that a process with a region needs (raise it, "
-			     "or set 0)",
-			     mpib_config_origin(cfg, "quota", "fds"), quota,
-			     least);
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: quota.fds = %" PRIu64 " is less than the %" PRIu64
+		" that a process with a region needs (raise it, "
+		"or set 0)",
+		mpib_config_origin(cfg, "quota", "fds"), quota, least);
 }
 
 /* Parse peer.addr: one address, or two separated by a comma. */
@@ -275,11 +261,9 @@ static int check_resume(struct mpib_config *cfg, char *why)
 }
 
 static check_fn *const checks[] = {
-	mpib_config_rails,    check_ports,     check_threads,
-	check_nets,	      check_networks,  check_classes,
-	mpib_config_policy,   check_shares,    check_srq,
-	check_window,	      check_part,      check_quota_fds,
-	check_resume,
+	mpib_config_rails, check_ports,	  check_threads,      check_nets,
+	check_networks,	   check_classes, mpib_config_policy, check_shares,
+	check_window,	   check_part,	  check_quota_fds,    check_resume,
 };
 
 /* The checks of settings that may change while the proxy runs. */

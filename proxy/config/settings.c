@@ -165,8 +165,6 @@ const struct mpib_setting mpib_settings[] = {
 	{ "island", "networks", "island-networks", MPIB_SET_TEXT,
 	  FIELD(island_networks), TEXT("LIST"),
 	  "networks of the islands: NET/BITS[+NET/BITS...],..." },
-	{ "srq", "low", "srq-low", MPIB_SET_UINT, FIELD(engine.srq_low),
-	  UINT(1, 32768, "N"), "refill the SRQ if it has fewer receives" },
 	{ "srq", "high", "srq-high", MPIB_SET_UINT, FIELD(engine.srq_high),
 	  UINT(32, 32768, "N"), "receives in a full SRQ" },
 	{ "qp", "sq_depth", "qp-sq-depth", MPIB_SET_UINT,

@@ -100,9 +100,9 @@ static json_t *view_rejected(const struct mpib_view *v)
 /* Return the used part of each limit. */
 static json_t *view_limits(const struct mpib_view *v)
 {
-	return json_pack("{sf}", "clients",
-			 view_ratio(v->clients->usage.attached,
-				    v->cfg->max_clients));
+	return json_pack(
+		"{sf}", "clients",
+		view_ratio(v->clients->usage.attached, v->cfg->max_clients));
 }
 
 json_t *mpib_view_info(const struct mpib_view *v)
@@ -205,15 +205,14 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 
 	inet_ntop(AF_INET6, n->gid.raw, gid, sizeof(gid));
 	o = json_pack(
-		"{ss ss ss ss ss ss sb sb sb sI sI ss sI sI sI sI sI}", "name",
+		"{ss ss ss ss ss ss sb sb sb sI sI ss sI sI sI sI}", "name",
 		mpib_rail_name(r % v->snap->rails), "net", d->net ? d->net : "",
 		"label", d->label, "device", d->name, "provider", d->provider,
 		"state", rail_state(v, r), "up", n->up, "drained", n->drained,
 		"standby", d->standby, "speed_mbps", (json_int_t)n->speed_mbps,
 		"mtu", (json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid,
 		"qps", (json_int_t)n->qps, "srq_posted",
-		(json_int_t)n->srq_posted, "srq_low",
-		(json_int_t)v->cfg->engine.srq_low, "srq_high",
+		(json_int_t)n->srq_posted, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
 	json_object_set_new(o, "drain_why", json_string(v->cfg->drain_why[r]));

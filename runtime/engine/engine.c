@@ -26,7 +26,6 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.mode = MPIB_MODE_STATIC,
 		.sup_bw = 512,
 		.bdp = 64u << 10,
-		.srq_low = 64,
 		.srq_high = 512,
 		.sq_depth = 512,
 		.lane_window = 8u << 20,

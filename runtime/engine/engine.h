@@ -92,8 +92,7 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	/* advanced mode: inter-island messages up to this size stay on SOUT */
 	uint32_t bdp;
-	/* limits of the receives posted per rail and tenant */
-	uint32_t srq_low, srq_high;
+	uint32_t srq_high; /* receives in a full SRQ, at least 32 */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t lane_window; /* bytes in flight per lane and rail */
 	uint32_t spread; /* enum mpib_spread */
@@ -129,6 +128,12 @@ struct mpib_engine_config {
 	 * the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
+
+/* Return the number of receives below which an SRQ is refilled. */
+static inline uint32_t mpib_srq_least(const struct mpib_engine_config *cfg)
+{
+	return cfg->srq_high / 8;
+}
 
 /* Fill in the defaults. */
 void mpib_engine_config_init(struct mpib_engine_config *cfg);

@@ -287,6 +287,6 @@ fixture_test(an_srq_that_runs_low_is_filled_and_armed_again)
 		pair_turns(&pair, 4);
 		assert_int_equal(rail->n.srq_limits, i + 1);
 		mpib_verbs_soft.query_srq(t->srq[1], &attr);
-		assert_int_equal(attr.srq_limit, pair.cfg.srq_low / 2);
+		assert_int_equal(attr.srq_limit, pair.cfg.srq_high / 16);
 	}
 }

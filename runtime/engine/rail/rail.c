@@ -158,7 +158,8 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	/* Relaxed: the shard may fill the queue up to an old value. It checks
 	 * again when the mailbox message about the connection arrives. */
 	atomic_store_explicit(&t->srq_low[rail],
-			      t->promised[rail] - cfg->srq_high + cfg->srq_low,
+			      t->promised[rail] - cfg->srq_high +
+				      mpib_srq_least(cfg),
 			      memory_order_relaxed);
 }
 
@@ -180,7 +181,8 @@ void mpib_srq_left(struct mpib_tenant *t)
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
-	uint32_t full = mpib_srq_low(t, rail) + (cfg->srq_high - cfg->srq_low);
+	uint32_t full =
+		mpib_srq_low(t, rail) + cfg->srq_high - mpib_srq_least(cfg);
 	struct ibv_recv_wr wr[32], *bad = wr;
 
 	while (t->srq_posted[rail] < full) {
@@ -233,11 +235,11 @@ int mpib_srq_turn(struct mpib_shard *s)
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 {
 	struct mpib_shard *s = t->shard;
-	struct ibv_srq_attr attr = { .srq_limit = s->engine->cfg.srq_low / 2 };
+	struct ibv_srq_attr attr = {
+		.srq_limit = mpib_srq_least(&s->engine->cfg) / 2
+	};
 	int rc;
 
-	if (attr.srq_limit == 0)
-		return;
 	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
 					     IBV_SRQ_LIMIT);
 	/* Not every device supports SRQ limits. Without them mpib_srq_turn() is

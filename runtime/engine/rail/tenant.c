@@ -251,7 +251,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	LIST_INIT(&t->slabs);
 	TAILQ_INIT(&t->submitting);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
-		atomic_init(&t->srq_low[r], engine->cfg.srq_low);
+		atomic_init(&t->srq_low[r], mpib_srq_least(&engine->cfg));
 		rc = s->rail[r].dead ? 0 : tenant_make_rail(t, r);
 		if (rc < 0) {
 			free_tenant(t);

@@ -42,9 +42,10 @@ struct mpib_tenant {
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;
-	/* The SRQ is refilled when it has fewer receives than this: srq.low
-	 * plus an addition for each receiving connection. A full SRQ has
-	 * srq.high plus the same addition. Written by the control thread. */
+	/* The SRQ is refilled when it has fewer receives than this:
+	 * mpib_srq_least() plus an addition for each receiving connection. A
+	 * full SRQ has srq.high plus the same addition. Written by the control
+	 * thread. */
 	_Atomic uint32_t srq_low[MPIB_RAILS];
 	uint32_t srq_posted[MPIB_RAILS]; /* shard: receives in the SRQ */
 	struct mpib_loopback loop[MPIB_RAILS];
@@ -107,8 +108,9 @@ void mpib_srq_joined(struct mpib_tenant *t);
 void mpib_srq_left(struct mpib_tenant *t);
 /* Add a reference for a caller that already has one. */
 void mpib_tenant_hold(struct mpib_tenant *t);
-/* Make the device raise SRQ_LIMIT_REACHED when fewer than srq.low / 2 receives
- * are left. That event means that the shard did not refill the SRQ in time. */
+/* Make the device raise SRQ_LIMIT_REACHED when fewer than mpib_srq_least() / 2
+ * receives are left. That event means that the shard did not refill the SRQ in
+ * time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
 /* Get tables for a connection on a lane with this many rails. */
 int mpib_tables_get(struct mpib_tenant *t, unsigned rails,
