@@ -33,12 +33,9 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.share_window = 2u << 20,
 		.times = true,
 		/* These are the values of NCCL's own transport, and fabrics are
-		 * tuned for them. Retries last half a minute, and a peer that
-		 * posts its receives late causes no failure. */
+		 * tuned for them. Retries last half a minute. */
 		.timeout = 20,
 		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.min_rnr_timer = 12,
 		.traffic_class = -1,
 		.service_level = -1,
 		.ar_threshold = 8192,

@@ -102,7 +102,7 @@ struct mpib_engine_config {
 	uint32_t share_window;
 	uint32_t times; /* keep latency histograms, see measure/times.h */
 	/* Encoded as for ibv_modify_qp(). */
-	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t timeout, retry_cnt;
 	int traffic_class; /* -1: class 0 */
 	/* -1: on InfiniBand, use the communicator's traffic class */
 	int service_level;

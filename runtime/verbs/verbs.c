@@ -91,6 +91,10 @@ int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 
 	attr->qp_state = IBV_QPS_RTR;
 	attr->max_dest_rd_atomic = attr->max_rd_atomic = 1;
+	/* The values of NCCL's own transport: pauses of 0.64 ms, without limit.
+	 * A peer that posts its receives late causes no failure. */
+	attr->min_rnr_timer = 12;
+	attr->rnr_retry = 7;
 	rc = v->modify_qp(qp, attr,
 			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 				  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

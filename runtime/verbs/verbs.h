@@ -186,7 +186,8 @@ const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
 int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
 		 uint16_t pkey_index, int access);
 /* Move the QP from INIT to RTR and RTS. The caller sets path, peer, numbers and
- * timeouts in attr. This call sets the state, and allows one READ at a time. */
+ * timeouts in attr. This call sets the state, allows one READ at a time, and
+ * lets sends wait without limit for a receive. */
 int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr);
 /* Return the path from a port to itself. */

@@ -57,7 +57,7 @@ static const struct {
 	  "there is no agent (integration/test_hints)" },
 	{ "island.prefix island.networks",
 	  "the path of the lane is drawn instead (unit/test_island)" },
-	{ "qp.timeout qp.retry_cnt qp.rnr_retry",
+	{ "qp.timeout qp.retry_cnt",
 	  "exhausted retries end a connection, and one node's turn may "
 	  "take longer than any of these timeouts "
 	  "(unit/test_rdma_lane)" },

@@ -173,10 +173,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 		.dest_qp_num = remote->qpn[i],
 		.rq_psn = remote->psn[i],
 		.sq_psn = q->psn,
-		.min_rnr_timer = cfg->min_rnr_timer,
 		.timeout = cfg->timeout,
 		.retry_cnt = cfg->retry_cnt,
-		.rnr_retry = cfg->rnr_retry,
 	};
 
 	ece_take(q, remote, i);

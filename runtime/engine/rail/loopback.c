@@ -57,10 +57,8 @@ static int loopback_connect(struct mpib_tenant *t, unsigned r)
 	struct mpib_port_info port;
 	struct ibv_qp_attr attr = {
 		.dest_qp_num = qp->qp_num,
-		.min_rnr_timer = cfg->min_rnr_timer,
 		.timeout = at_most(TIMEOUT_MOST, cfg->timeout),
 		.retry_cnt = at_most(RETRIES_MOST, cfg->retry_cnt),
-		.rnr_retry = cfg->rnr_retry,
 	};
 	uint32_t psn;
 	int rc;

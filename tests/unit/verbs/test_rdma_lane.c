@@ -204,14 +204,12 @@ CASE(a_qp_has_the_timers_of_the_settings_and_the_smaller_mtu)
 	dev[1]->port[0].attr.active_mtu = IBV_MTU_1024;
 	cfg.timeout = 17;
 	cfg.retry_cnt = 5;
-	cfg.rnr_retry = 6;
-	cfg.min_rnr_timer = 3;
 	connected_with(0);
 	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
 	assert_int_equal(fake_ibv.rts.timeout, 17);
 	assert_int_equal(fake_ibv.rts.retry_cnt, 5);
-	assert_int_equal(fake_ibv.rts.rnr_retry, 6);
-	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
+	assert_int_equal(fake_ibv.rts.rnr_retry, 7);
+	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 12);
 }
 
 CASE(a_gid_that_moved_since_the_start_is_found)
