@@ -110,8 +110,6 @@ const struct mpib_setting mpib_settings[] = {
 	{ "log", "events", "log-events", MPIB_SET_TEXT, FIELD(events_file),
 	  TEXT("FILE"),
 	  "file for events; auto: in $STATE_DIRECTORY or run.dir" },
-	{ "log", "times", "log-times", MPIB_SET_CHOICE, FIELD(engine.times),
-	  CHOICE_RUN(no_yes, NULL), "keep latency histograms" },
 	{ "lane", "mode", "lanes", MPIB_SET_CHOICE, FIELD(lanes),
 	  CHOICE(lanes, "MODE"),
 	  "shared: one lane per peer; private: one per connection" },

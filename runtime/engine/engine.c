@@ -31,7 +31,6 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.lane_window = 8u << 20,
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
-		.times = true,
 		/* These are the values of NCCL's own transport, and fabrics are
 		 * tuned for them. Retries last half a minute. */
 		.timeout = 20,
@@ -408,9 +407,6 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	tune_store(&engine->cfg.sup_bw, cfg->sup_bw);
 	tune_store(&engine->cfg.lane_window, cfg->lane_window);
 	tune_store(&engine->cfg.share_window, cfg->share_window);
-	tune_store(&engine->cfg.times, cfg->times);
-	for (unsigned i = 0; i < engine->shards; i++)
-		tune_store(&engine->shard[i].times, cfg->times);
 	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread uses it */
 }
 

@@ -100,7 +100,6 @@ struct mpib_engine_config {
 	/* bytes in flight per rail of a shard while tenants compete; 0: no
 	 * limit */
 	uint32_t share_window;
-	uint32_t times; /* keep latency histograms, see measure/times.h */
 	/* Encoded as for ibv_modify_qp(). */
 	uint8_t timeout, retry_cnt;
 	int traffic_class; /* -1: class 0 */

@@ -300,7 +300,6 @@ static void shard_begin(struct mpib_shard *s, struct mpib_engine *e,
 	s->index = index;
 	s->device = index / e->cfg.shards;
 	s->status = &e->status->shard[index];
-	s->times = e->cfg.times;
 	s->quiet_most = mpib_cts_quiet_most(e->cfg.sq_depth);
 }
 

@@ -117,8 +117,6 @@ struct mpib_shard {
 	bool busy; /* the last turn found work */
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* start of this turn, ns */
-	/* copy of cfg.times, in a cache line that every send op uses */
-	uint32_t times;
 	uint32_t quiet_most; /* limit of successive unsignalled CTS on a QP */
 	/* send ops of more bytes send the payload by WRITE, then the IMM */
 	uint32_t ar_above;

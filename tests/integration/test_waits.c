@@ -266,24 +266,6 @@ CASE(each_request_is_timed_once)
 		    10);
 }
 
-CASE(without_timing_no_request_is_timed)
-{
-	uint32_t g_rx, g_tx;
-
-	for (unsigned i = 0; i < 2; i++) {
-		struct mpib_engine_config cfg = pair.node[i].engine->cfg;
-
-		cfg.times = false;
-		mpib_engine_tune(pair.node[i].engine, &cfg);
-	}
-	g_rx = receive(0, 64);
-	g_tx = send(0, 64);
-	pair_wait(&pair, &rx, 0, g_rx);
-	pair_wait(&pair, &tx, 0, g_tx);
-	for (unsigned t = 0; t < MPIB_TIMES; t++)
-		assert_int_equal(counted(0, true, t), 0);
-}
-
 CASE(the_counts_of_chains_posts_and_messages_agree)
 {
 	const struct mpib_snap_conn *f;

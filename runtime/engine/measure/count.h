@@ -29,9 +29,7 @@ mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
 static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 			       uint64_t ns)
 {
-	/* Relaxed: mpib_engine_tune() may change `times` at any time. */
-	if (__atomic_load_n(&f->shard->times, __ATOMIC_RELAXED))
-		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
+	mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
 /* If f was waiting, add the time of that wait. Called when f continues, or
