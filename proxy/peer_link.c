@@ -6,6 +6,7 @@
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "peer/broker.h"
 #include "proxy.h"
 
@@ -118,9 +119,16 @@ static void warn_shared(struct mpib_proxy *p, const struct in6_addr *addr)
 static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 		    struct mpib_cluster_key *key, char *why)
 {
-	if (p->cfg.peer_key_file[0])
-		return mpib_cluster_key_load(p->cfg.peer_key_file, key, why,
-					     MPIB_WHY_MAX);
+	const char *path = p->cfg.peer_key_file, *bad;
+	int rc;
+
+	if (path[0]) {
+		rc = mpib_cluster_key_load(path, MPIB_FILE_OWNED, key, &bad);
+		if (rc < 0)
+			mpib_why_fail(why, rc, "peer.key_file = %s: %s", path,
+				      bad);
+		return rc;
+	}
 	if (ntohl(mpib_address_ip(addr)) >> 24 != IN_LOOPBACKNET &&
 	    !IN6_IS_ADDR_LOOPBACK(addr))
 		mpib_warn("peer link: any program that reaches it counts as "

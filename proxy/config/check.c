@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/address.h"
 #include "base/text.h"
@@ -225,23 +224,21 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
-/* Check that the key file can be used. The file's owner is checked only when
- * the proxy reads the file, because another user may check the
- * configuration. */
+/* Another user than the proxy's may check the configuration. So this function
+ * and check_files() ignore the owner of a file, and accept a file that this
+ * user cannot read. The proxy checks both when it reads the file. */
 static int check_key(struct mpib_config *cfg, char *why)
 {
-	const char *bad;
+	struct mpib_cluster_key key;
+	const char *path = cfg->peer_key_file, *bad;
+	int rc = path[0] ? mpib_cluster_key_load(path, 0, &key, &bad) : 0;
 
-	if (!cfg->peer_key_file[0])
+	explicit_bzero(&key, sizeof(key));
+	if (rc == 0 || rc == -EACCES)
 		return 0;
-	bad = mpib_cluster_key_fault(cfg->peer_key_file);
-	if (!bad)
-		return 0;
-	return mpib_why_fail(
-		why, -EINVAL, "%s: peer.key_file = %s: %s%s",
-		mpib_config_origin(cfg, "peer", "key_file"), cfg->peer_key_file,
-		bad,
-		strchr(bad, '(') ? "" : " (name the cluster's key, or none)");
+	return mpib_why_fail(why, -EINVAL, "%s: peer.key_file = %s: %s",
+			     mpib_config_origin(cfg, "peer", "key_file"), path,
+			     bad);
 }
 
 typedef int check_fn(struct mpib_config *cfg, char *why);
@@ -361,42 +358,26 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 			     value, bad);
 }
 
-/* Return what is wrong with a file, or NULL. The owner is not checked here: the
- * proxy checks the owner when it reads the file, as for peer.key_file. */
-static const char *file_fault(const char *path, bool secret)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return errno == EACCES ? NULL
-				       : "there is no such file (make it, or "
-					 "leave the setting empty)";
-	if (!S_ISREG(st.st_mode))
-		return "it is no regular file (name one)";
-	if (secret && st.st_mode & 077)
-		return "others can read or write it (chmod 600)";
-	return NULL;
-}
-
 static int check_files(const struct mpib_config *cfg, char *why)
 {
 	const struct {
 		const char *key, *path;
-		bool secret;
+		unsigned flags;
 	} files[] = {
-		{ "cert", cfg->metrics_cert, false },
-		{ "key", cfg->metrics_key, true },
-		{ "token_file", cfg->metrics_token_file, true },
+		{ "cert", cfg->metrics_cert, 0 },
+		{ "key", cfg->metrics_key, MPIB_FILE_SECRET },
+		{ "token_file", cfg->metrics_token_file, MPIB_FILE_SECRET },
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		const char *bad = files[i].path[0] ? file_fault(files[i].path,
-								files[i].secret)
-						   : NULL;
+		const char *path = files[i].path, *bad;
+		char first;
+		ssize_t n = path[0] ? mpib_file_read(path, files[i].flags,
+						     &first, 1, &bad)
+				    : 0;
 
-		if (bad)
-			return http_fault(cfg, files[i].key, files[i].path, bad,
-					  why);
+		if (n < 0 && n != -EACCES)
+			return http_fault(cfg, files[i].key, path, bad, why);
 	}
 	return 0;
 }

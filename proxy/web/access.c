@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -12,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "metrics/gather.h"
 
 #define FILE_MAX 65536
+#define SECRET (MPIB_FILE_SECRET | MPIB_FILE_OWNED)
 
 static int access_fail(const char *key, const char *path, const char *bad,
 		       char *why)
@@ -28,33 +28,14 @@ static int access_fail(const char *key, const char *path, const char *bad,
 			     bad);
 }
 
-/* Return a file's text. On failure, return NULL and set *rc and `why`. A file
- * with a secret must belong to root or the proxy's user, and other users must
- * not have access. */
-static char *read_text(const char *key, const char *path, bool secret, int *rc,
-		       char *why)
+/* Return a file's text. On failure, return NULL and set *rc and `why`. */
+static char *read_text(const char *key, const char *path, unsigned flags,
+		       int *rc, char *why)
 {
 	char *text = calloc(1, FILE_MAX + 1);
-	const char *bad = NULL;
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *bad = "out of memory";
 
-	*rc = -EINVAL;
-	if (!text)
-		bad = "out of memory";
-	else if (fd < 0 || fstat(fd, &st) < 0)
-		bad = strerror(errno);
-	else if (!S_ISREG(st.st_mode))
-		bad = "it is no regular file (name one)";
-	else if (secret && st.st_mode & 077)
-		bad = "others can read or write it (chmod 600)";
-	else if (secret && st.st_uid != 0 && st.st_uid != geteuid())
-		bad = "it belongs to another user (chown it to root)";
-	else if (read(fd, text, FILE_MAX) <= 0)
-		bad = "it is empty, or cannot be read";
-	if (fd >= 0)
-		close(fd);
-	if (!bad)
+	if (text && mpib_file_read(path, flags, text, FILE_MAX, &bad) > 0)
 		return text;
 	*rc = access_fail(key, path, bad, why);
 	free(text);
@@ -65,7 +46,7 @@ static int read_token(struct mpib_access *a, const char *path, char *why)
 {
 	size_t len;
 	int rc;
-	char *text = read_text("token_file", path, true, &rc, why);
+	char *text = read_text("token_file", path, SECRET, &rc, why);
 
 	if (!text)
 		return rc;
@@ -94,9 +75,9 @@ int mpib_access_open(struct mpib_access *a, const struct mpib_config *cfg,
 		rc = read_token(a, cfg->metrics_token_file, why);
 	if (rc < 0 || !cfg->metrics_cert[0])
 		return rc;
-	a->cert = read_text("cert", cfg->metrics_cert, false, &rc, why);
+	a->cert = read_text("cert", cfg->metrics_cert, 0, &rc, why);
 	if (a->cert)
-		a->key = read_text("key", cfg->metrics_key, true, &rc, why);
+		a->key = read_text("key", cfg->metrics_key, SECRET, &rc, why);
 	if (a->key)
 		return 0;
 	mpib_access_close(a);

@@ -99,6 +99,41 @@ void mpib_text_close(struct mpib_text_file *t)
 	close(t->fd);
 }
 
+static const char *file_fault(int fd, unsigned flags)
+{
+	struct stat st;
+
+	if (mpib_fstat(fd, &st) < 0)
+		return strerror(errno);
+	if (!S_ISREG(st.st_mode))
+		return "it is not a regular file";
+	if (flags & MPIB_FILE_SECRET && st.st_mode & 077)
+		return "others can read or write it (chmod 600)";
+	if (flags & MPIB_FILE_OWNED && st.st_uid != 0 && st.st_uid != geteuid())
+		return "it belongs to another user (chown it to root)";
+	return NULL;
+}
+
+ssize_t mpib_file_read(const char *path, unsigned flags, void *buf, size_t size,
+		       const char **bad)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd < 0 ? -errno : 0;
+
+	if (fd < 0) {
+		*bad = strerror(errno);
+		return n;
+	}
+	*bad = file_fault(fd, flags);
+	if (!*bad) {
+		n = read(fd, buf, size);
+		if (n <= 0)
+			*bad = n < 0 ? strerror(errno) : "it is empty";
+	}
+	close(fd);
+	return *bad ? -EINVAL : n;
+}
+
 /* Do not use stdio, which allocates: this function is also called in a child
  * that was forked while another thread of the parent was allocating. The kernel
  * returns these files in one read. */

@@ -34,6 +34,17 @@ ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
 
 void mpib_text_close(struct mpib_text_file *t);
 
+/* Files with secrets, and other files that are read at once. */
+
+#define MPIB_FILE_SECRET 1u /* other users must not have access */
+#define MPIB_FILE_OWNED 2u /* it must belong to root or to this user */
+
+/* Read the first bytes, at most `size`, of a regular file that is as `flags`
+ * require. Return their number, which is not 0, or -errno with the reason in
+ * *bad. */
+ssize_t mpib_file_read(const char *path, unsigned flags, void *buf, size_t size,
+		       const char **bad);
+
 /* Files of /proc and /sys with a single value. */
 
 /* Read the first line of a file into buf, without its newline. `fmt` and the

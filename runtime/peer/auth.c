@@ -3,12 +3,11 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/types.h>
+
+#include "base/text.h"
 
 #define FILE_MIN 16
 #define FILE_MAX 4096
@@ -23,94 +22,41 @@ _Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
 static const char wrong_size[] =
 	"a key has 16 to 4096 bytes (make one: head -c 32 /dev/urandom)";
 
-static const char *key_file_fault(const struct stat *st)
+/* Return what is wrong with a key of *n bytes, or NULL. Drop a newline at the
+ * end: an editor may have added it on one node only, and then the nodes would
+ * have different keys. */
+static const char *key_fault(const unsigned char *buf, ssize_t *n)
 {
-	if (!S_ISREG(st->st_mode))
-		return "it is not a regular file";
-	if (st->st_mode & 077)
-		return "others can read or write it (chmod 600)";
-	if (st->st_size < FILE_MIN || st->st_size > FILE_MAX)
+	if (*n > FILE_MAX)
 		return wrong_size;
-	return NULL;
-}
-
-/* Read a key into `buf`, and set *n to its length. Return NULL, or what is
- * wrong with the key. Drop a newline at the end: an editor may have added it on
- * one node only, and then the nodes would have different keys. */
-static const char *key_read(int fd, unsigned char *buf, size_t *n)
-{
-	ssize_t got = read(fd, buf, FILE_MAX);
-
-	if (got < FILE_MIN)
-		return "it cannot be read";
-	*n = (size_t)got - (buf[got - 1] == '\n');
+	*n -= buf[*n - 1] == '\n';
 	if (*n < FILE_MIN)
 		return wrong_size;
 	/* Refuse a key whose bytes are all equal, because such a key could be
 	 * guessed. A full disk or dd from /dev/zero makes such files. */
-	return memcmp(buf, buf + 1, *n - 1) == 0
+	return memcmp(buf, buf + 1, (size_t)*n - 1) == 0
 		       ? "its bytes are all the same (make a random key: "
 			 "head -c 32 /dev/urandom)"
 		       : NULL;
 }
 
-const char *mpib_cluster_key_fault(const char *path)
+int mpib_cluster_key_load(const char *path, unsigned flags,
+			  struct mpib_cluster_key *key, const char **bad)
 {
-	unsigned char buf[FILE_MAX];
-	const char *bad;
-	struct stat st;
-	size_t n;
-	int fd;
+	unsigned char buf[FILE_MAX + 1];
+	ssize_t n = mpib_file_read(path, MPIB_FILE_SECRET | flags, buf,
+				   sizeof(buf), bad);
 
-	if (stat(path, &st) < 0)
-		return errno == EACCES ? NULL : strerror(errno);
-	bad = key_file_fault(&st);
-	if (bad)
-		return bad;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return errno == EACCES ? NULL : strerror(errno);
-	bad = key_read(fd, buf, &n);
-	sodium_memzero(buf, sizeof(buf));
-	close(fd);
-	return bad;
-}
-
-int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
-			  char *why, size_t why_len)
-{
-	unsigned char buf[FILE_MAX];
-	const char *bad = NULL;
-	struct stat st;
-	size_t n;
-	int rc = -EINVAL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		rc = -errno;
-		bad = strerror(errno);
-		goto out_close;
+	if (n < 0)
+		return (int)n;
+	*bad = sodium_init() < 0 ? "it cannot be read" : key_fault(buf, &n);
+	if (!*bad) {
+		crypto_generichash(key->key, sizeof(key->key), buf, (size_t)n,
+				   NULL, 0);
+		key->set = true;
 	}
-	bad = key_file_fault(&st);
-	if (!bad && st.st_uid != 0 && st.st_uid != geteuid())
-		bad = "it belongs to another user (chown it to root)";
-	if (!bad && sodium_init() < 0)
-		bad = "it cannot be read";
-	if (!bad)
-		bad = key_read(fd, buf, &n);
-	if (bad)
-		goto out_close;
-	crypto_generichash(key->key, sizeof(key->key), buf, n, NULL, 0);
 	sodium_memzero(buf, sizeof(buf));
-	key->set = true;
-	rc = 0;
-
-out_close:
-	if (bad)
-		snprintf(why, why_len, "key file %s: %s", path, bad);
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return *bad ? -EINVAL : 0;
 }
 
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c)

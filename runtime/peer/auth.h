@@ -40,15 +40,12 @@ struct mpib_seal {
 	uint64_t count;
 };
 
-/* Return what is wrong with a key file, or NULL if this process finds no fault.
- * This function does not check who owns the file. */
-const char *mpib_cluster_key_fault(const char *path);
-/* Load a key from a file of 16 to 4096 bytes that are not all equal. The file
- * must belong to root or to this user, and no other user may be able to read or
- * write it. Return 0, or -errno with a reason in `why`, which names the
- * file. */
-int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
-			  char *why, size_t why_len);
+/* Load a key from a file of 16 to 4096 bytes that are not all equal. No other
+ * user may have access to the file. With MPIB_FILE_OWNED in `flags` (text.h),
+ * the file must also belong to root or to this user. Return 0, or -errno with
+ * the reason in *bad. */
+int mpib_cluster_key_load(const char *path, unsigned flags,
+			  struct mpib_cluster_key *key, const char **bad);
 
 /* Make a challenge. If there is a key, the challenge is random and not all
  * zeros. Without a key, the challenge is all zeros. */
