@@ -4,7 +4,6 @@
  * proxies of this node. One thread.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 
 #include "agent/decide.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "ctl/dial.h"
+#include "ctl/options.h"
 
 #define SERVES "mpib"
 
@@ -121,51 +120,42 @@ static int agent_serve(struct agent_run *r)
 	return rc < 0 ? MPIB_EXIT_FAILED : MPIB_EXIT_OK;
 }
 
-static void agent_help(void)
+/* Static, because the agent's slots are too large for the stack. */
+static struct agent_run run = { .user = SERVES };
+static bool help, version;
+
+static const struct mpib_option options[] = {
+	{ "config", 0, "FILE",
+	  "rules and limits: mpib-agent(8); read again by SIGHUP",
+	  &run.config },
+	{ "check-config", 0, NULL, "check the file, print its errors, exit",
+	  &run.check },
+	{ "dry-run", 0, NULL, "report decisions without applying them",
+	  &run.policy.dry },
+	{ "dir", 0, "DIR",
+	  "socket and hints; default MPIB_AGENT_DIR, else " MPIB_AGENT_DIR,
+	  &run.dir },
+	MPIB_OPTION_RUN_DIR(&run.policy.run_dir),
+	{ "user", 0, "NAME",
+	  "serve proxies of this user, too, besides root's and your own; "
+	  "default " SERVES,
+	  &run.user },
+	{ "help", 'h', NULL, "print this", &help },
+	{ "version", 'V', NULL, "print the version", &version },
+	{ 0 },
+};
+
+static int agent_help(void)
 {
-	printf("usage: mpib-agent [OPTIONS] RULE\n"
-	       "       mpib-agent [OPTIONS] --config FILE [--check-config]\n"
+	printf("usage: mpib-agent [OPTION]... RULE\n"
+	       "       mpib-agent [OPTION]... --config FILE [--check-config]\n"
 	       "Tell mpib-proxy, in mode advanced or adaptive, the share of each\n"
 	       "connection on SUP. mpibctl agent and mpibctl why show it.\n\n"
-	       "  static N           N of 1024\n"
-	       "  adaptive           the share that the proxy measures\n"
-	       "  drain RAIL         nothing on sout, or on sup\n\n"
-	       "  --config FILE      rules and limits: mpib-agent(8); read "
-	       "again by SIGHUP\n"
-	       "  --check-config     check the file, print its errors, exit\n"
-	       "  --dry-run          report decisions without applying them\n"
-	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
-	       "else " MPIB_AGENT_DIR "\n"
-	       "  --run-dir DIR      run directory of the proxy to query\n"
-	       "  --user NAME        serve proxies of this user, too, besides "
-	       "root's and\n"
-	       "                     your own; default " SERVES "\n"
-	       "  --help, --version\n");
-}
-
-/* Apply an option. Return false if its value is wrong. */
-static bool take_option(struct agent_run *r, int c)
-{
-	switch (c) {
-	case 'd':
-		r->dir = optarg;
-		return true;
-	case 's':
-		r->policy.run_dir = optarg;
-		return true;
-	case 'u':
-		r->user = optarg;
-		return true;
-	case 'c':
-		r->config = optarg;
-		return true;
-	case 'C':
-		return r->check = true;
-	case 'n':
-		return r->policy.dry = true;
-	default:
-		return false;
-	}
+	       "  static N               N of 1024\n"
+	       "  adaptive               the share that the proxy measures\n"
+	       "  drain RAIL             nothing on sout, or on sup\n\n");
+	mpib_options_help(options);
+	return MPIB_EXIT_OK;
 }
 
 /* Parse the rule after the options. */
@@ -186,65 +176,37 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
 
-/* Return a negative number if the program must run. Otherwise return its exit
- * status, and write the error, if any, to `why`. */
-static int take_command_line(struct agent_run *r, int argc, char **argv,
-			     char *why)
+static int agent_fail(int status, const char *why)
 {
-	static const struct option list[] = {
-		{ "dir", required_argument, NULL, 'd' },
-		{ "run-dir", required_argument, NULL, 's' },
-		{ "user", required_argument, NULL, 'u' },
-		{ "config", required_argument, NULL, 'c' },
-		{ "check-config", no_argument, NULL, 'C' },
-		{ "dry-run", no_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
-		if (c == 'h') {
-			agent_help();
-			return MPIB_EXIT_OK;
-		}
-		if (c == 'V') {
-			printf("mpib-agent %s\n", MPIB_VERSION);
-			return MPIB_EXIT_OK;
-		}
-		if (take_option(r, c))
-			continue;
-		mpib_agent_bad(why, "command line: %.64s %s (see --help)",
-			       mpib_option_word(argv, ""),
-			       c == ':' ? "wants a value" : "cannot be used");
-		return MPIB_EXIT_USAGE;
-	}
-	if (!take_rule_words(r, argv + optind, argc - optind, why))
-		return MPIB_EXIT_USAGE;
-	return r->check ? MPIB_EXIT_OK : -1;
+	fprintf(stderr, "mpib-agent: %s\n", why);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	/* Static, because the agent's slots are too large for the stack. */
-	static struct agent_run run = { .user = SERVES };
 	const char *dir = getenv("MPIB_AGENT_DIR");
-	char why[MPIB_AGENT_WHY] = "";
-	int rc;
+	char why[MPIB_AGENT_WHY];
+	int first;
 
 	mpib_log_begin();
 	run.dir = dir && *dir ? dir : MPIB_AGENT_DIR;
 	run.policy.agent = &run.agent;
-	rc = take_command_line(&run, argc, argv, why);
-	if (rc < 0 && mpib_agent_start(&run.agent, run.dir, run.user, why) < 0)
-		rc = MPIB_EXIT_FAILED;
-	if (rc >= 0) {
-		if (*why)
-			fprintf(stderr, "mpib-agent: %s\n", why);
-		return rc;
+	first = mpib_options_read(options, "mpib-agent", argc, argv, why,
+				  sizeof(why));
+	if (first < 0)
+		return agent_fail(MPIB_EXIT_USAGE, why);
+	if (help)
+		return agent_help();
+	if (version) {
+		printf("mpib-agent %s\n", MPIB_VERSION);
+		return MPIB_EXIT_OK;
 	}
+	if (!take_rule_words(&run, argv + first, argc - first, why))
+		return agent_fail(MPIB_EXIT_USAGE, why);
+	if (run.check)
+		return MPIB_EXIT_OK;
+	if (mpib_agent_start(&run.agent, run.dir, run.user, why) < 0)
+		return agent_fail(MPIB_EXIT_FAILED, why);
 	atexit(mpib_log_drain);
 	/* If the log's thread cannot start, lines are written directly. */
 	mpib_log_start();
