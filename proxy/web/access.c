@@ -376,14 +376,6 @@ static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 	return s;
 }
 
-static bool shake(uint64_t *paid, uint64_t now, unsigned most, uint64_t each)
-{
-	if (mpib_rate_wait(*paid, now, most * each - 1))
-		return false;
-	mpib_rate_pay(paid, now, each);
-	return true;
-}
-
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls)
 {
@@ -396,8 +388,9 @@ bool mpib_visitors_admit(struct mpib_visitors *all,
 	if (!tls)
 		return true;
 	s = shaker_of(all);
-	return shake(&s->paid, now, SHAKES / 4, 4 * SHAKE_NS) &&
-	       (s->who.uid == 0 || shake(&all->paid, now, SHAKES, SHAKE_NS));
+	return mpib_rate_take(&s->paid, now, SHAKES / 4, 4 * SHAKE_NS) &&
+	       (s->who.uid == 0 ||
+		mpib_rate_take(&all->paid, now, SHAKES, SHAKE_NS));
 }
 
 static void on_late(void *arg)

@@ -2,6 +2,7 @@
 #ifndef MPIB_BASE_CLOCK_H
 #define MPIB_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -18,6 +19,12 @@ static inline uint64_t mpib_clock_ns(clockid_t clock)
 static inline uint64_t mpib_now_ns(void)
 {
 	return mpib_clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline struct timespec mpib_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+				  .tv_nsec = (long)(ns % 1000000000u) };
 }
 
 /* Limit a rate, but allow a burst (a leaky bucket: the virtual scheduling of
@@ -40,6 +47,17 @@ static inline uint64_t mpib_rate_wait(uint64_t paid, uint64_t now,
 				      uint64_t ahead)
 {
 	return paid > now + ahead ? paid - now - ahead : 0;
+}
+
+/* Pay for one event of `each` ns if the burst of `most` events has room for it.
+ * Otherwise return false. */
+static inline bool mpib_rate_take(uint64_t *paid, uint64_t now, unsigned most,
+				  uint64_t each)
+{
+	if (mpib_rate_wait(*paid, now, (most - 1) * each))
+		return false;
+	mpib_rate_pay(paid, now, each);
+	return true;
 }
 
 #endif

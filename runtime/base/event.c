@@ -25,12 +25,11 @@ static int file = -1; /* holds a copy of each event; -1: no file */
 /* Writes the file. */
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
-/* The number of events that each user may still cause (`left`). If the table is
- * full, the user whose last event is oldest is replaced. */
+/* The limit on the events of each user. If the table is full, the user who has
+ * paid least is replaced. */
 static struct event_user {
-	uint32_t uid, left;
-	/* Time when `left` was last reduced or refilled; 0: unused entry. */
-	uint64_t told_ns;
+	uint32_t uid;
+	uint64_t paid; /* for events, see mpib_rate_pay(); 0: unused entry */
 	uint64_t out; /* events left out since the last one written */
 } users[64];
 
@@ -142,42 +141,36 @@ static void event_add(struct mpib_event *e)
 
 static struct event_user *event_user_of(uint32_t uid)
 {
-	struct event_user *idlest = users;
+	struct event_user *least = users;
 
 	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
-		if (users[i].told_ns && users[i].uid == uid)
+		if (users[i].paid && users[i].uid == uid)
 			return &users[i];
-		if (users[i].told_ns < idlest->told_ns)
-			idlest = &users[i];
+		if (users[i].paid < least->paid)
+			least = &users[i];
 	}
-	*idlest = (struct event_user){ .uid = uid, .left = MPIB_EVENTS_USER };
-	return idlest;
+	*least = (struct event_user){ .uid = uid };
+	return least;
 }
 
 /* Return whether the user may cause one more event. If so, set *out to the
  * number of the user's events left out since the last one written, and set
- * *last to true if this event uses up the user's limit. The caller holds the
- * lock. */
+ * *last if the limit leaves out an event that follows at once. The caller holds
+ * the lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
+	const uint64_t ahead = (MPIB_EVENTS_USER - 1) * MPIB_EVENTS_USER_NS;
 	struct event_user *u = event_user_of(uid);
 	uint64_t now = mpib_now_ns();
-	uint64_t more = (now - u->told_ns) / MPIB_EVENTS_USER_NS;
 
-	if (u->left + more >= MPIB_EVENTS_USER) {
-		u->left = MPIB_EVENTS_USER;
-		u->told_ns = now;
-	} else {
-		u->left += (uint32_t)more;
-		u->told_ns += more * MPIB_EVENTS_USER_NS;
-	}
-	if (u->left == 0) {
+	if (!mpib_rate_take(&u->paid, now, MPIB_EVENTS_USER,
+			    MPIB_EVENTS_USER_NS)) {
 		u->out++;
 		return false;
 	}
 	*out = u->out;
 	u->out = 0;
-	*last = --u->left == 0;
+	*last = mpib_rate_wait(u->paid, now, ahead) > 0;
 	return true;
 }
 

@@ -29,9 +29,8 @@
  * the same warning cannot fill the disk. Format strings with the same hash
  * share a limit. */
 struct log_limit {
-	uint32_t used; /* lines of the burst used and not yet refilled */
+	uint64_t paid; /* for lines, see mpib_rate_pay() */
 	uint32_t dropped; /* lines dropped since the last line written */
-	uint64_t since_ns; /* when `used` was last reduced */
 };
 
 static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -213,20 +212,11 @@ static bool log_may(const char *key, uint32_t *dropped)
 {
 	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
 	struct log_limit *limit = &limits[hash >> 55];
-	uint64_t now = mpib_now_ns(), refilled;
 	bool may;
 
 	pthread_mutex_lock(&limits_lock);
-	refilled = (now - limit->since_ns) / LOG_REFILL_NS;
-	if (refilled >= limit->used) {
-		limit->used = 0;
-		limit->since_ns = now;
-	} else {
-		limit->used -= (uint32_t)refilled;
-		limit->since_ns += refilled * LOG_REFILL_NS;
-	}
-	may = limit->used < LOG_BURST;
-	limit->used += may;
+	may = mpib_rate_take(&limit->paid, mpib_now_ns(), LOG_BURST,
+			     LOG_REFILL_NS);
 	limit->dropped += !may;
 	*dropped = may ? limit->dropped : 0;
 	limit->dropped -= *dropped;

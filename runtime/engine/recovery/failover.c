@@ -76,10 +76,7 @@ void mpib_failover_fini(struct mpib_engine *engine)
 
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 {
-	struct itimerspec set = { .it_value = {
-					  .tv_sec = (time_t)(at / 1000000000u),
-					  .tv_nsec = (long)(at % 1000000000u),
-				  } };
+	struct itimerspec set = { .it_value = mpib_timespec(at) };
 
 	/* Do not set the timer again, because that would clear an expiry that
 	 * has not been read. */

@@ -263,8 +263,7 @@ static uint64_t patience_ms(const struct hca_job *job)
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;
-	struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
-			       .tv_nsec = (long)(until % 1000000000u) };
+	struct timespec ts = mpib_timespec(until);
 
 	pthread_cond_timedwait(&h->answered, &hcas_lock, &ts);
 	took = mpib_now_ns() - from;

@@ -254,16 +254,13 @@ static bool has_work(struct soft_ctx *ctx)
 
 static void set_timer(struct soft_ctx *ctx, uint64_t at)
 {
-	struct itimerspec its = { .it_value = {
-					  .tv_sec = (time_t)(at / 1000000000u),
-					  .tv_nsec = (long)(at % 1000000000u),
-				  } };
+	struct itimerspec its = { 0 };
 
 	if (at == ctx->timer_set)
 		return;
 	ctx->timer_set = at;
-	if (at == UINT64_MAX)
-		its.it_value = (struct timespec){ 0 };
+	if (at != UINT64_MAX)
+		its.it_value = mpib_timespec(at);
 	/* Setting the timer also clears an unread expiry. */
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
