@@ -264,9 +264,6 @@ int main(int argc, char **argv)
 	case MPIB_ACTION_RUN:
 		break;
 	}
-	rc = mpib_drop(&proxy.cfg, why);
-	if (rc < 0)
-		return proxy_fail(-1, EXIT_CONFIG, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	mpib_keep_secrets(&proxy.cfg);
 	return proxy_start(&proxy, argv);

@@ -128,7 +128,6 @@ struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
 struct mpib_config {
 	char run_dir[96]; /* "": mpib_rundir_default() */
 	char run_group[32];
-	char run_user[32]; /* "": do not change the user */
 	char sout[80], sup[80]; /* specifications; "" or "auto": discovery */
 	char peer_key_file[256]; /* "": peers need no key */
 	char peer_addr[2 * MPIB_ADDRESS_MAX]; /* "": see proxy/peer_link.c */

@@ -52,8 +52,6 @@ const struct mpib_setting mpib_settings[] = {
 	  "$XDG_RUNTIME_DIR/mpib" },
 	{ "run", "group", "run-group", MPIB_SET_TEXT, FIELD(run_group),
 	  TEXT("NAME"), "group that may attach, if it exists" },
-	{ "run", "user", "run-user", MPIB_SET_TEXT, FIELD(run_user),
-	  TEXT("NAME"), "user to change to at start; default: none" },
 	{ "hca", "sout", "sout", MPIB_SET_TEXT, FIELD(sout), TEXT("SPEC"),
 	  "scale-out rail: soft:IPv4, rdma:DEVICE[:PORT], auto, or soft" },
 	{ "hca", "sup", "sup", MPIB_SET_TEXT, FIELD(sup), TEXT("SPEC"),

@@ -138,13 +138,13 @@ static int lock_all(void *arg)
 
 TEST(locks_of_other_users_do_not_stop_a_proxy_from_starting)
 {
+	static const char *const args[] = { "--run-group", "nogroup", NULL };
 	pid_t pid;
 
 	attack_needs_root();
 	/* The proxy's user is in the group that may attach, as with the
 	 * installed package. */
-	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
-		   NULL);
+	node_start_as_nobody(&other, 3, "65534", args);
 	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
 	/* long enough for a waiting attacker process to get the lock */

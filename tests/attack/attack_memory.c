@@ -88,13 +88,15 @@ static int register_holes(void *arg)
 
 TEST(holes_are_not_filled_by_the_proxy)
 {
-	static const char *const nobody[] = { "--run-user", "nobody", NULL };
+	static const char *const args[] = { "--run-group", "nogroup",
+					    "--client-own-memory", "all",
+					    NULL };
 	struct victim *v;
 	long before;
 
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
-		attack_start(&node[i], 1 + i, nobody);
+		node_start_as_nobody(&node[i], 1 + i, "65534", args);
 	v = victim_start(&node[0], &node[1]);
 	before = shared_kib(node[0].pid);
 	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
@@ -356,12 +358,13 @@ static int read_the_proxys_memory(void *arg)
 TEST(no_user_can_read_the_proxys_memory)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	static const char *const none[] = { NULL };
 	struct node n;
 
 	attack_needs_root();
 	/* allow core dumps, which the proxy must disable */
 	setrlimit(RLIMIT_CORE, &all);
-	node_start(&n, 5, "--run-user", "nobody", NULL);
+	node_start_as_nobody(&n, 5, "65534", none);
 	assert_int_equal(number_of(n.pid, "limits", "Max core file size"), 0);
 #ifdef MPIB_TRACED
 	print_message("not tested: a sanitizer build may be traced\n");

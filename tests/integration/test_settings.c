@@ -35,10 +35,9 @@ static uint64_t draw(uint64_t n)
 static const struct {
 	const char *keys, *why;
 } apart[] = {
-	{ "run.dir run.group run.user peer.key_file log.level log.format "
-	  "log.events proxy.daemon proxy.core proxy.seccomp metrics.listen "
-	  "metrics.cert metrics.key metrics.token_file metrics.hosts "
-	  "limit.readers",
+	{ "run.dir run.group peer.key_file log.level log.format log.events "
+	  "proxy.daemon proxy.core proxy.seccomp metrics.listen metrics.cert "
+	  "metrics.key metrics.token_file metrics.hosts limit.readers",
 	  "these are for the process and its sockets, which carry no "
 	  "message" },
 	{ "hca.sout hca.sup hca.gid_net hca.filter hca.speed device.layout "

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,7 +23,8 @@
 
 #include "test.h"
 
-#define ARGS_MAX 32
+#define ARGS_MAX 40
+#define NOBODY 65534
 #define ARGS_OWN (sizeof(((struct node *)0)->args) / sizeof(char *))
 #define READY_MS 60000
 
@@ -82,7 +84,7 @@ static pid_t spawn(const char *const *argv, int out, int err)
 		if (err >= 0)
 			dup2(err, STDERR_FILENO);
 		forget_environment();
-		execv(path, args);
+		execvp(path, args);
 		_exit(127);
 	}
 	while (n > 0)
@@ -171,14 +173,39 @@ void node_rail(char *buf, size_t len, unsigned i)
 		snprintf(buf, len, "soft:%s", inet_ntoa(in));
 }
 
+/* Begin the command line of a proxy that "nobody" runs. Return the number of
+ * words. Without the capability in the bounding set, setpriv(1) would fail. */
+static unsigned become_nobody(const struct node *node, const char **argv)
+{
+	static char groups[80], proxy[96];
+	unsigned n = 0;
+
+	snprintf(groups, sizeof(groups), "--groups=%s", node->groups);
+	snprintf(proxy, sizeof(proxy), "%s/mpib-proxy", node->base);
+	argv[n++] = "setpriv";
+	argv[n++] = "--reuid=65534";
+	argv[n++] = "--regid=65534";
+	argv[n++] = groups;
+	argv[n++] = "--no-new-privs";
+	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1) {
+		argv[n++] = "--inh-caps=-all,+linux_immutable";
+		argv[n++] = "--ambient-caps=-all,+linux_immutable";
+	}
+	argv[n++] = proxy;
+	return n;
+}
+
 static void launch(struct node *node)
 {
-	const char *argv[ARGS_MAX] = { "mpib-proxy", "--config", node->conf,
-				       "--run-dir",  node->dir,	 "--sout",
-				       node->sout,   "--sup",	 node->sup };
-	unsigned argc = 9;
+	const char *argv[ARGS_MAX] = { "mpib-proxy" };
+	unsigned argc = node->groups ? become_nobody(node, argv) : 1;
+	const char *const own[] = { "--config", node->conf, "--run-dir",
+				    node->dir,	"--sout",   node->sout,
+				    "--sup",	node->sup };
 	int out[2];
 
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		argv[argc++] = own[i];
 	for (unsigned i = 0; node->args[i]; i++)
 		argv[argc++] = node->args[i];
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
@@ -190,7 +217,8 @@ static void launch(struct node *node)
 		fail_msg("mpib-proxy is not ready: \"%s\"", node->ready);
 }
 
-void node_start_with(struct node *node, unsigned n, const char *const *args)
+/* Make the directory and the configuration file. */
+static void prepare(struct node *node, unsigned n, const char *const *args)
 {
 	unsigned count = 0;
 	int fd;
@@ -218,6 +246,28 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 		node->args[count] = strdup(args[count]);
 	}
 	node->args[count] = NULL;
+	node->groups = NULL;
+}
+
+void node_start_with(struct node *node, unsigned n, const char *const *args)
+{
+	prepare(node, n, args);
+	launch(node);
+}
+
+void node_start_as_nobody(struct node *node, unsigned n, const char *groups,
+			  const char *const *args)
+{
+	char text[256];
+
+	prepare(node, n, args);
+	node->groups = groups;
+	/* "nobody" may have no access to the directories of the build. */
+	snprintf(text, sizeof(text), "install -m 755 %s %s/mpib-proxy",
+		 MPIB_PROXY_PATH, node->base);
+	assert_int_equal(system(text), 0);
+	assert_int_equal(chown(node->base, NOBODY, NOBODY), 0);
+	assert_int_equal(chown(node->conf, NOBODY, NOBODY), 0);
 	launch(node);
 }
 

@@ -21,6 +21,9 @@ struct node {
 	char sout[32], sup[32]; /* names of the rails */
 	char ready[512]; /* the proxy's ready line */
 	char *args[20]; /* further arguments, which end with a NULL */
+	/* groups of the user "nobody", who runs the proxy; NULL: the test's
+	 * user runs it */
+	const char *groups;
 	pid_t pid;
 };
 
@@ -36,6 +39,10 @@ uint32_t node_address(const char *rail);
 void node_start(struct node *node, unsigned n, ...);
 /* Do the same as node_start(), with an array that ends with NULL. */
 void node_start_with(struct node *node, unsigned n, const char *const *args);
+/* Do the same as root, but let the user "nobody" run the proxy, in these groups
+ * ("65534,60") and with the rights that mpib-proxy(8) names. */
+void node_start_as_nobody(struct node *node, unsigned n, const char *groups,
+			  const char *const *args);
 /* node_kill() kills the proxy with SIGKILL and waits until it has ended.
  * node_again() starts it again with the same arguments. */
 void node_kill(struct node *node);
