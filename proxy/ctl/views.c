@@ -32,9 +32,10 @@ static const struct mpib_column rails[] = {
 static const struct mpib_column devices[] = {
 	SHOWN("#NO", "{index}"),
 	SHOWN("NAME", "{net}"),
-	SHOWN("SOUT", "{rails.0.device}[ ({rails.0.state}){?rails.0.down}]"),
-	SHOWN("SUP", "{rails.1.device}[ ({rails.1.standby})]"
-		     "[ ({rails.1.state}){?rails.1.down}]"),
+	/* The state first: the end of a long device name is cut. */
+	SHOWN("SOUT", "[{rails.0.state}{?rails.0.down} ]{rails.0.device}"),
+	SHOWN("SUP", "[{rails.1.state}{?rails.1.down} ][{rails.1.standby} ]"
+		     "{rails.1.device}"),
 	SHOWN("PCI", "{rails.0.pci|=-}"),
 	SHOWN("#CLIENTS", "{clients}"),
 	SHOWN("!BECAUSE", "{why}"),
