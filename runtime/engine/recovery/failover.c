@@ -393,9 +393,9 @@ static void rail_resume(struct mpib_lane *lane, unsigned rail)
 	lane->ctl.grace_until = 0;
 	about.ns = ctl->resumed_ns - ctl->stopped_ns;
 	mpib_event(MPIB_LOG_WARN, "failback", &about,
-		   "rail %s to %s: back after %llu ms",
+		   "rail %s to %s: back after %.1f s",
 		   mpib_rail_label(lane->shard, rail), lane->peer,
-		   (unsigned long long)about.ns / 1000000);
+		   (double)about.ns / 1e9);
 	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_resume, NULL);
 }
 
