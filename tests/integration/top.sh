@@ -73,6 +73,8 @@ until_shown 'PAUSED'
 t send-keys p
 t send-keys s
 t send-keys 1
+# mpib-top must have the new table before the proxy ends.
+until_shown '^SOUT '
 t resize-window -x 60 -y 10
 until_shown '^ rails +clients'
 kill "${pids[0]}"
