@@ -3,9 +3,10 @@
 # move. The page must show both rails, with the same numbers as the proxy. The
 # first line of the page must report problems. The order of the rows must not
 # change. The text is readable in the light and the dark theme at three window
-# widths. The arrow keys select a sample, as the mouse pointer does. The page of
-# a node with 8 rails and 64 clients fits into the window. The page shows when
-# the proxy has ended. The script leaves page-*.png in BUILD.
+# widths, and colour-blind people can tell the colours of the rails apart. The
+# arrow keys select a sample, as the mouse pointer does. The page of a node with
+# 8 rails and 64 clients fits into the window. The page shows when the proxy has
+# ended. The script leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -141,6 +142,23 @@ readable() {
 	is_true "document.documentElement.scrollWidth <= innerWidth" ||
 		fail "$1: wider than the window: $(js 'document.documentElement.scrollWidth')"
 }
+# apart: check that the eight colours of rails differ for normal, red-blind and
+# green-blind eyes (matrices of Machado 2009; distances in the space Oklab).
+apart() {
+	js "(window.near = () => {
+	const times = (m, v) => [0, 3, 6].map((i) => m[i] * v[0] + m[i + 1] * v[1] + m[i + 2] * v[2]);
+	const eyes = [[1, 0, 0, 0, 1, 0, 0, 0, 1],
+		[0.1523, 1.0526, -0.2049, 0.1145, 0.7863, 0.0992, -0.0039, -0.0481, 1.0520],
+		[0.3673, 0.8606, -0.2280, 0.2801, 0.6725, 0.0474, -0.0118, 0.0429, 0.9690]];
+	const oklab = (rgb) => times([0.2105, 0.7936, -0.0041, 1.9780, -2.4286, 0.4506, 0.0259, 0.7828, -0.8087],
+		times([0.4122, 0.5363, 0.0514, 0.2119, 0.6807, 0.1074, 0.0883, 0.2817, 0.6300], rgb).map(Math.cbrt));
+	const rgb = (name) => { const e = el('i', {}); e.style.color = css(name); document.body.append(e);
+		const list = getComputedStyle(e).color.match(/[0-9.]+/g).map((v) => (v / 255) ** 2.2); e.remove(); return list; };
+	return eyes.flatMap((eye, k) => { const all = [...Array(8).keys()].map((i) => oklab(times(eye, rgb('--r' + i)).map((v) => Math.min(1, Math.max(0, v)))));
+		return all.flatMap((a, i) => all.slice(0, i).map((b, j) => [Math.hypot(...a.map((v, n) => v - b[n])), k + ': ' + i + ', ' + j])); })
+	.filter(([far]) => far < 0.07).map(([far, pair]) => pair + ' ' + far.toFixed(3)).join('; '); }, true)" >"$dir/url"
+	is_true "window.near() === ''" || fail "$1: colours too similar: $(js 'window.near()')"
+}
 picture() {
 	browser GET /screenshot | sed 's/^{"value":"\(.*\)"}$/\1/' |
 		base64 -d >"$build/page-$1.png"
@@ -223,12 +241,16 @@ until_true "model.rails[1].tx_gbps > 0.01"
 until_true "(model.clusterAsked = 0, ${cluster}[0].cells[7].textContent === 'settings differ (lane.window)')"
 until_true "getComputedStyle(${cluster}[0].cells[7]).color !== getComputedStyle(${cluster}[1].cells[7]).color"
 until_true "$verdict === 'ok' && $problems.includes('a peer has faults')"
+# The legends must explain the dashed lines and the strip of faults.
+until_true "[...document.querySelectorAll('.rail-legend')].every((legend) =>
+	legend.innerText.replaceAll('\\n', ' ') === 'SOUT SUP SUP dashed a rail was down or drained, or had errors')"
 for wide in 1600 800 400; do
 	width $wide
 	for theme in light dark; do
 		js "setTheme('$theme')" >"$dir/url"
 		until_true "document.documentElement.dataset.theme === '$theme'"
 		readable "$theme, $wide"
+		apart "$theme"
 		picture "$theme-$wide"
 		js "document.getElementById('cluster').scrollIntoView()" >"$dir/url"
 		picture "cluster-$theme-$wide"

@@ -98,7 +98,7 @@ function showTip(text, x, y) {
 		return;
 	$("tip").textContent = text;
 	$("tip").style.left = Math.max(0, Math.min(x + 14, innerWidth - $("tip").offsetWidth - 8)) + "px";
-	$("tip").style.top = y + 14 + "px";
+	$("tip").style.top = Math.max(0, Math.min(y + 14, innerHeight - $("tip").offsetHeight - 8)) + "px";
 }
 
 function withTip(canvas, span) {

@@ -2,11 +2,11 @@
 "use strict";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-/* If there are many rails, the rails of a device have the same colour, with SUP dashed. */
-const many = () => model.rails.length > 4;
-const nets = () => [...new Set(model.rails.map((r) => r.net))];
-const railColour = (i) => css("--r" + (many() ? nets().indexOf(model.rails[i].net) : i) % 8);
-const isDashed = (i) => many() && model.rails[i].name === "SUP";
+/* A colour belongs to a rail, or, if there are many rails, to a device. */
+const groupOf = (r) => (model.rails.length > 4 ? r.net : r.label);
+const groups = () => [...new Set(model.rails.map(groupOf))];
+const groupColour = (group) => css("--r" + groups().indexOf(group) % 8);
+const isDashed = (r) => r.name === "SUP";
 
 /* Format a number with three digits and a unit. */
 function scaled(n, base, units) {
@@ -95,16 +95,15 @@ function timeAxis(c, w, h, span) {
 /* Return the samples of the last `span` seconds: the proxy's, then the page's
  * own. */
 function samplesOf(span) {
-	const from = model.now.time - span, own = model.live.length ? model.live[0].time : Infinity;
-	return span === HOUR ? model.hour :
-		[...model.hour.filter((s) => s.time >= from && s.time < own), ...model.live];
+	const live = span === HOUR ? [] : model.live, own = live.length ? live[0].time : Infinity;
+	return [...model.hour.filter((s) => s.time < own), ...live].filter((s) => s.time >= model.now.time - span);
 }
 
 /* Return the left edge of sample i's rectangle. */
 function leftOf(list, i, span, w) {
 	const before = i ? list[i - 1].time : 0;
 	const period = Math.min(list[i].time - before, 2 * Math.max(model.hourPeriod, 1));
-	return Math.min(xOf(list[i].time - period, span, w), xOf(list[i].time, span, w) - 1.5);
+	return Math.max(LEFT, Math.min(xOf(list[i].time - period, span, w), xOf(list[i].time, span, w) - 1.5));
 }
 
 function sampleAt(list, x, span, w) {
@@ -132,15 +131,16 @@ function drawRates(canvas, span, name) {
 		if (s.errors || s.down.length)
 			c.fillRect(x, h - BOTTOM - 5, xOf(s.time, span, w) - x + 0.4, 5);
 	});
-	model.rails.forEach((r, k) => {
+	/* The dashed lines last, so that a solid line with the same values stays visible. */
+	for (const r of [...model.rails].sort((a, b) => isDashed(a) - isDashed(b))) {
 		for (const [key, sign] of [["tx", -1], ["rx", 1]])
 			line(c, list.filter((s) => typeof s[key][r.label] === "number").map((s) =>
 				[xOf(s.time, span, w), mid + sign * half * s[key][r.label] / high]),
-			railColour(k), many() ? undefined : mid, isDashed(k));
-	});
+			groupColour(groupOf(r)), model.rails.length > 4 ? undefined : mid, isDashed(r));
+	}
 	/* For screen readers. */
 	canvas.setAttribute("aria-label", `${name}: ${list.length} samples, of which ` +
-		list.filter((s) => s.errors || s.down.length).length + " with a rail down or errors; now " +
+		list.filter((s) => s.errors || s.down.length).length + " with a rail down or drained, or errors; now " +
 		model.rails.map((r) => r.label + " sends " + gbps(r.tx_gbps) + ", receives " + gbps(r.rx_gbps)).join("; "));
 }
 
@@ -148,7 +148,7 @@ function drawRates(canvas, span, name) {
 function ratesText(s) {
 	return clock(s.time) + "\n" + model.rails.map((r) => r.label +
 		"  \u2191 " + gbps(s.tx[r.label] || 0) + "  \u2193 " + gbps(s.rx[r.label] || 0) +
-		(s.down.includes(r.label) ? "  down" : "")).join("\n") +
+		(s.down.includes(r.label) ? "  down or drained" : "")).join("\n") +
 		(s.errors ? "\n" + count(s.errors) + " errors" : "");
 }
 
@@ -160,7 +160,7 @@ const CHARTS = [
 
 function showLegends() {
 	for (const legend of document.querySelectorAll(".rail-legend"))
-		legend.replaceChildren(...model.rails.map((r, i) => [r, i]).filter(([, i]) => !isDashed(i)).map(([r, i]) =>
-			el("span", { class: "key", c: railColour(i) }, many() ? r.net : r.label)),
-		...(many() ? [el("span", { class: "dim" }, "SUP dashed")] : []));
+		legend.replaceChildren(...groups().map((group) => el("span", { class: "key", c: groupColour(group) }, group)),
+			el("span", { class: "dim" }, model.rails.some(isDashed) ? "SUP dashed" : ""),
+			el("span", { class: "key", c: css("--bad") }, "a rail was down or drained, or had errors"));
 }
