@@ -224,11 +224,11 @@ until_true "(document.getElementById('flow').focus(), document.activeElement.dis
 js "document.activeElement.blur()" >"$dir/url"
 until_true "document.getElementById('tip').hidden"
 until_true "document.querySelectorAll('#clients tbody tr').length === 2"
-"$build/proxy/mpibctl" -s "$dir/n0" rails drain SUP >"$dir/drain"
+"$build/proxy/mpibctl" -s "$dir/n0" rails drain SUP cable 17 >"$dir/drain"
 until_true "$verdict === 'not ok'"
-until_true "/^SUP is drained, since [0-9:]{8}/.test($problems)"
+until_true "/^SUP is drained: cable 17, since [0-9-]{5} [0-9:]{8}/.test($problems)"
 until_true "document.title.includes(': SUP is drained')"
-until_true "document.querySelector('#rails tr.bad').cells[2].textContent === 'drained'"
+until_true "document.querySelector('#rails tr.bad').cells[2].textContent === 'drained: cable 17'"
 until_true "document.getElementById('events').innerText.includes('SUP is drained')"
 until_true "model.rails[1].tx_gbps < 1e-4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
@@ -310,7 +310,8 @@ picture large
 # Set the page's data to 131072 connections: as many as two users can have,
 # 65536 each. The page's first line must report a waiting request, so it must
 # consider all connections.
-until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
+until_true "(model.conns = Array(131072).fill({ oldest_s: 60, client: 7, direction: 'recv', peer: '10.0.0.2:24790' }),
+	problems().some((p) => p.text === 'a request of client 7 from 10.0.0.2:24790 waits (see mpibctl stuck)'))"
 
 open_page '?period=300'
 until_true "document.getElementById('live').textContent === 'live'"
@@ -318,7 +319,7 @@ until_true "document.documentElement.dataset.samples > 2"
 kill "${pids[0]}"
 until_true "document.getElementById('live').textContent.includes('does not answer')"
 until_true "$verdict === 'mpib-proxy does not answer'"
-until_true "/the data below is from [0-9:]{8}, [0-9]+ s ago/.test($problems)"
+until_true "/the data below is from [0-9-]{5} [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
 # Old data must be marked as old, even after the window has changed its size or
 # the theme.

@@ -1,9 +1,10 @@
 /* The faults of this node and their times: the first line of the page. */
 "use strict";
 
-const SLOW_S = 10; /* a request that waits longer is reported */
+const SLOW_S = 5; /* a request that waits longer is reported, as by mpibctl stuck */
 
-const clock = (s) => new Date(s * 1000).toLocaleTimeString([], { hour12: false });
+/* Format a time as mpibctl does: month-day hours:minutes:seconds. */
+const clock = (s) => new Date(s * 1000).toLocaleString("sv").slice(5);
 
 /* Return the time of the latest event of a kind; of one rail, if rail is given. */
 function eventTime(kind, rail) {
@@ -33,7 +34,7 @@ function railProblems(r, now) {
 	if (r.state !== "active")
 		list.push([r.label + " is " + r.state + (isPlayed(r) ? " (an injected fault)" : ""), eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.drained)
-		list.push([r.label + " is drained", eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
+		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
 		list.push([`${r.label} runs at ${r.speed_mbps / 1000} of ${r.expected_mbps / 1000} Gb/s`, 0]);
 	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
@@ -69,10 +70,11 @@ function problems() {
 	if (broken)
 		list.push({ text: `${broken} connection${broken > 1 ? "s" : ""} failed`, since: eventTime("connection_broken") });
 	/* Not Math.max(...list): a call may not take so many arguments. */
-	const oldest = model.conns.reduce((a, c) => Math.max(a, c.oldest_s || 0), 0);
-	if (oldest > SLOW_S)
-		list.push({ text: "a request waits", since: now - oldest });
-	for (const r of model.rails.filter((x) => isPlayed(x)))
+	const oldest = model.conns.reduce((a, c) => (c.oldest_s > a.oldest_s ? c : a), { oldest_s: SLOW_S });
+	if (oldest.peer)
+		list.push({ text: `a request of client ${oldest.client} ${oldest.direction === "send" ? "to" : "from"} ` +
+			oldest.peer + " waits (see mpibctl stuck)", since: now - oldest.oldest_s });
+	for (const r of model.rails.filter((x) => isPlayed(x) && x.state === "active"))
 		list.push({ text: `an injected fault is active on ${r.label}`, since: eventTime("fault", r), past: true });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
@@ -103,7 +105,7 @@ function showHealth() {
 
 /* No answer: mark the shown data as old. */
 function showDead() {
-	const last = model.now ? model.now.time : 0;
+	const last = model.times.length ? model.now.time : 0;
 	const age = last ? Math.max(0, Math.round(Date.now() / 1000 - last)) : 0;
 	const host = model.now ? model.now.info.host || model.now.info.peer_link : "";
 	$("health").className = "health bad";

@@ -27,7 +27,7 @@ const FORMS = {
 	gbps: (n) => (n / 1000).toFixed(0),
 	s: (n) => n.toFixed(1) + " s",
 	ms: (n) => (n * 1e3).toFixed(1) + " ms",
-	ns: (n) => (n / 1e3).toFixed(0) + " \u00b5s",
+	ns: (n) => scaled(n, 1000, ["ns", "\u00b5s", "ms", "s"]),
 	age: (n) => (n < 100 ? n.toFixed(0) + " s" : n < 6000 ? (n / 60).toFixed(0) + " min" : (n / 3600).toFixed(0) + " h"),
 };
 
