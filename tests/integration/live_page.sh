@@ -210,13 +210,22 @@ cluster="[...document.querySelectorAll('#cluster tbody tr')]"
 until_true "${cluster}.length === 2 && ${cluster}[0].cells[0].textContent === model.now.info.peer_link"
 until_true "${cluster}.every((r) => r.cells[7].textContent === 'well' && r.cells[2].textContent === '2/2')"
 until_true "document.getElementById('cluster-beside').textContent.startsWith('nodes: 2 well, 0 faulty')"
+# The page must show rates long before its second regular query.
+until_true "model.hour.length >= 2"
+open_page '?theme=light&period=600000'
+until_true "document.documentElement.dataset.samples === '1' && model.hour.length >= 2"
 # The page must show the last hour that the proxy has recorded, including the
 # time before the page was loaded.
-until_true "model.hour.length >= 2"
 open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
 until_true "model.hour.some((s) => s.tx_mbps.SOUT > 1 && s.rx_mbps.SUP > 1)"
 until_true "document.getElementById('hour').getAttribute('aria-label').startsWith('The last hour: ')"
+# A page that has stopped must not be marked as live.
+js "document.getElementById('pause').click()" >"$dir/url"
+until_true "document.getElementById('live').className === 'pill ' &&
+	/^paused at [0-9-]{5} [0-9:]{8}/.test(document.getElementById('live').textContent)"
+js "document.getElementById('pause').click()" >"$dir/url"
+until_true "document.getElementById('live').textContent === 'live'"
 # Arrow keys select a sample, as the mouse pointer does.
 until_true "(document.getElementById('flow').focus(), document.activeElement.dispatchEvent(
 	new KeyboardEvent('keydown', { key: 'ArrowLeft' })),

@@ -5,6 +5,7 @@ const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
 /* Seconds between two queries of the peers while the page is visible. */
 const CLUSTER_S = 10;
+const FIRST = 200; /* ms from the first sample to the second, so that rates appear soon */
 let paused = false;
 
 function show() {
@@ -24,7 +25,7 @@ function show() {
 }
 
 function setLive(up, text) {
-	$("live").className = "pill " + (up ? "up" : "down");
+	$("live").className = "pill " + (!up ? "down" : paused ? "" : "up");
 	$("live").textContent = text;
 	root.classList.toggle("dead", !up);
 	if (!up)
@@ -49,25 +50,26 @@ async function askHour() {
 
 async function askCluster() {
 	const now = Date.now() / 1000;
-	if (document.hidden || now - model.clusterAsked < CLUSTER_S)
+	if (document.hidden || !model.times.length || now - model.clusterAsked < CLUSTER_S)
 		return;
 	model.clusterAsked = now;
 	model.cluster = await get("cluster.json");
 }
 
 async function ask() {
+	let known = true;
 	try {
 		if (!(Date.now() / 1000 - model.hourAsked < model.hourPeriod))
 			await askHour();
 		await askCluster();
-		feed(await get("stats.json"));
-		setLive(true, paused ? "paused" : "live");
+		known = feed(await get("stats.json"));
+		setLive(true, paused ? "paused at " + clock(model.now.time) : "live");
 		show();
 	} catch (e) {
 		setLive(false, "the proxy does not answer");
 	}
 	if (!paused)
-		setTimeout(ask, PERIOD);
+		setTimeout(ask, known ? PERIOD : FIRST);
 }
 
 $("pause").onclick = () => {
