@@ -5,8 +5,8 @@
 # change. The text is readable in the light and the dark theme at three window
 # widths, and colour-blind people can tell the colours of the rails apart. The
 # arrow keys select a sample, as the mouse pointer does. The page of a node with
-# 8 rails and 64 clients fits into the window. The page shows when the proxy has
-# ended. The script leaves page-*.png in BUILD.
+# 8 devices of two rails and 64 clients fits into the window. The page shows when
+# the proxy has ended. The script leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do
@@ -122,7 +122,8 @@ width() {
 	until_true "innerWidth === $1"
 }
 # readable: check that the contrast between each text and its background is at
-# least 4.5 (formula of WCAG 2.1), and that nothing is wider than the window.
+# least 4.5 (formula of WCAG 2.1), and that nothing is wider than the window or
+# its card.
 readable() {
 	js "(window.weak = () => {
 	const rgb = (s) => { const n = s.match(/[0-9.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
@@ -141,7 +142,11 @@ readable() {
 	is_true "window.weak() === '' && window.seen > 50" || fail "$1: hard to read: $(js 'window.weak()')"
 	is_true "document.documentElement.scrollWidth <= innerWidth" ||
 		fail "$1: wider than the window: $(js 'document.documentElement.scrollWidth')"
+	is_true "$wider === ''" || fail "$1: wider than their cards: $(js "$wider")"
 }
+# The names of the tables that have to be scrolled sideways.
+wider="[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth)
+	.map((e) => e.ariaLabel).join()"
 # apart: check that the eight colours of rails differ for normal, red-blind and
 # green-blind eyes (matrices of Machado 2009; distances in the space Oklab).
 apart() {
@@ -253,7 +258,7 @@ until_true "$verdict === 'ok' && $problems.includes('a peer has faults')"
 # The legends must explain the dashed lines and the strip of faults.
 until_true "[...document.querySelectorAll('.rail-legend')].every((legend) =>
 	legend.innerText.replaceAll('\\n', ' ') === 'SOUT SUP SUP dashed a rail was down or drained, or had errors')"
-for wide in 1600 800 400; do
+for wide in 1400 800 400; do
 	width $wide
 	for theme in light dark; do
 		js "setTheme('$theme')" >"$dir/url"
@@ -268,26 +273,35 @@ for wide in 1600 800 400; do
 	# Each row must have a visible cell for each column.
 	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 9 &&
 		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
-		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
+		c.checkVisibility() && (innerWidth > 720 || c.getBoundingClientRect().right <= innerWidth))"
 	until_true "${cluster}.every((r) => r.cells.length === 8 && [...r.cells].every((c) => c.checkVisibility() &&
 		(innerWidth > 800 || c.getBoundingClientRect().right <= innerWidth)))"
 done
 "$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 8388608 >"$dir/set"
 until_true "(model.clusterAsked = 0, !$problems.includes('a peer has faults'))"
-width 1600
+width 1400
 
-# Let the page show made-up data of a larger node, with 8 rails and 64 clients.
+# Let the page show made-up data of a larger node, with 64 clients and 8 devices.
+# Each device has a standby rail. A device is lost, and a standby rail is drained.
 open_page '?hold&theme=light'
 js "(() => {
-	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
-	const by = (f) => Object.fromEntries(rails.map((r, i) => [r.toLowerCase(), f(i)]));
+	const rails = [...Array(16).keys()].map((k) => { const i = k >> 1, standby = (k & 1) === 1;
+		return { name: standby ? 'SUP' : 'SOUT', label: 'gpu' + i + (standby ? '.SUP' : '.SOUT'), net: 'gpu' + i, standby, pci: '0000:17:00.0',
+			device: 'rdma:mlx5_' + (standby ? i ^ 1 : i), state: k === 10 ? 'lost' : 'active', down: k === 10,
+			drained: k === 15, drain_why: k === 15 ? 'cable 17 of the second switch in rack 4 is bad' : '' }; });
+	const by = (f) => ({ sout: f(0), sup: f(1) });
+	const works = (i) => rails[i].state === 'active' && (!rails[i].standby || i === 11);
+	const hour = (r) => Object.fromEntries(rails.map(({ label }, i) => [label, works(i) ? 300 + 20 * Math.sin(r / 9 + i) : 0]));
+	model.hour = [...Array(720).keys()].map((r) => ({ time: 5 * (r - 719), tx: hour(r), rx: hour(r + 4), errors: 0, down: r > 600 ? ['gpu5.SOUT'] : [] }));
+	model.hourPeriod = 5;
 	for (let t = 1; t < 130; t++)
 		feed({ time: t, info: { version: '1', pid: 1, uptime_s: t, peer_link: '10.0.0.1:24790',
 			clients: 64, connections: 512, lanes: 7, shards: [{ time_s: { busy: t * 0.6 } }],
 			usage: { registered_bytes: 2 ** 38 } },
-		rails: rails.map((name, i) => ({ name, label: name, net: 'mpib', device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
-			speed_mbps: 400000, tx_bytes: t * 4e10 + 2e10 * Math.sin(t / 9 + i), rx_bytes: t * 4.2e10,
-			tx_wrs: t * 1e6, rx_imms: t * 1e6, cqe_errors: i === 5 ? 12 : 0, qps: 64, srq_posted: 500 })),
+		rails: rails.map((r, i) => ({ ...r, speed_mbps: 400000, tx_bytes: works(i) ? t * 4e10 + 2e10 * Math.sin(t / 9 + i) : 0,
+			rx_bytes: works(i) ? t * 4.2e10 : 0, tx_wrs: t * 1e6, rx_imms: t * 1e6, cqe_errors: i === 10 ? 12 : 0, qps: 64, srq_posted: 500 })),
+		devices: [...Array(8).keys()].map((i) => ({ index: i, net: 'gpu' + i, rails: rails.slice(2 * i, 2 * i + 2), clients: 8,
+			why: 'device.layout: each of 8 HCAs, its neighbour in reserve' })),
 		clients: [...Array(64).keys()].map((i) => ({ id: i + 1, name: 'rank' + i + ' of a job with a long name',
 			pid: 4000000 + i, net: 'mpib', connections: 8, registered_bytes: 2 ** 32, tx_bytes: by((r) => t * 6e8 * (1 + (i + r) % 3)),
 			rx_bytes: by(() => t * 6e8) })),
@@ -305,7 +319,16 @@ js "(() => {
 	show();
 	window.took = performance.now() - start;
 	return true; })()" >/dev/null
-until_true "document.querySelectorAll('#rails tbody tr').length === 8"
+until_true "document.querySelectorAll('#rails tbody tr').length === 16"
+# All rails must be visible without scrolling.
+until_true "((card) => card.scrollHeight <= card.clientHeight)(document.getElementById('rails').parentElement)"
+until_true "$wider === ''"
+until_true "$problems.includes('gpu5.SOUT is lost') && $problems.includes('gpu7.SUP is drained: cable 17 of')"
+until_true "document.querySelector('#devices tr.bad').cells[2].textContent === 'lost rdma:mlx5_5'"
+# No line may begin left of the axis, and no tip may leave the window.
+until_true "CHARTS.every(([, span]) => samplesOf(span).every((s) => s.time >= model.now.time - span))"
+until_true "(showTip(ratesText(model.live[0]), 1390, 1240), document.getElementById('tip').getBoundingClientRect().bottom <= innerHeight)"
+until_true "document.querySelectorAll('.rail-legend .key').length === 18"
 until_true "document.querySelectorAll('#clients tbody tr').length === 64"
 # Nodes with faults must come first. The page must say how many of the 120 nodes
 # it shows.
@@ -314,7 +337,7 @@ until_true "${cluster}.length === 100 && ${cluster}[0].cells[7].textContent === 
 until_true "document.getElementById('cluster-beside').textContent === 'nodes: 118 well, 2 faulty; answers took 1.2 ms, 100 shown, those with faults first'"
 until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
-echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
+echo "16 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
 # Set the page's data to 131072 connections: as many as two users can have,
 # 65536 each. The page's first line must report a waiting request, so it must

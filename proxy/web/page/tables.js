@@ -116,10 +116,10 @@ const ofAll = (shown, all) => (all > shown ? shown + " of " + all : String(all))
  * text after the title. */
 const TABLES = [
 	["rails", "Rails", () => model.rails, (r) => r.label, (r) => r.state !== "active" || r.drained],
+	["devices", "Devices", () => model.devices, (d) => d.net, (d) => d.rails.some((r) => r.down)],
 	["clients", "Clients", () => model.clients, (c) => c.id, null, () => ofAll(Infinity, model.clients.length)],
-	["peers", "Peers", () => model.peers, (p) => p.peer, (p) => p.refused, () => ofAll(Infinity, model.peers.length)],
-	["devices", "Devices", () => model.devices, (d) => d.net],
 	["conns", "Busiest connections", busiest, connKey, (c) => c.broken, () => ofAll(CONNS_SHOWN, model.conns.length)],
+	["peers", "Peers", () => model.peers, (p) => p.peer, (p) => p.refused, () => ofAll(Infinity, model.peers.length)],
 	["cluster", "Cluster", nodes, (n) => n.peer, (n) => n.faults.length,
 		() => (model.cluster ? LINES.cluster_below.map((line) => fillIn(line, model.cluster)).join(", ") +
 			(model.cluster.nodes.length > NODES_SHOWN ? ", " + NODES_SHOWN + " shown, those with faults first" : "") : "")],
