@@ -106,7 +106,7 @@ static const char *file_fault(int fd, unsigned flags)
 	if (mpib_fstat(fd, &st) < 0)
 		return strerror(errno);
 	if (!S_ISREG(st.st_mode))
-		return "it is not a regular file";
+		return "it is not a regular file (name one)";
 	if (flags & MPIB_FILE_SECRET && st.st_mode & 077)
 		return "others can read or write it (chmod 600)";
 	if (flags & MPIB_FILE_OWNED && st.st_uid != 0 && st.st_uid != geteuid())
@@ -121,14 +121,17 @@ ssize_t mpib_file_read(const char *path, unsigned flags, void *buf, size_t size,
 	ssize_t n = fd < 0 ? -errno : 0;
 
 	if (fd < 0) {
-		*bad = strerror(errno);
+		*bad = errno == ENOENT
+			       ? "there is no such file (make it, or name another)"
+			       : strerror(errno);
 		return n;
 	}
 	*bad = file_fault(fd, flags);
 	if (!*bad) {
 		n = read(fd, buf, size);
 		if (n <= 0)
-			*bad = n < 0 ? strerror(errno) : "it is empty";
+			*bad = n < 0 ? strerror(errno)
+				     : "it is empty (fill it)";
 	}
 	close(fd);
 	return *bad ? -EINVAL : n;

@@ -121,7 +121,7 @@ TEST(a_missing_key_file_is_an_error)
 	assert_int_equal(
 		mpib_cluster_key_load("/nonexistent/key", 0, &key, &bad),
 		-ENOENT);
-	assert_string_equal(bad, "No such file or directory");
+	assert_non_null(strstr(bad, "no such file"));
 }
 
 TEST(a_proof_is_valid_for_one_key_one_end_and_one_greeting)
