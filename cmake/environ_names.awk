@@ -22,7 +22,7 @@ END {
 	name("start")
 	name("soft_devices")
 	name("soft_engine")
-	name("soft_gone")
+	name("soft_faults")
 	name("soft_limits")
 	name("soft_port_base")
 	name("")

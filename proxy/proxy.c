@@ -228,10 +228,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.clients = &p->clients,
 					.engine = p->engine,
-					.plays = &p->plays,
 					.upgrade = &p->upgrade,
 					.run_dir = &p->rundir.dir };
-	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_open(&sockets, &p->view, &p->admin, &p->stats);
 	if (rc < 0)
 		return mpib_why_fail(why, rc, "control thread: %s",
@@ -485,7 +483,6 @@ static void close_fd(int *fd)
 
 void mpib_proxy_stop(struct mpib_proxy *p)
 {
-	mpib_plays_end(&p->plays, "the proxy stops");
 	if (p->upgrade.leaves) {
 		/* The successor uses the run directory unchanged. */
 		mpib_notify("MAINPID=%d", (int)p->upgrade.pid);

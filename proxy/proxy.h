@@ -13,7 +13,6 @@
 #include "metrics/gather.h"
 #include "return.h"
 #include "rundir.h"
-#include "stats/play.h"
 #include "stats/stats.h"
 #include "upgrade/upgrade.h"
 #include "view/history.h"
@@ -52,7 +51,6 @@ struct mpib_proxy {
 	struct mpib_metrics metrics;
 	struct mpib_history history;
 	struct mpib_admin admin;
-	struct mpib_plays plays;
 	struct mpib_view view;
 	struct mpib_cluster cluster;
 	struct mpib_timer status_timer;

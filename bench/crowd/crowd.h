@@ -125,8 +125,6 @@ struct crowd_rails {
 void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir);
 struct crowd_cpu crowd_cpu(const struct crowd_proxy *p);
 struct crowd_memory crowd_memory(const struct crowd_proxy *p);
-/* Send a command of mpibctl. If the command fails, end the program. */
-void crowd_order(const struct crowd_proxy *p, const char *command);
 struct crowd_rails crowd_rails(const struct crowd_proxy *p);
 /* Ask for the state of all nodes. Return the number of nodes that answered,
  * including the proxy's own. */

@@ -24,6 +24,7 @@ struct bench {
 	struct crowd_clients c;
 	struct crowd_proxy proxy;
 	double seconds;
+	const char *faults; /* the file for SOUT's faults, MPIB_SOFT_FAULTS */
 };
 
 static pid_t child;
@@ -291,6 +292,14 @@ static uint64_t until(struct bench *b, const char *name, bool moved,
 	return there;
 }
 
+static void set_fault(const struct bench *b, const char *fault)
+{
+	FILE *f = fopen(b->faults, "we");
+
+	if (!f || fprintf(f, "%s\n", fault) < 0 || fclose(f))
+		peer_die("%s: %m", b->faults);
+}
+
 /* Inject a fault into SOUT. Measure the time until each lane has moved a
  * message that was posted after the fault, the time until all lanes are fenced,
  * and the time from the fault's end until all lanes have both rails. */
@@ -301,15 +310,14 @@ static void fail_rail(struct bench *b, const char *name, const char *what)
 	uint64_t begun = peer_ns(), fenced;
 	char text[64];
 
-	snprintf(text, sizeof(text), "fault %s SOUT 600", what);
-	crowd_order(&b->proxy, text);
+	set_fault(b, what);
 	crowd_mark(&b->c, begun);
 	want.failovers += b->w->nodes;
 	fenced = until(b, name, true, &want);
 	say_of(name, "moving", (double)(crowd_moved(&b->c) - begun) * 1e-9);
 	say_of(name, "fenced", (double)(fenced - begun) * 1e-9);
 	say_cpu(b, name, 1e6 / b->w->nodes, &cpu);
-	crowd_order(&b->proxy, "heal SOUT");
+	set_fault(b, "");
 	begun = peer_ns();
 	want.failbacks += b->w->nodes;
 	say_of(name, "back",
@@ -323,9 +331,10 @@ int main(int argc, char **argv)
 	struct bench b = { 0 };
 	unsigned nodes;
 
-	peer_args(argc, argv, 4, 4, "RUN-DIR NET NODES SECONDS");
+	peer_args(argc, argv, 5, 5, "RUN-DIR NET NODES SECONDS FAULTS");
 	nodes = (unsigned)peer_size("NODES", argv[3], 1, 1000);
 	b.seconds = peer_number("SECONDS", argv[4]);
+	b.faults = argv[5];
 	want_descriptors(nodes);
 	b.w = peer_shared(sizeof(*b.w) + nodes * sizeof(b.w->node[0]));
 	b.w->nodes = nodes;

@@ -58,11 +58,6 @@ static const char *ask_proxy(const struct crowd_proxy *p, const char *command)
 	return answer;
 }
 
-void crowd_order(const struct crowd_proxy *p, const char *command)
-{
-	ask_proxy(p, command);
-}
-
 static unsigned sum_of(const char *json, const char *name)
 {
 	unsigned long sum = 0;

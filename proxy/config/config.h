@@ -159,7 +159,7 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
 	char events_file[256]; /* "auto": in systemd's state directory */
-	uint32_t play; /* 1: mpibctl may inject faults, see stats/play.h */
+	uint32_t fault; /* 1: mpibctl fault is allowed */
 	uint32_t daemon;
 	uint32_t pin; /* 1: shards run near their HCAs */
 	uint32_t seccomp; /* enum mpib_seccomp */

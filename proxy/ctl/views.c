@@ -42,12 +42,6 @@ static const struct mpib_column devices[] = {
 	{ 0 },
 };
 
-static const struct mpib_column fault[] = {
-	SHOWN("RAIL", "{rail}"), SHOWN("FAULT", "{fault}"),
-	SHOWN("PEER", "{peer}"), SHOWN("#FOR", "{left_s:age}"),
-	SHOWN("#UID", "{uid}"),	 { 0 },
-};
-
 /* The name of a job is the name that the launcher gave to the job, else NCCL's
  * number. */
 static const struct mpib_column jobs[] = {
@@ -391,7 +385,6 @@ static const struct mpib_ctl_view views[] = {
 	{ "summary", .above = summary_above },
 	{ "rails", .columns = rails },
 	{ "devices", .columns = devices },
-	{ "fault", .columns = fault },
 	{ "jobs", .columns = jobs },
 	{ "clients", .columns = clients },
 	{ "conns", .rows = "open", .columns = conns, .below = conns_below },

@@ -52,13 +52,11 @@ static void doctor_print(const json_t *finding, bool colour)
 static void doctor_examine(struct mpib_doctor *d)
 {
 	static mpib_check_fn *const checks[] = {
-		mpib_check_run_dir,  mpib_check_socket,
-		mpib_check_settings, mpib_check_versions,
-		mpib_check_rails,    mpib_check_faults,
-		mpib_check_devices,  mpib_check_lanes,
-		mpib_check_peers,    mpib_check_memlock,
-		mpib_check_cpu,	     mpib_check_numa,
-		mpib_check_plugin,   mpib_check_environment,
+		mpib_check_run_dir,	mpib_check_socket, mpib_check_settings,
+		mpib_check_versions,	mpib_check_rails,  mpib_check_devices,
+		mpib_check_lanes,	mpib_check_peers,  mpib_check_memlock,
+		mpib_check_cpu,		mpib_check_numa,   mpib_check_plugin,
+		mpib_check_environment,
 	};
 	const struct {
 		const char *noun;
@@ -66,8 +64,7 @@ static void doctor_examine(struct mpib_doctor *d)
 	} ask[] = { { "info", &d->info },
 		    { "rails", &d->rails },
 		    { "lanes", &d->lanes },
-		    { "peers", &d->peers },
-		    { "faults", &d->faults } };
+		    { "peers", &d->peers } };
 	struct mpib_dial dial;
 
 	d->attach = mpib_dial_probe(&dial, d->run_dir);
@@ -165,6 +162,5 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 	json_decref(d.rails);
 	json_decref(d.lanes);
 	json_decref(d.peers);
-	json_decref(d.faults);
 	return rc;
 }

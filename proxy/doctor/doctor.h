@@ -24,7 +24,7 @@ struct mpib_doctor {
 	json_t *findings; /* list of {"status", "check", "what", "fix"} */
 	unsigned count[MPIB_FAIL + 1];
 	/* The proxy's answers; NULL: no answer. */
-	json_t *greeting, *info, *rails, *lanes, *peers, *faults;
+	json_t *greeting, *info, *rails, *lanes, *peers;
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of connecting to the proxy */
 	char why[MPIB_DIAL_WHY];
@@ -51,8 +51,8 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers. If the proxy does not answer:
  * check whether a proxy would start. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
-	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
-	mpib_check_peers, mpib_check_settings;
+	mpib_check_lanes, mpib_check_memlock, mpib_check_peers,
+	mpib_check_settings;
 /* port.c: checks of one rail's RDMA port. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
 /* host.c: checks of the machine, and of the environment of a rank. */

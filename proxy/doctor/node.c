@@ -156,21 +156,6 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
-/* Report faults that an administrator injected into rails (mpibctl fault). */
-void mpib_check_faults(struct mpib_doctor *d)
-{
-	const json_t *fault;
-	size_t i;
-
-	json_array_foreach(d->faults, i, fault) mpib_find(
-		d, MPIB_WARN, "fault",
-		"wait until it ends, or run mpibctl fault end RAIL",
-		"%s is active on %s for another %.0f s, injected by uid "
-		"%" PRIu64,
-		mpib_json_str(fault, "fault"), mpib_json_str(fault, "rail"),
-		mpib_json_real(fault, "left_s"), mpib_json_num(fault, "uid"));
-}
-
 void mpib_check_lanes(struct mpib_doctor *d)
 {
 	const json_t *lane;

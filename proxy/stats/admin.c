@@ -50,6 +50,53 @@ json_t *mpib_admin_resume(struct mpib_ask *ask)
 	return admin_drain(ask, false);
 }
 
+/* Return whether jobs survive a fault of the rail. If not, set the error. */
+static bool fault_outlived(struct mpib_ask *ask, unsigned rail)
+{
+	const struct mpib_engine_config *cfg = &ask->admin->cfg->engine;
+	unsigned first = rail - rail % cfg->rails;
+	uint32_t others = (((1u << cfg->rails) - 1) << first) & ~(1u << rail);
+	uint32_t away = mpib_engine_drained(ask->admin->engine) |
+			mpib_engine_lost(ask->admin->engine);
+
+	if (!cfg->failover || !others) {
+		/* Software rails carry no real job that a fault could end. */
+		if (cfg->rail[rail].provider == MPIB_PROVIDER_SOFT)
+			return true;
+		mpib_ask_fail(ask, "set failover.enable = yes first",
+			      "without fail-over between two rails it would "
+			      "end the jobs of this node");
+		return false;
+	}
+	if (others & ~away)
+		return true;
+	mpib_ask_fail(ask, "resume another rail first",
+		      "%s is the only rail in use", cfg->rail[rail].label);
+	return false;
+}
+
+json_t *mpib_admin_fault(struct mpib_ask *ask)
+{
+	const struct mpib_config *cfg = ask->admin->cfg;
+	const char *label;
+	int rail;
+
+	if (!cfg->fault)
+		return mpib_ask_fail(
+			ask,
+			"set enable = yes of [fault], and restart the proxy",
+			"faults are not enabled on this node");
+	rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
+	if (rail < 0 || !fault_outlived(ask, (unsigned)rail))
+		return NULL;
+	label = cfg->engine.rail[rail].label;
+	mpib_event(MPIB_LOG_WARN, "fault",
+		   &(struct mpib_event_about){ .rails = 1u << rail },
+		   "rehearsal: the QPs of %s fail, by uid %u", label, ask->uid);
+	mpib_engine_break(ask->admin->engine, (unsigned)rail);
+	return json_pack("{ss}", "rail", label);
+}
+
 static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 {
 	struct proxy_client *s = proxy_clients_find(ask->admin->clients, id);

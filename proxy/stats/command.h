@@ -16,7 +16,6 @@ struct mpib_admin {
 	struct mpib_config *cfg;
 	struct proxy_clients *clients;
 	struct mpib_engine *engine;
-	struct mpib_plays *plays;
 	struct mpib_upgrade *upgrade;
 	const int *run_dir; /* descriptor of the run directory */
 };
@@ -91,9 +90,8 @@ bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);
 bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */
-mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,
-	mpib_admin_set, mpib_admin_upgrade, mpib_admin_upgrading;
-/* play.c */
-mpib_command_fn mpib_admin_fault, mpib_admin_heal, mpib_admin_faults;
+mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_fault,
+	mpib_admin_kick, mpib_admin_set, mpib_admin_upgrade,
+	mpib_admin_upgrading;
 
 #endif

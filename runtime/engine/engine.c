@@ -430,3 +430,16 @@ uint32_t mpib_engine_drained(const struct mpib_engine *engine)
 {
 	return atomic_load_explicit(&engine->drained, memory_order_relaxed);
 }
+
+void mpib_engine_break(struct mpib_engine *engine, unsigned rail)
+{
+	unsigned device = rail / engine->cfg.rails;
+	struct mpib_lane *lane;
+
+	rail %= engine->cfg.rails;
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		if (lane->shard->device == device && rail < lane->rails)
+			mpib_lane_rail_to_err(lane, rail);
+	}
+}

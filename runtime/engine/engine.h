@@ -216,6 +216,9 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
+/* Put all QPs of a rail into ERR, as an HCA does after an error. Fail-over
+ * repairs the lanes. */
+void mpib_engine_break(struct mpib_engine *engine, unsigned rail);
 /* Copy from `cfg` the settings that may change while the engine runs: sup_bw,
  * lane_window, share_window, times and cq_whole. */
 void mpib_engine_tune(struct mpib_engine *engine,

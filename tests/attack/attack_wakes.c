@@ -75,7 +75,7 @@ static int ask_for_nothing(void *arg)
 
 static int ask_statistics(void *arg)
 {
-	static const char line[] = "faults\n";
+	static const char line[] = "upgrading\n";
 	static char text[65536];
 	(void)arg;
 	for (;;) {

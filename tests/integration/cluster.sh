@@ -8,13 +8,15 @@ build=$1
 . "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # bench-crowd chooses third bytes from 200 on
 
-"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" --sout "soft:$net.8.1" \
-	--sup "soft:$net.9.1" --mode static --sup-bw 512 --fault yes \
-	>"$dir/out" 2>"$dir/log" &
+mkdir "$dir/faults"
+MPIB_SOFT_FAULTS=$dir/faults "$build/proxy/mpib-proxy" --config /dev/null \
+	--run-dir "$dir/n0" --sout "soft:$net.8.1" --sup "soft:$net.9.1" \
+	--mode static --sup-bw 512 >"$dir/out" 2>"$dir/log" &
 pids=($!)
 await_ready "$dir/out" $!
 
-"$build/bench/bench-crowd" "$dir/n0" "$net" 50 0.5 >"$dir/got" 2>"$dir/err" || {
+"$build/bench/bench-crowd" "$dir/n0" "$net" 50 0.5 "$dir/faults/$net.8.1" \
+	>"$dir/got" 2>"$dir/err" || {
 	cat "$dir/got" "$dir/err" "$dir/log"
 	exit 1
 }
@@ -38,7 +40,7 @@ done
 # refuse before it starts a node.
 (
 	ulimit -n 300
-	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1
+	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1 "$dir/faults/$net.8.1"
 ) >"$dir/got" 2>"$dir/err"
 [ $? -eq 1 ] && [ ! -s "$dir/got" ] &&
 	grep -q 'need 650 descriptors, but the limit is 300' "$dir/err" || {

@@ -23,7 +23,6 @@ is "$(ctl rails -o drain_why | xargs)" ''
 ctl cluster jobs | has -E '^JOB .*NODES' || fail "$(ctl cluster jobs)"
 ctl cluster jobs -o nodes | has -x 2 || fail "$(ctl -j cluster jobs)"
 is "$(ctl cluster stuck | tail -n 1)" "(none)"
-is "$(ctl fault | tail -n 1)" "(none)"
 
 # json_error STATUS TEXT ARGUMENT...
 json_error() {
@@ -166,8 +165,7 @@ done
 is "$(completes --wat)" --watch
 is "$(completes help rai)" rails
 is "$(completes rails drain '')" 'SOUT SUP'
-is "$(completes fault play rate=)" rate=
-is "$(completes fault play rate=5 SU)" SUP
+is "$(completes fault play SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 

@@ -45,7 +45,7 @@ proxy 0
 proxy 1
 traffic
 expect "no agent" '$1 > 0 && $2 > 0'
-ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
+ctl fault play SUP >/dev/null || fail "no fault"
 await gone "${pids[perf]}" || fail "the job survived its QP without the agent"
 
 traffic
@@ -108,8 +108,8 @@ agent
 rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'
 told "the agent" '^SUP *left .*SUP: tx_bytes' ctl agent
-ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
-told "the fault" 'rehearsal: qp-kill on SUP ended' cat "$dir/log0"
+ctl fault play SUP >/dev/null || fail "no fault"
+told "the fault" 'rehearsal: the QPs of SUP fail' cat "$dir/log0"
 expect "saved" '$1 > 0 && $2 == 0'
 lives "${pids[perf]}" || fail "the job died with a QP it left"
 

@@ -36,13 +36,15 @@ while_bulk_moves() {
 		"$((b[3] - a[3]))"
 }
 
+export MPIB_SOFT_FAULTS=$dir/faults
+mkdir "$MPIB_SOFT_FAULTS"
+for rail in 1 11; do
+	echo rate=100 >"$MPIB_SOFT_FAULTS/$net.$rail"
+done
 for node in 0 1 2; do
-	node $node --mode adaptive --agent-dir "$dir/agent$node" --fault=yes
+	node $node --mode adaptive --agent-dir "$dir/agent$node"
 done
 nodes_ready 0 1 2
-for rail in SOUT SUP; do
-	ctl fault play rate=100 $rail 600 >/dev/null || fail "no rate"
-done
 lasting=(--steady 200s --timeout 250)
 job bulk "0 1" --pattern stream --min 4M --max 4M "${lasting[@]}"
 job short "0 2" --pattern pingpong --min 64 --max 64 "${lasting[@]}"

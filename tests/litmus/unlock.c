@@ -67,7 +67,6 @@ static void renew(unsigned i)
 	struct place *p = &place[i];
 
 	p->held = 1;
-	p->ctx.gone_fd = -1;
 	atomic_store(&p->ctx.sleepers, 0);
 	/* Makes soft_turn() return right after it began. */
 	atomic_store(&p->ctx.gone, 1);

@@ -2,7 +2,7 @@
 # Sourced by run. Each case is a function case_NAME. A case sets NCCL's
 # environment variables in its own subshell. Cases use these functions of run:
 #
-#   nodes [proxy options]   start two proxies; with gone=1 devices can be lost
+#   nodes [proxy options]   start two proxies; with faults=1 devices can be lost
 #   machine GPUS LINKS      use a topology with GPUS per node, see topology.sh
 #   ranks N ARGUMENT...     run nccl-rank with N ranks per node
 #   spy                     count NCCL's calls; a case can require some:
@@ -215,17 +215,17 @@ case_drain() {
 		$ctl -s $dir/n0 rails resume SUP"
 }
 case_rail_lost() {
-	gone=1 nodes --failover-hold-down 200
+	faults=1 nodes --failover-hold-down 200
 	ranks 2 --max 4M --times 20 loop --during \
-		"touch $MPIB_SOFT_GONE/${sup[1]}; sleep 1
-		rm $MPIB_SOFT_GONE/${sup[1]}; sleep 2" &&
+		"echo gone >$MPIB_SOFT_FAULTS/${sup[1]}; sleep 1
+		rm $MPIB_SOFT_FAULTS/${sup[1]}; sleep 2" &&
 		says proxy1.log "$(echo "${sup[1]}" | sed 's/\./[.]/g')"
 }
 case_rail_lost_sout() {
-	gone=1 nodes --failover-hold-down 200
+	faults=1 nodes --failover-hold-down 200
 	ranks 1 --max 4M --times 20 loop --during \
-		"touch $MPIB_SOFT_GONE/${sout[0]}; sleep 1
-		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
+		"echo gone >$MPIB_SOFT_FAULTS/${sout[0]}; sleep 1
+		rm $MPIB_SOFT_FAULTS/${sout[0]}; sleep 2"
 }
 
 # Each second, kill a proxy and start it again.
@@ -271,8 +271,8 @@ case_peer_proxy_ended() {
 		"kill -TERM ${pids[0]}"
 }
 case_both_rails_lost() {
-	gone=1 nodes --failover-grace 1000 --resume-grace 1
+	faults=1 nodes --failover-grace 1000 --resume-grace 1
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
-		"touch $MPIB_SOFT_GONE/${sup[1]} $MPIB_SOFT_GONE/${sout[1]}"
+		"echo gone | tee $MPIB_SOFT_FAULTS/${sup[1]} $MPIB_SOFT_FAULTS/${sout[1]}"
 }

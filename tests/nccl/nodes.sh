@@ -12,11 +12,9 @@
 #   ctl NODE ...           run mpibctl for a node
 #   moved                  print the bytes of payload that both have sent
 #
-# With gone=1, a device is lost while the folder $MPIB_SOFT_GONE has a file
-# whose name is the device's address. Set gone=1 only for tests that need it:
-# each proxy then has an inotify descriptor, and on a busy machine the kernel
-# may take minutes to close it, which delays the end of a killed proxy. The
-# functions need $build and $dir.
+# With faults=1, a device has the faults of the file in the folder
+# $MPIB_SOFT_FAULTS whose name is the device's address, see mpib-softverbs(7).
+# The functions need $build and $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"
 pids=() sout=() sup=()
@@ -48,10 +46,10 @@ nodes_fall() {
 nodes_start() {
 	local i
 	node_options=("$@")
-	if [ "${gone:-0}" -eq 1 ]; then
-		export MPIB_SOFT_GONE=$dir/gone
-		rm -rf "$MPIB_SOFT_GONE"
-		mkdir -p "$MPIB_SOFT_GONE"
+	if [ "${faults:-0}" -eq 1 ]; then
+		export MPIB_SOFT_FAULTS=$dir/faults
+		rm -rf "$MPIB_SOFT_FAULTS"
+		mkdir -p "$MPIB_SOFT_FAULTS"
 	fi
 	for i in 0 1; do
 		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))

@@ -75,7 +75,6 @@ static void on_ended(struct sim_proc *proc)
 	sim_hca_proc_ended(proc);
 	if (!r)
 		return;
-	sim_rehearse_ended(proc);
 	r->serves = false;
 	if (!r->killed && proc->status)
 		sim_fail("the proxy of node %u ended with status %#x", r->node,
@@ -161,7 +160,6 @@ void sim_nodes_start(const struct sim_plan *p)
 	plan = p;
 	sim_rng_seed(&trap_chance, plan->seed, "traps");
 	sim_proc_ended = on_ended;
-	sim_rehearse_by(plan);
 	mpib_log_set_sink(on_line);
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		snprintf(dirs[n], sizeof(dirs[n]), "node%u", n);

@@ -80,12 +80,6 @@ void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
  * proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
 bool sim_liars_came(void);
-/* sim_rehearse.c: sim_rehearse_by() sets the plan. sim_rehearse_ended() ends
- * the faults that a process has injected. sim_rehearsals() returns the number
- * of injected faults. */
-void sim_rehearse_by(const struct sim_plan *plan);
-void sim_rehearse_ended(const struct sim_proc *proc);
-unsigned sim_rehearsals(void);
 /* sim_sums.c: check that the proxy's counters equal the sums over its
  * objects. */
 void sim_sums_check(const struct mpib_proxy *p);

@@ -294,8 +294,8 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* An operator can inject the loss of a device, too. */
-	return kind == SIM_FAULT_DEVICE && p->rehearses &&
+	/* An operator can cause the loss of a device, too. */
+	return kind == SIM_FAULT_DEVICE && p->disturbs &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }
 
@@ -349,7 +349,7 @@ void sim_plan_print(const struct sim_plan *p)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s%s%s\n", p->odd ? " node 0: " : "",
 		p->odd ? p->odd : "", p->mistakes ? "; mistakes" : "",
-		p->rehearses ? "; operators inject device faults" : "");
+		p->disturbs ? "; operators disturb devices" : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];
 

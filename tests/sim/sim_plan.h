@@ -26,7 +26,7 @@
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
-#define SIM_REHEARSED_FROM 1795662800000
+#define SIM_DISTURBED_FROM 1795662800000
 #define SIM_PATIENT_FROM 1795676400000
 #define SIM_MODES_FROM 1795790000000
 #define SIM_FAR_FROM 1795800000000
@@ -135,10 +135,8 @@ struct sim_plan {
 	/* maximum number of calls that a failing device still answers */
 	unsigned calls;
 	bool gpus; /* the ends of lines can have GPU memory */
-	bool orders; /* operators can inject faults and disconnect clients */
-	/* operators can inject faults into whole devices; if not set, operators
-	 * can only kill QPs */
-	bool rehearses;
+	bool orders; /* operators can kill QPs and disconnect clients */
+	bool disturbs; /* operators disturb the device of a drained rail */
 	unsigned agents; /* bit mask of the nodes whose agents send reports */
 	/* processes that are short of descriptors are short of memory, too */
 	bool memory;

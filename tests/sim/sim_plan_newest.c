@@ -98,18 +98,17 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* Seeds from SIM_REHEARSED_FROM on also have operators' faults that act on the
- * simulated devices. In lower seeds, the only fault that a proxy accepts from
- * operators is to kill QPs. Operators who inject faults drain rails, too. */
-static void draw_rehearsals(struct sim_plan *p)
+/* In seeds from SIM_DISTURBED_FROM on, operators who send orders also disturb
+ * the devices of the rails that they drain. */
+static void draw_disturbances(struct sim_plan *p)
 {
 	struct sim_rng r;
 
 	sim_rng_seed(&r, p->seed, "rehearsed");
 	if (!p->orders && sim_chance(&r, 4))
 		draw_orders(p, &r);
-	p->rehearses = p->orders;
-	for (unsigned i = 0; p->rehearses && !p->hard && i < p->faults; i++) {
+	p->disturbs = p->orders;
+	for (unsigned i = 0; p->disturbs && !p->hard && i < p->faults; i++) {
 		if (p->fault[i].kind == SIM_FAULT_OPERATOR)
 			p->fault[i].rail = p->seed % 2;
 	}
@@ -349,12 +348,12 @@ static void draw_resumed(struct sim_plan *p)
 }
 
 /* Return whether the fault can cause the loss of a device. An operator's fault
- * can do so if the plan's `rehearses` is set. */
+ * can do so if the plan's `disturbs` is set. */
 static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
 	       f->kind == SIM_FAULT_HANG ||
-	       (f->kind == SIM_FAULT_OPERATOR && p->rehearses);
+	       (f->kind == SIM_FAULT_OPERATOR && p->disturbs);
 }
 
 static bool takes_port(const struct sim_fault *f)
@@ -423,8 +422,8 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_orders(p, &r);
 	if (p->seed >= SIM_LATEST_FROM)
 		draw_latest(p);
-	if (p->seed >= SIM_REHEARSED_FROM)
-		draw_rehearsals(p);
+	if (p->seed >= SIM_DISTURBED_FROM)
+		draw_disturbances(p);
 	if (p->seed >= SIM_PATIENT_FROM)
 		draw_patience(p);
 	if (p->seed >= SIM_MODES_FROM)

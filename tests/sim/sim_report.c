@@ -16,7 +16,6 @@ void sim_total_add(struct sim_total *total, const struct sim_result *one,
 	all->steps += one->steps;
 	all->messages += one->messages;
 	all->failures += one->failures;
-	all->rehearsals += one->rehearsals;
 	all->resumed += one->resumed;
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		all->fault[i] += one->fault[i];
@@ -34,8 +33,7 @@ void sim_report(const struct sim_total *total, double took)
 	printf("%llu seeds from %llu%s in %.1f s, %.0f a minute: %llu failed; "
 	       "%llu messages, %llu connections failed in plans that allow errors, "
 	       "at most %llu of them in seed %llu, %llu connections resumed, "
-	       "%u faults injected by operators, %.0f s of virtual time, "
-	       "%.1f M steps\n",
+	       "%.0f s of virtual time, %.1f M steps\n",
 	       (unsigned long long)total->seeds,
 	       (unsigned long long)total->from, also, took,
 	       60 * (double)total->seeds / took,
@@ -44,8 +42,8 @@ void sim_report(const struct sim_total *total, double took)
 	       (unsigned long long)all->failures,
 	       (unsigned long long)total->most_failures,
 	       (unsigned long long)total->most_in,
-	       (unsigned long long)all->resumed, all->rehearsals,
-	       (double)all->virtual_ns / 1e9, (double)all->steps / 1e6);
+	       (unsigned long long)all->resumed, (double)all->virtual_ns / 1e9,
+	       (double)all->steps / 1e6);
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		printf("%s%s %u", i ? ", " : "faults: ",
 		       sim_fault_name((enum sim_fault_kind)i), all->fault[i]);

@@ -199,7 +199,6 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	result->messages = sim_rank_messages();
 	result->failures = sim_rank_failures();
 	result->resumed = sim_first_resumed();
-	result->rehearsals = sim_rehearsals();
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);
 	sim_seed_clean(result);

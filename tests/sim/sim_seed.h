@@ -11,7 +11,7 @@ struct sim_result {
 	/* how many times a connection was resumed at another instance of a
 	 * proxy */
 	uint64_t resumed;
-	unsigned rehearsals, fault[SIM_FAULT_KINDS];
+	unsigned fault[SIM_FAULT_KINDS];
 	/* directory of the seed's files, or "" after it was removed */
 	char dir[32];
 };

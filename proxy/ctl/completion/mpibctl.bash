@@ -8,11 +8,9 @@ _mpibctl_values() { # list possible values of the argument of this name
 	'[CLIENT.CONN]') "$ctl" why -o client,index | tr '\t' . ;;
 	KEY) "$ctl" config -o section,key | tr '\t' . ;;
 	'[NAME]') "$ctl" hist -o name ;;
-	WHAT) echo rate= delay= black-hole link-down qp-kill gone ;;
 	WHAT...) echo weight= limit= ;;
 	'[WHY...]') ;;
 	FILE | '[PATH]') compgen -f ;;
-	'RAIL[@PEER]') "$ctl" rails -o label ;;
 	esac 2>/dev/null
 }
 

@@ -15,9 +15,6 @@ function eventTime(kind, rail) {
 	return 0;
 }
 
-/* Return whether an injected fault is active on the rail. */
-const isPlayed = (rail) => eventTime("fault", rail) > eventTime("fault_end", rail);
-
 /* Return the time of the first of the latest consecutive samples for which bad() holds. */
 function sinceHour(bad) {
 	let since = 0;
@@ -32,7 +29,7 @@ function sinceHour(bad) {
 function railProblems(r, now) {
 	const list = [];
 	if (r.state !== "active")
-		list.push([r.label + " is " + r.state + (isPlayed(r) ? " (an injected fault)" : ""), eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
+		list.push([r.label + " is " + r.state, eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.drained)
 		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
@@ -74,8 +71,6 @@ function problems() {
 	if (oldest.peer)
 		list.push({ text: `a request of client ${oldest.client} ${oldest.direction === "send" ? "to" : "from"} ` +
 			oldest.peer + " waits (see mpibctl stuck)", since: now - oldest.oldest_s });
-	for (const r of model.rails.filter((x) => isPlayed(x) && x.state === "active"))
-		list.push({ text: `an injected fault is active on ${r.label}`, since: eventTime("fault", r), past: true });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
 		list.push({ text: "software rails, for trials only", since: 0, past: true });
@@ -90,8 +85,7 @@ function showHealth() {
 	const list = problems(), grave = list.filter((p) => !p.past);
 	const host = model.now.info.host || model.now.info.peer_link;
 	$("health").className = "health " + (grave.length ? "bad" : list.length ? "note" : "ok");
-	const drill = model.rails.some((r) => isPlayed(r));
-	$("verdict").textContent = (grave.length ? "not ok" : "ok") + (drill ? ", in a rehearsal" : "");
+	$("verdict").textContent = grave.length ? "not ok" : "ok";
 	const texts = list.map((p) => p.text + (p.since ? ", since " + clock(p.since) :
 		p.last ? ", last at " + clock(p.last) : ""));
 	/* Write only changes, so that a screen reader reads each change

@@ -100,7 +100,7 @@ struct soft_ctx {
 	/* number of armed CQs and of threads about to sleep */
 	_Atomic int sleepers;
 	struct mpib_bell kick;
-	int timer_fd, gone_fd;
+	int timer_fd;
 	uint64_t timer_set;
 
 	const struct soft_engine *engine;
@@ -160,6 +160,10 @@ struct soft_ctx {
 	_Atomic int gone; /* the device is lost for good, see fault.c */
 
 	struct mpib_soft_fault fault;
+	/* For fault.c: the time to read the device's file again (0: never), and
+	 * its text. */
+	uint64_t faults_at;
+	char fault_text[128];
 	bool paused;
 	uint64_t rng, rate_at;
 	unsigned ntx; /* number of connections with bytes to send */
@@ -198,11 +202,11 @@ void soft_data_unlock(struct soft_ctx *ctx);
  * or the engine allows only the context's thread. True: the turn moved data. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
-/* fault.c: the loss of the device. */
-/* Start watching the device, at open; -ENODEV if it is missing. */
-int soft_gone_watch(struct soft_ctx *ctx);
-/* Check whether the device is gone. The caller holds ctx->lock. */
-void soft_gone_look(struct soft_ctx *ctx);
+/* fault.c */
+/* Read the device's faults at open; -ENODEV: the device is gone. */
+int soft_faults_begin(struct soft_ctx *ctx);
+/* Read the device's faults again. The caller holds ctx->lock. */
+void soft_faults_look(struct soft_ctx *ctx, uint64_t now);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
@@ -219,14 +223,10 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
 }
 
-/* fault.c */
 /* Return whether a fault delays messages of qp (fault.delay_turns,
  * fault.delay_ns). */
 bool soft_fault_slow(struct soft_qp *qp);
 /* Return whether the delay forbids qp to start another message in this turn. */
 bool soft_fault_hold(struct soft_qp *qp);
-/* Return whether no data passes from or to qp, while other QPs of the context
- * continue (fault.black_hole with fault.only). qp may be NULL. */
-bool soft_fault_holes(const struct soft_qp *qp);
 
 #endif

@@ -4,13 +4,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
@@ -35,31 +34,31 @@ static void fault_look_again(struct soft_ctx *ctx)
 	}
 }
 
-static bool fault_meets(const struct soft_qp *qp)
-{
-	uint32_t only = qp->ctx->fault.only;
-
-	return !only || qp->peer_addr.s_addr == only;
-}
-
-bool soft_fault_holes(const struct soft_qp *qp)
-{
-	return qp && qp->ctx->fault.black_hole && fault_meets(qp);
-}
-
 bool soft_fault_slow(struct soft_qp *qp)
 {
 	const struct mpib_soft_fault *f = &qp->ctx->fault;
-	bool slow = f->delay_turns || (f->delay_ns && fault_meets(qp));
+	bool slow = f->delay_turns || f->delay_ns;
 
 	if (!slow)
 		qp->hold_until = 0; /* the delay has ended */
 	return slow;
 }
 
-uint32_t mpib_soft_peer(const struct ibv_qp *qp)
+/* The caller holds ctx->lock. */
+static void fault_apply(struct soft_ctx *ctx,
+			const struct mpib_soft_fault *fault)
 {
-	return ((const struct soft_qp *)qp)->peer_addr.s_addr;
+	if (fault->seed != ctx->fault.seed)
+		ctx->rng = fault->seed;
+	if (!fault->link_down != !ctx->fault.link_down)
+		soft_port_event(ctx);
+	ctx->fault = *fault;
+	ctx->paused = fault->link_down || fault->black_hole;
+	fault_look_again(ctx);
+	/* the time before this call gives no credit */
+	ctx->rate_at = mpib_now_ns();
+	if (fault->gone)
+		soft_die(ctx);
 }
 
 int mpib_soft_set_fault(struct ibv_context *c,
@@ -68,17 +67,7 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	struct soft_ctx *ctx = to_ctx(c);
 
 	soft_lock(ctx);
-	if (fault->seed != ctx->fault.seed)
-		ctx->rng = fault->seed;
-	if (!fault->link_down != !ctx->fault.link_down)
-		soft_port_event(ctx);
-	ctx->fault = *fault;
-	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
-	fault_look_again(ctx);
-	/* the time before this call gives no credit */
-	ctx->rate_at = mpib_now_ns();
-	if (fault->gone)
-		soft_die(ctx);
+	fault_apply(ctx, fault);
 	soft_unlock(ctx);
 	return 0;
 }
@@ -102,86 +91,97 @@ bool soft_fault_hold(struct soft_qp *qp)
 }
 
 /*
+ * Faults from outside the process. MPIB_SOFT_FAULTS names a directory. While
+ * this directory contains a file named after a device's address, the device has
+ * the faults that the first line of the file lists. Each context reads the file
+ * again after FAULT_LOOKS_EVERY. inotify would make this unnecessary, but on a
+ * busy machine the kernel may take minutes to close an inotify descriptor.
+ */
+
+#define FAULT_LOOKS_EVERY (20 * SOFT_MS)
+
+/* If the word begins with `name`, set *value to the number that follows, in
+ * units of `factor`. */
+static bool fault_number(const char *word, const char *name, uint64_t factor,
+			 uint64_t *value)
+{
+	uint64_t n;
+
+	if (strncmp(word, name, strlen(name)) != 0 ||
+	    !mpib_number(word + strlen(name), 1, 1000000, &n))
+		return false;
+	*value = n * factor;
+	return true;
+}
+
+static bool fault_word(const char *word, struct mpib_soft_fault *fault)
+{
+	if (!strcmp(word, "gone"))
+		fault->gone = 1;
+	else if (!strcmp(word, "link-down"))
+		fault->link_down = 1;
+	else if (!strcmp(word, "black-hole"))
+		fault->black_hole = 1;
+	else
+		return fault_number(word, "rate=", 125000,
+				    &fault->rate_bytes_per_s) ||
+		       fault_number(word, "delay=", 1000, &fault->delay_ns);
+	return true;
+}
+
+/* Read the device's file. Return false if it has not changed. */
+static bool fault_read(struct soft_ctx *ctx, struct mpib_soft_fault *fault)
+{
+	char addr[INET_ADDRSTRLEN], text[sizeof(ctx->fault_text)];
+	char *word, *save;
+
+	inet_ntop(AF_INET, &ctx->addr, addr, sizeof(addr));
+	mpib_read_line(text, sizeof(text), "%s/%s", getenv("MPIB_SOFT_FAULTS"),
+		       addr);
+	if (!strcmp(text, ctx->fault_text))
+		return false;
+	memcpy(ctx->fault_text, text, sizeof(text));
+	*fault = (struct mpib_soft_fault){ 0 };
+	for (word = strtok_r(text, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save)) {
+		if (!fault_word(word, fault))
+			mpib_warn("MPIB_SOFT_FAULTS: %s: there is no fault "
+				  "\"%s\" (mpib-softverbs(7) lists them)",
+				  addr, word);
+	}
+	return true;
+}
+
+int soft_faults_begin(struct soft_ctx *ctx)
+{
+	struct mpib_soft_fault fault = { 0 };
+
+	if (!getenv("MPIB_SOFT_FAULTS"))
+		return 0;
+	ctx->faults_at = mpib_now_ns() + FAULT_LOOKS_EVERY;
+	fault_read(ctx, &fault);
+	if (fault.gone)
+		return -ENODEV;
+	fault_apply(ctx, &fault);
+	return 0;
+}
+
+void soft_faults_look(struct soft_ctx *ctx, uint64_t now)
+{
+	struct mpib_soft_fault fault;
+
+	ctx->faults_at = now + FAULT_LOOKS_EVERY;
+	if (fault_read(ctx, &fault))
+		fault_apply(ctx, &fault);
+}
+
+/*
  * Loss of a device, by a failure or removal, while a context is open. The
  * context raises one last event, DEVICE_FATAL. After the loss no data moves, no
  * WR is flushed, and only control verbs that destroy objects work. rdma-core
  * treats a device that the kernel removed in the same way. The context stays
  * dead. The device can be opened again after it has returned.
- *
- * MPIB_SOFT_GONE names a directory. While this directory contains a file named
- * after a device's address, all processes treat the device as missing. gone_fd,
- * an inotify fd, wakes sleeping threads. mpib_soft_hide() makes a device
- * missing for this process only.
  */
-
-#define HIDDEN_MAX 32
-
-static bool is_missing(const struct soft_ctx *ctx)
-{
-	char path[256], addr[INET_ADDRSTRLEN];
-
-	inet_ntop(AF_INET, &ctx->addr, addr, sizeof(addr));
-	return snprintf(path, sizeof(path), "%s/%s", getenv("MPIB_SOFT_GONE"),
-			addr) < (int)sizeof(path) &&
-	       access(path, F_OK) == 0;
-}
-
-static _Atomic uint32_t hidden[HIDDEN_MAX]; /* IPv4, network order; 0: none */
-
-static bool is_hidden(uint32_t addr)
-{
-	/* Relaxed: nothing else is published with the address. */
-	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
-		if (atomic_load_explicit(&hidden[i], memory_order_relaxed) ==
-		    addr)
-			return true;
-	}
-	return false;
-}
-
-bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide)
-{
-	struct in_addr addr;
-
-	if (inet_pton(AF_INET, spec->name, &addr) != 1)
-		return false;
-	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
-		uint32_t from = hide ? 0 : addr.s_addr;
-
-		if (hide && is_hidden(addr.s_addr))
-			return true;
-		if (atomic_compare_exchange_strong(&hidden[i], &from,
-						   hide ? addr.s_addr : 0))
-			return true;
-	}
-	return !hide;
-}
-
-int soft_gone_watch(struct soft_ctx *ctx)
-{
-	const char *dir = getenv("MPIB_SOFT_GONE");
-
-	if (is_hidden(ctx->addr.s_addr))
-		return -ENODEV;
-	if (!dir)
-		return 0;
-	ctx->gone_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (ctx->gone_fd < 0 ||
-	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
-		return -errno;
-	/* Check after the watch was added: either the check or the watch
-	 * notices a file that appears at this moment. */
-	return is_missing(ctx) ? -ENODEV : 0;
-}
-
-void soft_gone_look(struct soft_ctx *ctx)
-{
-	char events[1024];
-
-	if (read(ctx->gone_fd, events, sizeof(events)) > 0 && is_missing(ctx))
-		soft_die(ctx);
-}
-
 void soft_die(struct soft_ctx *ctx)
 {
 	struct itimerspec never = { 0 };

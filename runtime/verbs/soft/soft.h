@@ -79,9 +79,6 @@ struct mpib_soft_fault {
 	 * most this many */
 	uint32_t delay_turns;
 	uint64_t delay_ns; /* each outgoing message is delayed for this time */
-	/* IPv4, network order: limit black_hole and delay_ns to QPs connected
-	 * to this address; 0: all QPs. */
-	uint32_t only;
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	/* the device is lost: DEVICE_FATAL, then nothing, see fault.c. Clearing
 	 * it has no effect */
@@ -90,13 +87,6 @@ struct mpib_soft_fault {
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* Return the address to which the QP is connected, in network order, for
- * fault.only; 0: none. Call this on the thread that modifies the QP. */
-uint32_t mpib_soft_peer(const struct ibv_qp *qp);
-/* Hide or show a device. This process cannot open a hidden device, as if it did
- * not exist. Open contexts stay open. False: too many devices are hidden. Any
- * thread. */
-bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
 
 /* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
  * one GID contains the address itself, and a link-local one is derived from a

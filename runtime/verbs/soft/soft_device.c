@@ -273,7 +273,6 @@ static void device_init_lists(struct soft_ctx *ctx)
 	ctx->listen_fd = -1;
 	ctx->kick.fd = -1;
 	ctx->timer_fd = -1;
-	ctx->gone_fd = -1;
 	ctx->epoll_fd = -1;
 	ctx->vctx.context.async_fd = -1;
 	ctx->timer_min = UINT64_MAX;
@@ -297,8 +296,6 @@ static void ctx_free(struct soft_ctx *ctx)
 		mpib_bell_fini(&ctx->kick);
 	if (ctx->timer_fd >= 0)
 		close(ctx->timer_fd);
-	if (ctx->gone_fd >= 0)
-		close(ctx->gone_fd);
 	if (ctx->vctx.context.async_fd >= 0)
 		close(ctx->vctx.context.async_fd);
 	if (ctx->vctx.context.cmd_fd >= 0)
@@ -343,7 +340,7 @@ static int init_resources(struct soft_ctx *ctx)
 		return -EIO;
 	if (getrandom(&ctx->lives, sizeof(ctx->lives), 0) != sizeof(ctx->lives))
 		return -EIO;
-	rc = soft_gone_watch(ctx);
+	rc = soft_faults_begin(ctx);
 	if (rc < 0)
 		return rc;
 	rc = soft_listen(ctx);

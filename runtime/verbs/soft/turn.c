@@ -131,8 +131,6 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 /* Handle conn's events and prepare its send and receive of this turn. */
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
-	if (soft_fault_holes(conn->qp))
-		return; /* conn keeps the events until data passes again */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -158,7 +156,7 @@ static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 
 static bool conn_has_work(struct soft_conn *conn)
 {
-	if (conn->state == SOFT_CONN_DEAD || soft_fault_holes(conn->qp))
+	if (conn->state == SOFT_CONN_DEAD)
 		return false;
 	if (conn->tx_work && !conn->tx_blocked)
 		return true;
@@ -276,6 +274,8 @@ static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 		at = ctx->idle_min;
 	if (ctx->accept_at && ctx->accept_at < at)
 		at = ctx->accept_at;
+	if (ctx->faults_at && ctx->faults_at < at)
+		at = ctx->faults_at;
 	if (rated && ctx->rate_at < at)
 		at = ctx->rate_at;
 	set_timer(ctx, at);
@@ -287,15 +287,15 @@ int soft_turn_locked(struct soft_ctx *ctx)
 {
 	bool timed = ctx->timer_min != UINT64_MAX ||
 		     ctx->idle_min != UINT64_MAX || ctx->accept_at ||
-		     ctx->fault.rate_bytes_per_s;
+		     ctx->faults_at || ctx->fault.rate_bytes_per_s;
 	uint64_t now = timed ? mpib_now_ns() : 0;
 	int moved = 0;
 
 	ctx->turn++;
 	soft_share_begin(ctx);
 	turn_unkick(ctx);
-	if (ctx->gone_fd >= 0)
-		soft_gone_look(ctx);
+	if (ctx->faults_at && now >= ctx->faults_at)
+		soft_faults_look(ctx, now);
 	if (soft_is_gone(ctx))
 		return 0;
 	if (!TAILQ_EMPTY(&ctx->dead))
@@ -355,14 +355,13 @@ int soft_turn(struct soft_ctx *ctx)
 
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 {
-	const int fds[] = { ctx->kick.fd, ctx->timer_fd, ctx->engine->fd(ctx),
-			    ctx->gone_fd };
+	const int fds[] = { ctx->kick.fd, ctx->timer_fd, ctx->engine->fd(ctx) };
 
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
 		/* Ignore errors: after a ring was replaced, some fds are
-		 * already in the set, and gone_fd may be -1. */
+		 * already in the set. */
 		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
 	}
 }

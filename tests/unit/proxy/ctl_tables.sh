@@ -27,7 +27,7 @@ stub() {
 	"$here/stats_stub.pl" "$dir/$1/stats.sock" "$2" &
 	await test -S "$dir/$1/stats.sock"
 }
-nouns="rails devices fault jobs clients conns lanes peers cluster info config hist
+nouns="rails devices jobs clients conns lanes peers cluster info config hist
 	history stuck why agent events"
 all() {
 	local noun

@@ -80,7 +80,6 @@ static void release(struct mpib_doctor *d)
 	json_decref(d->info);
 	json_decref(d->lanes);
 	json_decref(d->rails);
-	json_decref(d->faults);
 	json_decref(d->peers);
 	json_decref(d->findings);
 }
@@ -150,7 +149,7 @@ static const struct patient {
 	const char *absent[3];
 	int findings; /* expected number of findings; 0: any */
 	/* texts that replace the usual answers; NULL: the usual answer */
-	const char *version, *faults, *peers, *sysfs;
+	const char *version, *peers, *sysfs;
 	int abi;
 } patients[] = {
 	{ .name = "good rails",
@@ -194,13 +193,6 @@ static const struct patient {
 	  .check = { mpib_check_versions },
 	  .abi = 99,
 	  .found = { "FAIL|versions|ABI 99" } },
-	{ .name = "an injected fault",
-	  .rails = "[]",
-	  .check = { mpib_check_faults },
-	  .faults = "[{\"rail\":\"SUP\",\"fault\":\"link-down\","
-		    "\"left_s\":7.2,\"uid\":3}]",
-	  .found = { "WARN|fault|link-down is active on SUP for another 7 s, "
-		     "injected by uid 3" } },
 	{ .name = "a peer whose link is refused",
 	  .rails = "[]",
 	  .check = { mpib_check_peers },
@@ -289,8 +281,6 @@ static void examine(const struct patient *p)
 				    json_string(p->version));
 	if (p->abi)
 		json_object_set_new(d.info, "abi", json_integer(p->abi));
-	if (p->faults)
-		d.faults = json_loads(p->faults, 0, NULL);
 	if (p->peers)
 		d.peers = json_loads(p->peers, 0, NULL);
 	for (unsigned i = 0; i < 3 && p->check[i]; i++)

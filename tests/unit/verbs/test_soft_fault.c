@@ -4,8 +4,6 @@
 
 #include "verbs/soft/soft.h"
 
-#include <arpa/inet.h>
-
 static void set(struct vt_end *e, struct mpib_soft_fault fault)
 {
 	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
@@ -42,26 +40,17 @@ vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 }
 
 /* Requests that wait during the fault must continue when the fault ends. */
-vt_test(a_black_hole_for_one_address_affects_no_other_address)
+vt_test(requests_continue_after_a_black_hole)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
-	uint32_t there, elsewhere = htonl(0x7f000001);
 	struct ibv_qp *qa, *qb;
 
 	o.timeout = 23;
 	vt_pair(t, &o, &qa, &qb);
-	there = mpib_soft_peer(qa);
-	assert_int_not_equal(there, 0);
-	assert_int_not_equal(there, elsewhere);
-	set(&t->a,
-	    (struct mpib_soft_fault){ .black_hole = 1, .only = elsewhere });
+	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1 });
 	vt_nothing(qa, 1);
-	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
-	vt_nothing(qa, 2);
-	if (!t->same) /* within one context, no message uses the network */
-		vt_quiet(t, &t->a.send, 1000);
+	vt_quiet(t, &t->a.send, 1000);
 	heal(t);
-	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Software HCA devices that fail for good, or that are hidden. */
+/* Software HCA devices that fail for good, and faults from a file. */
 #include "vt.h"
 
 #include <errno.h>
@@ -45,48 +45,76 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->a.recv.head, t->a.recv.tail);
 }
 
-TEST(a_device_is_gone_while_the_directory_has_its_name)
-{
-	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
-				       .name = "127.0.0.77",
-				       .port = 1 };
-	struct ibv_context *old, *now;
-	struct ibv_async_event ev;
+static const struct mpib_rail_spec device = { .provider = MPIB_PROVIDER_SOFT,
+					      .name = "127.0.0.77",
+					      .port = 1 };
 
+static void begin(void)
+{
 	assert_int_equal(scratch_make(NULL), 0);
-	setenv("MPIB_SOFT_GONE", scratch, 1);
-	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	soft_turn(to_ctx(old));
-	scratch_write(spec.name, "");
-	soft_turn(to_ctx(old));
-	assert_int_equal(mpib_verbs_soft.get_async_event(old, &ev), 0);
-	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
-	mpib_verbs_soft.ack_async_event(&ev);
-	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);
-	assert_int_equal(unlink(scratch_path(spec.name)), 0);
-	assert_int_equal(mpib_verbs_soft.open(&spec, &now), 0);
-	assert_int_equal(mpib_verbs_soft.close(now), 0);
-	assert_int_equal(mpib_verbs_soft.close(old), 0);
-	unsetenv("MPIB_SOFT_GONE");
+	setenv("MPIB_SOFT_FAULTS", scratch, 1);
+}
+
+static void end(void)
+{
+	unsetenv("MPIB_SOFT_FAULTS");
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-TEST(a_device_can_be_hidden_from_this_process)
+/* Make the turn in which the context reads its file again. */
+static void look(struct ibv_context *c)
 {
-	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
-				       .name = "127.0.0.77",
-				       .port = 1 };
-	struct ibv_context *old, *now;
+	struct soft_ctx *ctx = to_ctx(c);
+	uint64_t at = ctx->faults_at;
 
-	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	/* The device is not hidden, so this call changes nothing. It must
-	 * return true. */
-	assert_true(mpib_soft_hide(&spec, false));
-	for (unsigned i = 0; i < 100; i++)
-		assert_true(mpib_soft_hide(&spec, true));
-	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);
-	assert_true(mpib_soft_hide(&spec, false));
-	assert_int_equal(mpib_verbs_soft.open(&spec, &now), 0);
+	while (ctx->faults_at == at) {
+		usleep(1000);
+		soft_turn(ctx);
+	}
+}
+
+TEST(a_device_is_gone_while_its_file_says_so)
+{
+	struct ibv_context *old, *now;
+	struct ibv_async_event ev;
+
+	begin();
+	assert_int_equal(mpib_verbs_soft.open(&device, &old), 0);
+	scratch_write(device.name, "gone\n");
+	look(old);
+	assert_int_equal(mpib_verbs_soft.get_async_event(old, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
+	mpib_verbs_soft.ack_async_event(&ev);
+	assert_int_equal(mpib_verbs_soft.open(&device, &now), -ENODEV);
+	assert_int_equal(unlink(scratch_path(device.name)), 0);
+	assert_int_equal(mpib_verbs_soft.open(&device, &now), 0);
 	assert_int_equal(mpib_verbs_soft.close(now), 0);
 	assert_int_equal(mpib_verbs_soft.close(old), 0);
+	end();
+}
+
+TEST(a_file_sets_the_faults_of_a_device)
+{
+	const struct mpib_soft_fault *fault;
+	struct mpib_port_info info;
+	struct ibv_context *c;
+
+	begin();
+	scratch_write(device.name, "link-down sleet rate=0\n");
+	assert_int_equal(mpib_verbs_soft.open(&device, &c), 0);
+	fault = &to_ctx(c)->fault;
+	assert_int_equal(mpib_verbs_soft.query_port(c, 1, &info), 0);
+	assert_int_equal(info.state, IBV_PORT_DOWN);
+	assert_int_equal(fault->rate_bytes_per_s, 0);
+	scratch_write(device.name, "rate=8 delay=5");
+	look(c);
+	assert_int_equal(mpib_verbs_soft.query_port(c, 1, &info), 0);
+	assert_int_equal(info.state, IBV_PORT_ACTIVE);
+	assert_int_equal(fault->rate_bytes_per_s, 1000000);
+	assert_int_equal(fault->delay_ns, 5000);
+	assert_int_equal(unlink(scratch_path(device.name)), 0);
+	look(c);
+	assert_int_equal(fault->rate_bytes_per_s, 0);
+	assert_int_equal(mpib_verbs_soft.close(c), 0);
+	end();
 }
