@@ -433,6 +433,8 @@ void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s)
 	s->job_at = (uint32_t)(j - jobs->job) + 1;
 }
 
+#define GIB 0x1p30
+
 static void job_end(struct mpib_job *j)
 {
 	char name[MPIB_JOB_LABEL + 8];
@@ -453,12 +455,12 @@ static void job_end(struct mpib_job *j)
 					       .of_user = true,
 					       .uid = j->uid },
 		   "job %s of uid %u ended after %.1f s: its clients here (%u) "
-		   "sent %.3f GB and received %.3f GB, %.2f Gb/s sent; their "
-		   "connections waited for %.1f s, %.3f GB were sent again",
-		   name, j->uid, seconds, j->clients, (double)j->tx_bytes / 1e9,
-		   (double)j->rx_bytes / 1e9,
+		   "sent %.3f GiB and received %.3f GiB, %.2f Gb/s sent; their "
+		   "connections waited for %.1f s, %.3f GiB were sent again",
+		   name, j->uid, seconds, j->clients, (double)j->tx_bytes / GIB,
+		   (double)j->rx_bytes / GIB,
 		   seconds > 0 ? (double)j->tx_bytes * 8e-9 / seconds : 0,
-		   (double)j->stall_ns / 1e9, (double)j->replayed_bytes / 1e9);
+		   (double)j->stall_ns / 1e9, (double)j->replayed_bytes / GIB);
 }
 
 void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s)
