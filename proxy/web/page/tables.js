@@ -121,7 +121,7 @@ const TABLES = [
 	["conns", "Busiest connections", busiest, connKey, (c) => c.broken, () => ofAll(CONNS_SHOWN, model.conns.length)],
 	["peers", "Peers", () => model.peers, (p) => p.peer, (p) => p.refused, () => ofAll(Infinity, model.peers.length)],
 	["cluster", "Cluster", nodes, (n) => n.peer, (n) => n.faults.length,
-		() => (model.cluster ? LINES.cluster_below.map((line) => fillIn(line, model.cluster)).join(", ") +
+		() => (model.cluster ? LINES.cluster_below.map((line) => fillIn(line, model.cluster)).filter(Boolean).join(", ") +
 			(model.cluster.nodes.length > NODES_SHOWN ? ", " + NODES_SHOWN + " shown, those with faults first" : "") : "")],
 ];
 
