@@ -349,6 +349,11 @@ until_true "(model.conns = Array(131072).fill({ oldest_s: 60, client: 7, directi
 open_page '?period=300'
 until_true "document.getElementById('live').textContent === 'live'"
 until_true "document.documentElement.dataset.samples > 2"
+# The page must report a proxy that hangs.
+kill -STOP "${pids[0]}"
+until_true "$verdict === 'mpib-proxy does not answer'"
+kill -CONT "${pids[0]}"
+until_true "document.getElementById('live').textContent === 'live' && $verdict === 'ok'"
 kill "${pids[0]}"
 until_true "document.getElementById('live').textContent.includes('does not answer')"
 until_true "$verdict === 'mpib-proxy does not answer'"

@@ -5,6 +5,7 @@ const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
 /* Seconds between two queries of the peers while the page is visible. */
 const CLUSTER_S = 10;
+const TIMEOUT = 10000; /* ms; a proxy that hangs does not close the connection */
 const FIRST = 200; /* ms from the first sample to the second, so that rates appear soon */
 let paused = false;
 
@@ -33,7 +34,7 @@ function setLive(up, text) {
 }
 
 async function get(path) {
-	const answer = await fetch(path, { cache: "no-store" });
+	const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
 	if (!answer.ok)
 		throw new Error(await answer.text());
 	return answer.json();
