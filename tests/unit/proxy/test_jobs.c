@@ -99,7 +99,7 @@ CASE(the_end_of_a_job_is_reported_as_an_event_with_its_sums)
 	assert_int_equal(ends(&e), before + 1);
 	assert_int_equal(e.bytes, 1500000000);
 	assert_non_null(strstr(e.text, "pod train-0"));
-	assert_non_null(strstr(e.text, "clients here (2) sent 1.500 GB"));
+	assert_non_null(strstr(e.text, "clients here (2) sent 1.397 GiB"));
 	/* A later client with the same job name starts a new job. */
 	join(2, 1, "pod train-0", 0);
 	assert_ptr_not_equal(job_of(2), j);
