@@ -342,9 +342,8 @@ static struct mpib_caller caller_of(const struct mpib_visitors *all,
 	struct mpib_caller who = { 0 };
 	struct sockaddr_in to = all->own;
 
-	/* If the listener is bound to INADDR_ANY, assume that the caller has
-	 * connected to its own address: a caller on this machine usually
-	 * does. */
+	/* If the listener is bound to INADDR_ANY, assume that the caller used
+	 * the same address for both ends, as is usual within a machine. */
 	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
 		to.sin_addr = from->sin_addr;
 	if (mpib_caller_uid(all->diag, from, &to, &who.uid) == 0)

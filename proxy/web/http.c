@@ -27,8 +27,8 @@
 #include "web/page.h"
 
 #define IDLE_S 10
-/* The number of connections above which libmicrohttpd does not accept. access.c
- * has a lower limit, above which it hangs up immediately. */
+/* libmicrohttpd accepts at most this many connections. access.c allows fewer
+ * and closes any further ones immediately. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request {
@@ -267,9 +267,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		*state = r = http_begin(cls, conn);
 		if (!r)
 			return MHD_NO;
-		/* No request of this server has a body. An HTTP proxy in
-		 * between may see the body end at another byte, so close the
-		 * connection. */
+		/* Refuse requests with a body and close the connection: an HTTP
+		 * proxy in between may see the body end at another byte. */
 		if (header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
 		    header_of(r, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 			return reply_words(conn, MHD_HTTP_BAD_REQUEST,

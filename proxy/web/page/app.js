@@ -9,6 +9,11 @@ const TIMEOUT = 10000; /* ms; a proxy that hangs does not close the connection *
 const FIRST = 200; /* ms from the first sample to the second, so that rates appear soon */
 let paused = false;
 
+function showCharts() {
+	for (const [id, span, name] of CHARTS)
+		drawRates($(id), span, name);
+}
+
 function show() {
 	$("node").textContent = model.now.info.host || model.now.info.peer_link;
 	$("about").textContent = model.now.info.peer_link + ", " + fillIn(LINES.summary_above[0], model.now.info);
@@ -17,8 +22,7 @@ function show() {
 	root.classList.remove("waiting"); /* first: it sets the width of the canvases */
 	showHealth();
 	showLegends();
-	for (const [id, span, name] of CHARTS)
-		drawRates($(id), span, name);
+	showCharts();
 	for (const table of TABLES)
 		showTable(table);
 	showEvents();
@@ -29,8 +33,11 @@ function setLive(up, text) {
 	$("live").className = "pill " + (!up ? "down" : paused ? "" : "up");
 	$("live").textContent = text;
 	root.classList.toggle("dead", !up);
-	if (!up)
+	if (!up) {
 		showDead();
+		if (model.times.length)
+			showCharts();
+	}
 }
 
 async function get(path) {
@@ -77,6 +84,8 @@ $("pause").onclick = () => {
 	paused = !paused;
 	$("pause").setAttribute("aria-pressed", paused);
 	$("pause").textContent = paused ? "Resume" : "Pause";
+	if (model.times.length)
+		showCharts();
 	if (!paused)
 		ask();
 };

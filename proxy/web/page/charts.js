@@ -81,13 +81,16 @@ const LEFT = 68, BOTTOM = 18;
 const HOUR = 3600, LATELY = KEEP * PERIOD / 1000; /* time spans of the charts, in s */
 const xOf = (time, span, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / span);
 
+/* A page that is paused, or has lost the proxy, does not end now. */
+const endOfAxis = () => (paused || root.classList.contains("dead") ? clock(model.now.time).slice(6) : "now");
+
 function timeAxis(c, w, h, span) {
 	c.fillStyle = css("--dim");
 	c.textBaseline = "alphabetic";
 	for (const part of w < 560 ? [1, 0.5, 0] : [1, 0.75, 0.5, 0.25, 0]) {
 		const ago = part * span;
 		c.textAlign = part === 0 ? "right" : part === 1 ? "left" : "center";
-		c.fillText(!part ? "now" : span > 600 ? ago / 60 + " min ago" : ago + " s ago",
+		c.fillText(!part ? endOfAxis() : span > 600 ? ago / 60 + " min ago" : ago + " s ago",
 			xOf(model.now.time - ago, span, w), h - 3);
 	}
 }

@@ -30,11 +30,12 @@ function railProblems(r, now) {
 	const list = [];
 	if (r.state !== "active")
 		list.push([r.label + " is " + r.state, eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
+	/* The operator knows of it: as in the cluster's table, this is no fault. */
 	if (r.drained)
-		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
+		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label)), true]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
 		list.push([`${r.label} runs at ${r.speed_mbps / 1000} of ${r.expected_mbps / 1000} Gb/s`, 0]);
-	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
+	return list.map(([text, since, note]) => ({ text, note, since: since && since < now ? since : 0 }));
 }
 
 /* Return faults that have ended, but may explain why a job ran badly. */
@@ -49,16 +50,17 @@ function pastProblems() {
 		if (down.length)
 			list.push({ text: r.label + " was down or drained", last: down[down.length - 1].time });
 	}
-	return list.map((p) => ({ ...p, past: true }));
+	return list.map((p) => ({ ...p, note: true }));
 }
 
 /* A fault of a peer is not a fault of this node. */
 function clusterProblems() {
 	const faulty = model.cluster ? model.cluster.nodes.filter((n) => n.faults.length && !n.self).length : 0;
-	return faulty ? [{ text: faulty === 1 ? "a peer has faults" : faulty + " peers have faults", since: 0, past: true }] : [];
+	return faulty ? [{ text: faulty === 1 ? "a peer has faults" : faulty + " peers have faults", since: 0, note: true }] : [];
 }
 
-/* Return a list of {text, since}, the worst first; since is 0 if unknown. */
+/* Return a list of {text, since}; since is 0 if unknown. With `note`, it is no
+ * fault of this node now. */
 function problems() {
 	const now = model.now.time, list = [];
 	for (const r of model.rails)
@@ -73,7 +75,7 @@ function problems() {
 			oldest.peer + " waits (see mpibctl stuck)", since: now - oldest.oldest_s });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
-		list.push({ text: "software rails, for trials only", since: 0, past: true });
+		list.push({ text: "software rails, for trials only", since: 0, note: true });
 	return [...list, ...clusterProblems(), ...pastProblems()];
 }
 
@@ -82,7 +84,7 @@ function showHealth() {
 		showDead();
 		return;
 	}
-	const list = problems(), grave = list.filter((p) => !p.past);
+	const list = problems(), grave = list.filter((p) => !p.note);
 	const host = model.now.info.host || model.now.info.peer_link;
 	$("health").className = "health " + (grave.length ? "bad" : list.length ? "note" : "ok");
 	$("verdict").textContent = grave.length ? "not ok" : "ok";
