@@ -169,10 +169,11 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
 
 #define NCCL_NET_HANDLE_MAXSIZE 128
 
-/* The most outstanding requests of one receive comm. A send comm has maxRecvs
- * times as many. */
+/* Maximum number of outstanding requests of one receive comm. A send comm can
+ * have maxRecvs times as many. */
 #define NCCL_NET_MAX_REQUESTS 32
-/* The most requests that NCCL in fact keeps outstanding on one connection. */
+/* Maximum number of requests that NCCL in fact keeps outstanding on one
+ * connection. */
 #define NCCL_STEPS 8
 
 #define NCCL_MAX_NETDEVS 128
@@ -180,8 +181,9 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
 /* NCCL itself never gives a v8 plugin a larger size. */
 #define NCCL_MAX_NET_SIZE_V8 (1024L * 1024 * 1024)
 
-/* NCCL's value of *request before irecv, v9 and newer: the plugin may report
- * completion at once, since NCCL detects the data by flags inside the data. */
+/* From v9 on, NCCL can set *request to this value before it calls irecv. Then
+ * the plugin may report completion at once, because NCCL detects the data by
+ * flags inside the data. */
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 
 /* A plugin never returns NCCL_IN_PROGRESS: NCCL does not treat it as an error.

@@ -132,9 +132,9 @@ enum nccl_result net_fail(const char *call, int rc);
 enum nccl_result net_fail_local(const char *call, int rc);
 
 /*
- * Events for NCCL's profiler, v10 and newer: one for each rail that a request
- * uses and for each handle of the request, in the format of NCCL's own IB
- * transport (plugin type IB, record version 1). The proxy's shard does the
+ * Events for NCCL's profiler, v10 and newer, in the format of NCCL's own IB
+ * transport (plugin type IB, record version 1). Each handle of a request has
+ * one event per rail that the request uses. The proxy's shard does the
  * work, so the plugin learns of the work only in test: an event begins when
  * test sees that a rail has posted something for the request, and ends when
  * test sees that the rail is done. The callback has no time as argument: a
@@ -142,8 +142,8 @@ enum nccl_result net_fail_local(const char *call, int rc);
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
  * So the comm's first request begins an event. Until a profiler accepts an
- * event, the plugin tries again with one request per about 1000 tests that find
- * a request incomplete. Requests that are not watched cost nothing.
+ * event, the plugin tries another request whenever about 1000 further tests
+ * have returned "not complete". Requests that are not watched cost nothing.
  */
 
 struct net_profile; /* one per comm */

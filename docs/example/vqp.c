@@ -355,8 +355,8 @@ static void words(int argc, char **argv, struct shape *s)
 	}
 	if (argc != 3 && argc != 7) {
 		fprintf(stderr,
-			"mpib-vqp: command line: %d words, but 2 or 6 "
-			"are needed (see --help)\n",
+			"mpib-vqp: command line: expected 2 or 6 words, not "
+			"%d (see --help)\n",
 			argc - 1);
 		exit(2);
 	}

@@ -409,8 +409,8 @@ enum mpib_report {
 	MPIB_REPORT_OFF, /* none */
 	MPIB_REPORT_ALL, /* every request posted after mpib_report() */
 	MPIB_REPORT_NEXT, /* only the next request */
-	/* only the next request that is posted after 1024 tests found an
-	 * incomplete request */
+	/* only one request: the first one posted after mpib_test() has
+	 * returned 0 1024 times */
 	MPIB_REPORT_LATER,
 };
 

@@ -156,9 +156,9 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 }
 
 /* Return true if `progress` has the generation `gen`, which means that the
- * reports and stamps belong to this generation. If this function returns true
- * before the request is posted, `progress` comes from a request 2^32
- * generations earlier. Then the new request must use another generation.
+ * reports and stamps belong to this generation. Call it also before the request
+ * is posted: true then means that `progress` comes from a request 2^32
+ * generations earlier, and the new request must use another generation.
  * Wait-free. Any thread of the client. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)

@@ -74,8 +74,9 @@ struct mpib_summary {
  * sequentially consistent, so at least one of the two threads sees the other's
  * write. With a weaker order the shard could miss a push until the next push.
  *
- * The write of `word` must also be a release. If another ring has already set
- * the bit in `top`, the shard may read `word` before this call writes `top`.
+ * The write of `word` must also be a release. If a push to another
+ * ring has already set the bit in `top`, the shard may read `word` before this
+ * call writes `top`.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -138,9 +139,9 @@ struct mpib_submit {
  * In a sending end: the tags for which the oldest unanswered receive still
  * lacks a send. The shard writes them if none of the waiting sends that it has
  * read fits this receive. `word` is 16 * i + the number of tags, where i is the
- * index of the next descriptor that the shard will read. If the client has not
- * pushed this descriptor yet, the tags are current, because the shard changes
- * them only after it has read another descriptor.
+ * index of the next descriptor that the shard will read. The shard changes the
+ * tags only after it has read a descriptor, so they are current until the
+ * client pushes descriptor i.
  */
 struct mpib_want {
 	_Atomic uint64_t word;

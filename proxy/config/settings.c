@@ -222,8 +222,7 @@ const struct mpib_setting mpib_settings[] = {
 	      "bytes registered by a user; 0: a quarter of the memory"),
 	QUOTA("fds", FDS, "N",
 	      "descriptors held for a user: 6 per process, 1 per region"),
-	/* The maximum keeps the product of the quota and the nanoseconds of a
-	 * second within 64 bits. */
+	/* With this maximum, the quota times 10^9 ns fits into 64 bits. */
 	QUOTA_TO(1000000000, "messages", MESSAGES, "N",
 		 "control messages of a user per second"),
 	{ "share", "rules", "share-rules", MPIB_SET_TEXT, FIELD(share_rules),

@@ -97,8 +97,8 @@ static char dial_state(pid_t pid)
 	return at[strlen(name)];
 }
 
-/* Report that the proxy did not answer in time, with its process and, if known,
- * the reason. */
+/* Report that the proxy did not answer in time. The report names the proxy's
+ * process and, if known, the reason. */
 static int dial_silent(struct mpib_dial *d, int fd)
 {
 	struct ucred cred = { 0 };

@@ -174,8 +174,9 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 
 	if (s->offset == offsetof(struct mpib_config, engine.sup_bw) &&
 	    a->cfg->engine.mode != MPIB_MODE_STATIC)
-		return mpib_ask_fail(ask, "restart with policy.mode = static",
-				     "sup.bw counts in static mode only");
+		return mpib_ask_fail(
+			ask, "restart with policy.mode = static",
+			"sup.bw has an effect in static mode only");
 	if (s->offset == offsetof(struct mpib_config, engine.sup_bw) &&
 	    a->cfg->standby)
 		return mpib_ask_fail(ask, "restart with device.layout = fused",

@@ -123,8 +123,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-/* Use mpib_close_of(), because another user may have sent descriptors over the
- * socket that are slow to close. */
+/* Use mpib_close_of(): the socket may hold descriptors that another user has
+ * sent, and closing these can take long. */
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
@@ -537,8 +537,8 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot)
 /*
  * The agent's directory with its socket and hint file, and the check whether
  * the files can be trusted. A process that can write hints can steer all
- * traffic over one rail. So only root, our own user and the agent's user may be
- * able to write them. Control thread.
+ * traffic over one rail. So the check requires that only root, our own user and
+ * the agent's user can write them. Control thread.
  */
 
 static bool agent_trusted(uid_t uid, uid_t user)

@@ -21,8 +21,8 @@
 struct mpib_agent_link;
 struct mpib_agent_conn;
 
-/* The summary of a node's agent about that node's rails, for one peer. One bit
- * per rail; the lowest bit is SOUT. */
+/* A report of a node's agent about this node's rails, for one peer. One bit per
+ * rail; the lowest bit is SOUT. */
 struct mpib_agent_word {
 	bool there; /* an agent runs and has sent a summary */
 	uint8_t sick, congested, maintenance;
@@ -71,9 +71,9 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot);
 void mpib_agent_del(struct mpib_agent_conn *conn);
 
 /*
- * Open the agent's directory. Returns an fd or -errno; -EPERM unless the
- * directory belongs to root, our user or `user`, and no other user may write to
- * it.
+ * Open the agent's directory. Returns an fd or -errno; -EPERM if the directory
+ * belongs to a user other than root, our user and `user`, or if another user
+ * may write to it.
  */
 int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */

@@ -154,9 +154,9 @@ static struct event_user *event_user_of(uint32_t uid)
 }
 
 /* Return whether the user may cause one more event. If so, set *out to the
- * number of the user's events left out since the last one written, and set
- * *last if the limit leaves out an event that follows at once. The caller holds
- * the lock. */
+ * number of the user's events left out since the last one written. Set *last if
+ * this event uses up the user's limit, so that an immediate next one is left
+ * out. The caller holds the lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	const uint64_t ahead = (MPIB_EVENTS_USER - 1) * MPIB_EVENTS_USER_NS;

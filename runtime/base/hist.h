@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define MPIB_HIST_LOW_BITS 8 /* one bucket for all times below 2^8 ns */
-#define MPIB_HIST_HIGH_BITS 34 /* one bucket for all times from 2^34 ns */
+#define MPIB_HIST_HIGH_BITS 34 /* one bucket for 2^34 ns and more */
 #define MPIB_HIST_SUB_BITS 2
 #define MPIB_HIST_BUCKETS                                                      \
 	(((MPIB_HIST_HIGH_BITS - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) + 2)

@@ -34,14 +34,14 @@ ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
 
 void mpib_text_close(struct mpib_text_file *t);
 
-/* Files with secrets, and other files that are read at once. */
+/* Files with secrets, and other files that are read in one piece. */
 
 #define MPIB_FILE_SECRET 1u /* other users must not have access */
 #define MPIB_FILE_OWNED 2u /* it must belong to root or to this user */
 
-/* Read the first bytes, at most `size`, of a regular file that is as `flags`
- * require. Return their number, which is not 0, or -errno with the reason in
- * *bad. */
+/* Read a regular file, at most its first `size` bytes, after a check of what
+ * `flags` require. Return the number of bytes, which is not 0, or -errno with
+ * the reason in *bad. */
 ssize_t mpib_file_read(const char *path, unsigned flags, void *buf, size_t size,
 		       const char **bad);
 

@@ -90,9 +90,9 @@ ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 /* The entries that every bounded table of the proxy reserves for root. Any
  * thread. */
 
-/* Return how many of a table's `places` entries may be in use before the table
- * refuses this user. The last 1/32 is reserved for root, so that users cannot
- * lock root out. */
+/* A table with room for `places` entries refuses this user when it has the
+ * returned number of entries. The last 1/32 is reserved for root, so that users
+ * cannot lock root out. */
 static inline uint32_t mpib_places_for(uint32_t places, uid_t uid)
 {
 	return uid == 0 ? places : places - places / 32;

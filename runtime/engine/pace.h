@@ -88,8 +88,8 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 	return p->shared_ns && now - p->shared_ns < MPIB_PACE_LATELY_NS;
 }
 
-/* Return whether to yield before the next turn, after a turn found work on a
- * shared shard. */
+/* After a turn that found work on a shared shard: return whether to yield
+ * before the next turn. */
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
 /* Return what to do before the next turn, after a turn found nothing. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);

@@ -51,9 +51,9 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: `posts` may not include the newest requests, at most
-	 * MPIB_RING_SLOTS of them. word_counts() accepts the completion words
-	 * of these requests, too. */
+	/* Relaxed: `posts` can lack up to MPIB_RING_SLOTS of the newest
+	 * requests. word_counts() accepts the completion words of these
+	 * requests, too. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;

@@ -140,9 +140,9 @@ static void conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Free the name for the client's new end. Only a lost end of the same client,
- * with a number below `number`, gives up its name. Return -EEXIST if any other
- * end has the name. */
+/* Free the name for the client's new end: take it from an end of the same
+ * client that is lost and whose number is below `number`. Return -EEXIST if any
+ * other end has the name. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -191,8 +191,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* Find the entry of the node on which the sender runs. For this node, return
- * the entry of the called end, see struct mpib_peer. */
+/* Find the entry of the node on which the sender runs. If that is this node,
+ * return the entry of the called end, see struct mpib_peer. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {

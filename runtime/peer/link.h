@@ -48,9 +48,10 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
  * queue changes. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
 /* Return whether `n` more bytes fit into the queue. Every queue can grow to
- * MPIB_FIFO_SMALL bytes. A larger queue can hold at most an eighth of the free
- * bytes: sum->most minus the bytes in all queues. As a result, large queues
- * stop growing while small queues still have room. */
+ * MPIB_FIFO_SMALL bytes. Beyond this size, a queue can hold at most an eighth
+ * of the bytes that are free, which are sum->most minus the bytes in all
+ * queues. As a result, large queues stop growing while small queues still have
+ * room. */
 bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory. Afterwards the queue is empty, and can be used
  * again. */

@@ -11,7 +11,7 @@
  *                Answer: WELCOME or REFUSED.
  *   WELCOME      Fields: version, node, challenge, proof.
  *   REFUSED      Fields: error, why. -EALREADY: both ends called at the same
- *                time, and the sender's call has precedence.
+ *                time, and the call of the end that refuses has precedence.
  *   READY        Fields: proof. The caller accepted the WELCOME, and the link
  *                is up at both ends. Then each end lists its state, see below.
  *   PING         Sent only while the link is up. Answer: PONG.

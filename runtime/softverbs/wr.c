@@ -184,8 +184,8 @@ static int wr_post(struct ibv_qp *qp, struct sv_builder *b)
 
 	if (b->error || !b->n)
 		return b->error;
-	/* b->lock excludes other posters, and polls only add room, so
-	 * ibv_post_send() will accept the whole chain. */
+	/* ibv_post_send() will accept the whole chain: b->lock keeps other
+	 * posters out, and a poll can only add room. */
 	if (b->n > mpib_soft_send_room(qp))
 		return ENOMEM;
 	for (unsigned i = 0; i + 1 < b->n; i++)

@@ -168,7 +168,8 @@ struct mpib_verbs {
 	void (*ack_async_event)(struct ibv_async_event *ev);
 	/* Return a descriptor for edge-triggered waiting. It signals when
 	 * get_async_event() must be called although async_fd is not readable.
-	 * -EOPNOTSUPP: that never happens; or another -errno. */
+	 * Returns -EOPNOTSUPP if async_fd is always readable then, or another
+	 * -errno. */
 	int (*bell)(void);
 };
 

@@ -186,7 +186,7 @@ void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
 struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 /* Post the chains, one doorbell per QP; refused WRs go to mpib_vqp_unpost(). */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
-/* Return whether a WR that later WRs could overtake is still outstanding. */
+/* Return whether a WR is outstanding that a WR posted later could overtake. */
 bool mpib_vqp_unsettled(const struct mpib_vqp *v);
 /* Post as many of the waiting virtual WRs as fit. */
 void mpib_vqp_advance(struct mpib_vqp *v);

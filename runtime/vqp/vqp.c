@@ -347,12 +347,12 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * the WRITE is complete, and posts at least an IMM on each device that carried
  * the WRITE.
  *
- * SPRAY: fragments go over all QPs as WRITEs. There is no order between QPs and
- * devices, so notices are sent only after all fragments are complete: one
- * notice on each device that carried a fragment or an earlier WRITE. Only the
- * notices are numbered. They get their numbers in message order when they are
- * posted, so that a failed message leaves no gap. A SEND, on QP 0, waits until
- * all earlier WRs are complete.
+ * SPRAY: fragments go over all QPs as WRITEs. WRs of different QPs have no
+ * order, so notices are sent only after all fragments are complete: one notice
+ * on each device that carried a fragment or an earlier WRITE. Only the notices
+ * are numbered. They get their numbers in message order when they are posted,
+ * so that a failed message leaves no gap. A SEND, on QP 0, waits until all
+ * earlier WRs are complete.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last fragment of a message. The receiver sorts the

@@ -20,8 +20,7 @@ enum spoil {
 	BAD_TOTAL,
 	BAD_POS,
 	BAD_LEN,
-	/* an empty part; it is not the first part of a send, which may be
-	 * empty */
+	/* an empty part after the first one (the first may be empty) */
 	BAD_EMPTY,
 	BAD_MR,
 	BAD_MR_FAR,

@@ -211,7 +211,7 @@ CASE(a_connection_stops_only_after_the_fence_of_a_failed_rail)
 	lane->failover = false;
 }
 
-/* Let the timer that supervises the stop of the rail expire `n` times. */
+/* Let the stop timer of the rail expire `n` times. */
 static void ticks(struct mpib_lane *lane, unsigned rail, unsigned n)
 {
 	struct mpib_engine *e = pair.node[1].engine;

@@ -173,9 +173,8 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg)
 	if (s->state != SIM_SOCK_OPEN)
 		return s->state == SIM_SOCK_DIALS ? -EAGAIN : -ENOTCONN;
 	if (!TAILQ_FIRST(&s->in->arrived)) {
-		/* Do not change msg_controllen before -EAGAIN is returned,
-		 * because this function is called again with the same message
-		 * after the wait. */
+		/* Leave msg_controllen as it is: after the wait, this function
+		 * is called again with the same message. */
 		if (!s->in->eof)
 			return -EAGAIN;
 		msg->msg_controllen = 0;

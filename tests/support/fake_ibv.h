@@ -67,7 +67,7 @@ void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
 /*
- * Let calls of the function `call` on the device block until
+ * From now on, a call of the function `call` on the device blocks until
  * fake_ibv_release(). `call` is "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_qp"
  * or "ibv_destroy_qp". "RTR" and "ERR" stand for an ibv_modify_qp() to this
  * state. Any thread may call these two functions.

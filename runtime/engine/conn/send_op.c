@@ -482,10 +482,10 @@ void mpib_sender_forget(struct engine_conn *f)
 }
 
 /*
- * End-to-end acks. A receiver tells its sender below which slot all slots have
- * ended. A CTS carries the ack at no cost. If no CTS is posted in time, the ack
- * is written separately, preferably in a turn that rings the doorbell of the
- * same QP anyway.
+ * End-to-end acks. An ack is a slot number: all slots below it have ended. The
+ * receiver writes it to the sender. A CTS carries the ack at no cost. If no CTS
+ * is posted in time, the ack is written separately, preferably in a turn that
+ * rings the doorbell of the same QP anyway.
  *
  * A completion of the sender's WR shows only that the peer's device has
  * accepted the bytes. The end-to-end ack shows that the receiver's shard has

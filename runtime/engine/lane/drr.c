@@ -221,8 +221,8 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
 
-/* If all children are in debt, grant in one step the quanta of all rounds until
- * the first child has paid its debt. */
+/* If all children are in debt, count the rounds until the first child has paid
+ * its debt, and grant the quanta of all these rounds in one step. */
 static void skip_rounds(struct mpib_drr_class *p)
 {
 	int64_t least = INT64_MAX;

@@ -216,8 +216,8 @@ static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 }
 
 /* Make room for the shard's entries after the present ones. The control thread
- * creates lanes, connections and clients, so its counts include every object
- * that the shard has when it handles this message. */
+ * creates lanes, connections and clients and counts them, so these counts
+ * include every object that the shard has. */
 static void snapshot_room(struct taking *t, const struct mpib_shard *s)
 {
 	struct mpib_snapshot *snap = t->snap;

@@ -195,8 +195,8 @@ struct mpib_lane_rail {
 
 /* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	/* Time in ns without progress while WRs are outstanding. Only time
-	 * during which the watchdog ran regularly counts. */
+	/* Time in ns without progress while WRs are outstanding. Does not
+	 * include times in which the watchdog itself ran late. */
 	uint64_t stuck;
 	uint32_t seen; /* number of retired WRs at the watchdog's last check */
 	/* number of unsignalled WRs after the last signalled one, at the

@@ -14,10 +14,10 @@
  * rail, the bytes of stripes that ended and the time that they took. From these
  * values it computes the weights with which both rails would have ended
  * together. If the differences from the current weights have the same sign in
- * several rounds, the weights move towards the computed ones. Differences of
- * changing sign are noise: the more noise, the more the weights return to the
- * middle. So a rail with little traffic does not count as slow, and equal rails
- * remain equal if CPU cores are the limit.
+ * several rounds, the weights move towards the computed ones. If the sign
+ * changes from round to round, the differences are noise: the more noise, the
+ * more the weights return to the middle. So a rail with little traffic does not
+ * count as slow, and equal rails remain equal if CPU cores are the limit.
  *
  * A small message goes to the rail with the lower latency for small messages,
  * unless much is in flight on that rail.
@@ -246,8 +246,8 @@ static inline void tracker_end(struct mpib_tracker *t,
 __attribute__((always_inline)) static inline void
 mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 {
-	/* Count an ack in the turn of the post as 1 ns, because 0 means no
-	 * sample. */
+	/* The ack may arrive in the turn that posted the stripe. Its time is
+	 * then 1 ns, because 0 means no sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
 	t->acked++;

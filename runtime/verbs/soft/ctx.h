@@ -93,7 +93,8 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
-	/* number of threads that wait for `lock`, except in turns */
+	/* number of threads that wait for `lock`, not counting those that want
+	 * to make a turn */
 	_Atomic int waiters;
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
 	unsigned empty_polls; /* number of consecutive ones */

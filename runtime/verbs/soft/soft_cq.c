@@ -15,9 +15,9 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Return whether c counts in ctx->sleepers while it is armed, so that its owner
- * is woken. In threaded mode c does not count, because the context's thread
- * counts itself when it sleeps. */
+/* Return whether ctx->sleepers includes c while c is armed, so that its owner
+ * is woken. In threaded mode it does not, because the context's thread adds
+ * itself to ctx->sleepers when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;

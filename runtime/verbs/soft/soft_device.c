@@ -51,10 +51,10 @@ void soft_unlock(struct soft_ctx *ctx)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	/*
-	 * A thread whose turn found the lock taken may be about to sleep. If
-	 * this read-modify-write sees that thread's increment of sleepers, this
-	 * function kicks. Otherwise the increment comes later, and that
-	 * thread's last turn finds the lock free.
+	 * If a thread could not make its turn because the lock was taken, it
+	 * may be about to sleep. If this read-modify-write sees that thread's
+	 * increment of sleepers, this function kicks. Otherwise the increment
+	 * comes later, and that thread's last turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);

@@ -110,8 +110,8 @@ rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* Node 1 has the lane, and lists a connect on this lane before node 1 learns
- * that node 0 requests the lane again. */
+/* Node 0 has lost the lane's accept and requests the lane again. Before node 1
+ * learns this, it lists a connect on the lane, which it still has. */
 rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
 	struct rig *rig = *state;

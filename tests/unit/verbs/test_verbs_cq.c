@@ -156,8 +156,8 @@ vt_test(an_event_left_unread_does_not_outlive_its_queue)
 
 /*
  * The thread of end b arms the CQ, polls once more, and then sleeps until the
- * channel's descriptor is readable. The test's own thread makes the turns of
- * end a.
+ * channel's descriptor is readable. Meanwhile the test's main thread makes the
+ * turns of end a.
  */
 struct sleeper {
 	struct vt *t;

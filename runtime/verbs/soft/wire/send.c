@@ -50,7 +50,8 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 	return iov->iov_base ? 1 : -EACCES;
 }
 
-/* Add the last item's bytes from `off` on. < 0: qp may not read its memory. */
+/* Add the last item's bytes from `off` on. Returns < 0 if the QP has no right
+ * to read the item's memory. */
 static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];

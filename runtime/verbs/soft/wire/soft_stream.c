@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Receiving on a socket. Bytes are read into a buffer and copied from there to
- * their destinations in ascending order, for readers that poll a flag after the
- * data. Reading from the socket directly into the destination stores bytes in
- * any order, so this is done only for regions that allow any order. Whatever a
- * peer sends, this file writes only where soft_rx_iov() allows, and allocates
- * nothing.
+ * their destinations in ascending order, for readers that poll a flag behind
+ * the last byte. Reading from the socket directly into the destination stores
+ * bytes in any order, so this is done only for regions that allow any order.
+ * Whatever a peer sends, this file writes only where soft_rx_iov() allows, and
+ * allocates nothing.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
