@@ -131,14 +131,39 @@ uid_t mpib_accepted_uid(int fd)
 /* A call is long if it uses more than FREE_NS of CPU time, which includes
  * interrupts. All long calls together may use MOST_NS. */
 #define FREE_NS 200000u
-#define MOST_NS 20000000u
+#define MOST_NS 50000000u
 /* A long call counts as much as WEIGHT short ones. */
 #define WEIGHT 4u
 #define MANY (5 * WEIGHT)
+/* Long calls are the user's fault only if their mean is this many times the mean
+ * of calls on a socket without waiters. */
+#define TIMES 50u
 
 uint64_t mpib_waking_begin(void)
 {
 	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Return the mean CPU time of a send or receive on a socket without waiters; 0
+ * if it is unknown. */
+static uint64_t plain_call_ns(void)
+{
+	const unsigned n = 16;
+	uint64_t began, took;
+	unsigned i = 0;
+	char byte = 0;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return 0;
+	began = mpib_waking_begin();
+	while (i < n && send(pair[0], &byte, 1, MSG_DONTWAIT) == 1 &&
+	       recv(pair[1], &byte, 1, MSG_DONTWAIT) == 1)
+		i++;
+	took = mpib_waking_begin() - began;
+	close(pair[0]);
+	close(pair[1]);
+	return i == n ? took / (2 * n) : 0;
 }
 
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
@@ -147,11 +172,16 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
 
 	if (took > FREE_NS) {
 		w->slow += WEIGHT;
+		w->calls++;
 		w->took_ns += took;
-		return w->slow < MANY || w->took_ns < MOST_NS;
+		if (w->slow < MANY || w->took_ns < MOST_NS)
+			return true;
+		if (w->took_ns / w->calls > TIMES * plain_call_ns())
+			return false;
+		*w = (struct mpib_waking){ 0 };
+	} else if (w->slow > 0 && --w->slow == 0) {
+		*w = (struct mpib_waking){ 0 };
 	}
-	if (w->slow > 0 && --w->slow == 0)
-		w->took_ns = 0;
 	return true;
 }
 

@@ -66,16 +66,17 @@ uid_t mpib_accepted_uid(int fd);
 struct mpib_waking {
 	/* grows with each long call, shrinks with each short one */
 	unsigned slow;
-	uint64_t took_ns; /* time of the long calls since `slow` was 0 */
+	unsigned calls; /* number of long calls since `slow` was 0 */
+	uint64_t took_ns; /* CPU time of these calls */
 };
 
 /* Return the CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
 /* Record the end of a call on the socket; `began_ns` is from
  * mpib_waking_begin(). Return false if the caller must hang up, because nearly
- * every call takes long and the sum of their times is too large. A few long
- * calls are normal: in a virtual machine, CPU time includes time taken by the
- * host. */
+ * every call takes long, the sum of their times is too large, and calls on a
+ * socket without waiters are much faster now. In a virtual machine, CPU time
+ * includes time taken by the host, so all calls can be slow. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
 /* Unread messages that a user sent over a Unix socket. Any thread. */
