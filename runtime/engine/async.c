@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous events of devices, and the detection of a lost device by a
- * failed call, before the event arrives. The control thread reads the events
- * from each context's async_fd without blocking. It passes them to the lanes of
- * that context's shard, and tells the shard by mailbox which SRQs to refill. So
- * the shard thread makes no system call for events.
+ * Handling of the devices' asynchronous events. A failed call may also show
+ * that a device is lost, before the event arrives. The control thread reads the
+ * events from each context's async_fd without blocking. The control thread
+ * passes the events to the lanes of that context's shard, and tells the shard
+ * by mailbox which SRQs to refill. So the shard thread makes no system call for
+ * events.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -35,8 +36,8 @@ void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)
 }
 
 /* Return whether rc means that the device is gone. The kernel returns EIO after
- * it has removed the device. mlx5 returns the other codes between the failure
- * and its event. */
+ * it has removed the device. mlx5 returns the other codes after a failure,
+ * until the event arrives. */
 static bool says_gone(int rc)
 {
 	return rc == -EIO || rc == -ENODEV || rc == -ENXIO || rc == -ENOLINK;
@@ -62,8 +63,9 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 
 /* Query the port again: a port that comes up may have another speed. If the
  * port's address has changed, QPs that were connected through the old address
- * are lost, although the port never went down. So report down and up to the
- * lanes. A port that is down comes up only by the event PORT_ACTIVE. */
+ * are lost, although the port never went down. So report the port to the lanes
+ * as down and then as up. A port that is down counts as up only after the event
+ * PORT_ACTIVE. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];

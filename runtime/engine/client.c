@@ -145,7 +145,7 @@ bool mpib_mr_may_revoke(const struct engine_client *client)
 }
 
 /* Deregister the region at every device. The shard still uses the keys, which
- * are now invalid. It checks only whether mr->mr[] is set. */
+ * are now invalid. Leave mr->mr[] set, because the shard checks only that. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
 {
 	struct mpib_mr *mr = client->mr_made[handle];
@@ -240,7 +240,7 @@ static void on_mr_add(struct mpib_msg *msg)
 	mpib_call_done(mr->client->shard, call, 0);
 }
 
-/* Register the region and store it in mr_made, without telling the shard. */
+/* Register the region and store it in mr_made. Do not tell the shard yet. */
 static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		   uint32_t handle, struct mpib_mr **made)
 {

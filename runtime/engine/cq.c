@@ -64,8 +64,8 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 }
 
 /* Handle waiting IMMs whose numbered fragments have now all arrived. The IMMs
- * came on the rail's first QP. Their epoch needs no check, because a fence
- * resets the virtual QP. */
+ * came on the rail's first QP. The epoch of the IMMs needs no check, because a
+ * fence resets the virtual QP. */
 static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
@@ -75,8 +75,8 @@ static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 		cq_arrived(s, first, imm, bytes);
 }
 
-/* Handle an IMM on a dqplb lane. Return true if it is the number of a fragment,
- * waits for fragments, or has broken the lane. If false, the caller must handle
+/* Handle an IMM on a dqplb lane. True: the IMM is the number of a fragment,
+ * waits for fragments, or has broken the lane. False: the caller must handle
  * the IMM. */
 static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 		     uint32_t bytes)
@@ -128,7 +128,7 @@ receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		return;
 	}
 	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len)) {
-		/* Count a fragment here. An IMM that waits is counted later, by
+		/* Count fragments here. An IMM that waits is counted later, by
 		 * its connection. */
 		q->lane->n[r].rx_imms += q != &q->lane->qp[r][0];
 		return;
@@ -164,9 +164,9 @@ static bool cq_condemned(enum ibv_wc_status status)
  *
  * If the WR would fail on any rail, its connection breaks. But REM_ACCESS_ERR
  * also occurs while the peer's proxy ends, or after the peer's rank has lost
- * this connection. So if connections can resume, this error breaks the lane,
- * and the connections continue on another one. The receiver's rank then posts
- * its memory again, or reports that the memory is gone.
+ * this connection. So if connections can resume, REM_ACCESS_ERR breaks the
+ * lane, and the connections continue on another lane. The receiver's rank then
+ * posts its memory again, or reports that the memory is gone.
  */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
@@ -205,8 +205,8 @@ tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	/* Clear the bit even if the write failed: the fence of the rail then
-	 * ends all writes on it. */
+	/* Clear the bit even if the write failed: in that case the rail's fence
+	 * ends all writes on the rail. */
 	if (kind == MPIB_WR_STOP)
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (fenced)
@@ -223,8 +223,9 @@ tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 		engine_conn_check_stopped(f);
 }
 
-/* Handle a send completion. Most are of send ops, so cq_completed() passes that
- * kind as a constant, and the compiler removes the tests for other kinds. */
+/* Handle a send completion. Most completions belong to send ops, so
+ * cq_completed() passes that kind as a constant. The compiler then removes the
+ * tests for other kinds. */
 __attribute__((always_inline)) static inline void
 send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
 	       enum mpib_wr_kind kind)
@@ -294,7 +295,8 @@ other_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 		send_completed(s, r, wc, kind);
 }
 
-/* Handle n completions of the rail's CQ, and further ones up to a limit. */
+/* Handle the n completions in s->wc. Then poll and handle more, up to a
+ * limit. */
 __attribute__((always_inline)) static inline int
 cq_completed(struct mpib_shard *s, unsigned r, int n)
 {
@@ -305,7 +307,8 @@ cq_completed(struct mpib_shard *s, unsigned r, int n)
 		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
 			if (is_error(wc->status))
 				rail->n.cqe_errors++;
-			/* Receives have wr_id 0, sends never. */
+			/* The wr_id of a receive is 0, the wr_id of a send is
+			 * not. */
 			if (wc->wr_id == 0)
 				receive_completed(s, r, wc);
 			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_OP)

@@ -66,8 +66,8 @@ static int engine_watch_rail(struct mpib_engine *e,
 	struct epoll_event ev = { .events = EPOLLIN };
 	int bell;
 
-	/* Do not watch a rail that was away at the start: its events are never
-	 * read. */
+	/* Do not watch a rail that was away at the start, because nothing reads
+	 * the events of that rail. */
 	if (!rail->ctx || rail->dead)
 		return 0;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
@@ -313,8 +313,8 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 	struct epoll_event events[8];
 
 	/* Consume the edge-triggered events: epfd stays readable until they are
-	 * reported. Do this before the work, so that an event during the work
-	 * makes epfd readable again. */
+	 * reported. Call epoll_wait() before the work, so that an event during
+	 * the work makes epfd readable again. */
 	epoll_wait(engine->epfd, events, 8, 0);
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)
@@ -390,8 +390,8 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 }
 
 /* Settings that may change while the engine runs. The control thread writes
- * them and the shards read them, both relaxed. The values are independent of
- * each other, and a send op with an old value is harmless. */
+ * them and the shards read them, with relaxed atomics. The values are
+ * independent of each other, and a send op with an old value is harmless. */
 
 static void tune_store(uint32_t *to, uint32_t value)
 {

@@ -3,15 +3,15 @@
  * The engine's interface to the rest of the proxy. All calls run on the control
  * thread and return without waiting for a shard. When a shard has completed its
  * work for a call, mpib_engine_dispatch() runs the callback on the control
- * thread. Objects are freed by their last callback, never earlier.
+ * thread. An object remains valid until its last callback.
  *
- * An engine consists of shard threads, each of which opens the rails of its
- * device. A device has one or two rails and its own shards; a client attaches
- * to one device. A tenant is one uid on one shard, with a PD and an SRQ per
- * rail. A client is one attached process on its shard. An mr is one registered
- * region of a client. A lane consists of all QPs between a tenant on this node
- * and the same tenant on a peer's shard. An engine_conn is the sending or the
- * receiving end of a connection, on a lane.
+ * An engine runs shard threads. Each shard belongs to one device and opens the
+ * rails of that device. A device has one or two rails and its own shards. A
+ * client attaches to one device. A tenant is one uid on one shard, with a PD
+ * and an SRQ per rail. A client is one attached process on its shard. An mr is
+ * one registered region of a client. A lane consists of all QPs between a
+ * tenant on this node and the same tenant on a peer's shard. An engine_conn is
+ * the sending or the receiving end of a connection, on a lane.
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -44,9 +44,9 @@ enum mpib_dmabuf_mode {
 
 /*
  * Adaptive routing. If switches send the packets of one QP over many paths, the
- * last packet of a message may arrive before others. With adaptive routing the
- * payload is sent by RDMA WRITE, followed by an RDMA WRITE_WITH_IMM that
- * carries nothing or only the completion record.
+ * last packet of a message may arrive before others. With adaptive routing an
+ * RDMA WRITE carries the payload. An RDMA WRITE_WITH_IMM follows, with no
+ * payload or with the completion record.
  */
 enum mpib_ar_mode {
 	MPIB_AR_AUTO, /* on InfiniBand */
@@ -58,7 +58,7 @@ enum mpib_ar_mode {
  * lane/spread.h. */
 enum mpib_spread {
 	MPIB_SPREAD_SPLIT, /* one QP carries the whole part */
-	/* fragments; the IMM is posted after they are acknowledged */
+	/* fragments; the IMM is posted after all fragments are acknowledged */
 	MPIB_SPREAD_SPRAY,
 	MPIB_SPREAD_DQPLB, /* numbered fragments; the receiver orders them */
 	/* split or spray: the faster one for this size, as measured */
@@ -76,10 +76,10 @@ enum mpib_completion_at {
 #define MPIB_FRAG_MAX (64u << 20)
 
 /*
- * All devices have the same number of rails and of shards. Among the rails of
- * all devices, rail r of device d has the number d * rails + r. Among the
- * shards of all devices, shard i of device d has the number d * shards + i. So
- * a shard's number also identifies its device, on this node and on a peer.
+ * All devices have the same number of rails and of shards. Rails and shards are
+ * numbered across all devices: rail r of device d has the number d * rails + r,
+ * and shard i of device d has the number d * shards + i. So a shard's number
+ * also identifies its device, on this node and on a peer.
  */
 struct mpib_engine_config {
 	unsigned devices; /* 1..MPIB_DEVICES_MAX */
@@ -116,10 +116,10 @@ struct mpib_engine_config {
 			  recovery/failover.h */
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
-	/* time that a lane without a live rail waits for one */
+	/* a lane breaks after this time without a live rail */
 	uint32_t grace_ms;
-	/* The ranks continue connections of a lost lane at another index, see
-	 * MPIB_BROKEN_LOST. */
+	/* After a lane is lost, the ranks continue its connections at other
+	 * indices, see MPIB_BROKEN_LOST. */
 	bool resume;
 	/* Choose CPUs for a shard whose SOUT is on this NUMA node, among the
 	 * CPUs that the process may use. If the function returns false or is
@@ -160,8 +160,8 @@ struct mpib_engine_events {
 };
 
 /*
- * Open the rails of each shard's device and start the shard threads. On failure
- * it returns -errno, leaves *engine unchanged, and writes the rail, the call
+ * Open the rails of each shard's device and start the shard threads. On
+ * failure, return -errno, leave *engine unchanged, and write the rail, the call
  * and the remedy to `why`.
  */
 int mpib_engine_open(const struct mpib_engine_config *cfg,
@@ -181,20 +181,19 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine);
 /* Return the sealed status segment for clients. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
-/* The calls of this group identify a rail by its number among the rails of all
- * devices. mpib_engine_port() does not query the device: it returns the state
- * of the port after its last event. -EIO: the device is gone. */
+/* The following functions identify a rail by its number across all devices.
+ * mpib_engine_port() does not query the device: it returns the state of the
+ * port after its last event. -EIO: the device is gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
 /* Return the device's path in /sys, even if the device does not answer; "": the
  * device has none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Return one bit per rail that has failed for good. If its HCA works again,
- * only a new engine can use the rail. Control thread. */
+/* Return one bit per rail that has failed for good. Even if the rail's HCA
+ * works again, only a new engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* Return 0 if the rail's device can be opened and its port is active, else
- * -errno. Opens its own context. Any thread. May block, because the driver
- * may. */
+ * -errno. Opens its own context. Any thread. May block in the driver. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
 /* Return the NUMA node of a shard's SOUT; -1: unknown, or none. */
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
@@ -210,9 +209,9 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/* Start draining a rail, or end this if `on` is false. While the rail is
- * drained, both ends of every lane of the rail's device post nothing new on it.
- * WRs in flight complete. -EBUSY: the device has no other rail left. */
+/* Start draining a rail, or stop draining it if `on` is false. While a rail is
+ * drained, neither end of the device's lanes posts new WRs on the rail. WRs in
+ * flight still complete. -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
@@ -224,9 +223,10 @@ void mpib_engine_break(struct mpib_engine *engine, unsigned rail);
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 
-/* Return why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
- * engine_conn_create() just failed with rc: the device, call, cause and remedy
- * if a verbs call failed. Control thread; valid until the next failure. */
+/* Return the reason why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
+ * engine_conn_create() just failed with rc. If a verbs call failed, the text
+ * names the device, the call, the cause and the remedy. Control thread; valid
+ * until the next failure. */
 const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
 /* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
@@ -283,7 +283,7 @@ struct mpib_mr_attr {
 /* Register a region on every rail whose device is present. -ENETDOWN: no rail
  * has a device. done(arg, 0) runs when descriptors may use *handle. After an
  * error return, `done` is not called. Handles are small numbers from 1. A freed
- * handle is reused after all others. */
+ * handle is reused only after all other handles. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
 /* Delete a region. Connections of the client that still use the region break
@@ -294,8 +294,8 @@ int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister a region immediately. mpib_mr_del() must follow. Work that uses
  * the region fails, and a fence replaces the rail's QPs. mpib_mr_may_revoke()
- * returns whether the call is allowed. If a lane has no failover, the call is
- * not allowed, because the failed work would break lanes that the user's other
+ * returns whether the call is allowed. The call is not allowed if a lane has no
+ * failover: the failed work would then break the lane, which the user's other
  * connections share. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
@@ -329,14 +329,14 @@ struct mpib_lane_info {
 };
 
 /*
- * Create the lane's QPs. The opener of the lane passes NULL as `want`: the
- * numbers of rails and QPs then come from its configuration. The other end
- * passes the opener's info as `want`. `path` tells whether the peer is in the
- * same island, as this end sees it. In vanilla mode a lane to another island
- * has no QPs on SUP, and both ends must agree on the path. If an end has lost
- * the device of a rail, that rail gets its QPs only after that end's proxy is
- * replaced. Returns 0 or -errno. -ENOTSUP: this end cannot create a lane as in
- * `want`. -EPROTO: the ends differ in path or in mpib_engine_spread().
+ * Create the lane's QPs. The opener of the lane passes NULL as `want`; its own
+ * configuration determines the numbers of rails and QPs. The other end passes
+ * the opener's info as `want`. `path` tells whether this end considers the peer
+ * to be in the same island. In vanilla mode a lane to another island has no QPs
+ * on SUP, and both ends must agree on the path. If an end has lost a rail's
+ * device, the rail gets its QPs only after the proxy at that end is replaced.
+ * Returns 0 or -errno. -ENOTSUP: this end cannot create the lane that `want`
+ * describes. -EPROTO: the ends differ in path or in mpib_engine_spread().
  * -ENETDOWN: a rail's device is lost, and there is no other rail or no
  * failover.
  */
@@ -354,8 +354,8 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
 /* Set the traffic class of the lane's packets; 0: the configured one. On
- * InfiniBand it may also determine the service level. Both ends must set the
- * same class before mpib_lane_connect(). */
+ * InfiniBand the class may also determine the service level. Both ends must set
+ * the same class before mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Move the QPs to RTR and RTS with the peer's info, and pass the lane to the
  * shard. On failure, return -errno and write the device, the call and the cause
@@ -364,8 +364,8 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len);
 /* Move the lane's QPs to ERR and flush them, and break the lane's connections.
- * When `done` runs, this end has no WR of the lane in flight, and the peer
- * cannot write through the lane. */
+ * When `done` runs, no WR of this end is in flight on the lane, and the peer
+ * can no longer write through the lane. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 /* Destroy a lane that has no connections. The lane must have been killed,
  * unless it was never connected. */
@@ -389,8 +389,9 @@ void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
 /* Set the number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
-/* Mark a connection that continues an earlier one, before it is started. A
- * flush then covers the bytes of the earlier connection, too. */
+/* Mark a connection as the continuation of an earlier one. A flush then also
+ * covers the bytes of the earlier connection. Call this before
+ * engine_conn_start(). */
 void engine_conn_goes_on(struct engine_conn *conn);
 /* Pass the connection to the shard, which then serves its ring. */
 void engine_conn_start(struct engine_conn *conn,
@@ -399,18 +400,19 @@ void engine_conn_start(struct engine_conn *conn,
  * Stop the connection: accept no new work, complete requests whose bytes have
  * arrived, and fail the client's other outstanding requests with `error`. If
  * `error` is MPIB_BROKEN_LOST, leave those requests unfinished. Then wait for
- * the connection's own WRs. `done` runs when this end writes nothing any more.
- * Call this once, even if the connection was never started.
+ * the connection's own WRs. `done` runs when this end has stopped writing. Call
+ * this once, even if the connection was never started.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* Return the slot below which all slots of a stopped receiver have ended. Pass
- * it to engine_conn_peer_ended() at the sender's end before that end stops. */
+/* Return a slot number of a stopped receiver. All slots below this number have
+ * ended. Pass the number to engine_conn_peer_ended() at the sender's end,
+ * before the sender stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
 /* Drop all references to regions and free the connection. Call this after
- * engine_conn_stop(), when the peer cannot write any more: it has stopped, or
- * the lane was killed. */
+ * engine_conn_stop(), and only when the peer has stopped or the lane was
+ * killed. Only then can the peer no longer write. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
 

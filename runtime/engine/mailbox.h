@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to an owner thread. Each asks the owner to run fn(msg) on its
- * thread. Any thread may send. A message is a member of the object that the
+/* Messages to an owner thread. Each message asks the owner to run fn(msg) on
+ * its thread. Any thread may send. A message is a member of the object that the
  * message concerns, and the queue is unbounded, so sending never fails, waits
  * or allocates. */
 #ifndef MPIB_ENGINE_MAILBOX_H

@@ -6,11 +6,11 @@
 
 #define SPIN_MIN_NS 5000ull
 #define SPIN_MAX_NS 200000ull
-/* A sched_yield() that takes longer than this ran another thread. */
+/* If sched_yield() takes longer than this, another thread ran. */
 #define TAKEN_NS 1000
-/* After ALONE yields in a row that ran no other thread, assume that no other
- * thread needs this core. Yields are then wasted system calls, so yield only
- * once in LOOKS_ALONE polls. */
+/* If ALONE successive yields ran no other thread, assume that no other thread
+ * needs this core. More yields would waste system calls, so yield only once in
+ * LOOKS_ALONE polls. */
 #define ALONE 64
 #define LOOKS_ALONE 8
 /* A shared shard with work yields after running this long, which is about a
@@ -20,17 +20,17 @@
  * quantum. Turns of other shards are shorter. */
 #define QUANTUM_NS 2500000
 /* After a yield the shard keeps the core for 1/KEEP_PART of the time that the
- * yield took. The part must be less than 1, so that the runs of two shards that
- * yield to each other become shorter, not longer. */
+ * yield took. The part must be less than 1: then the runs of two shards that
+ * yield to each other become shorter. */
 #define KEEP_PART 4
 
 /*
  * If a yield took longer than this, other threads need the core for long. The
  * kernel may treat a thread that yields as if it had used its time slice (Linux
- * 6.18 does), but it runs a sleeping thread soon after its wake-up. So the
- * shard sleeps for a period instead of yielding. The first period is short,
- * because the other process may have used the core only for its start or its
- * end. If the next yield takes long again soon afterwards, the period doubles.
+ * 6.18 does). A sleeping thread runs soon after its wake-up. So the shard
+ * sleeps for a period instead of yielding. The first period is short, because
+ * the other process may have needed the core only to start or to exit. If a
+ * yield takes long again soon after the period, the period doubles.
  */
 #define DEAR_NS 1000000
 #define DEAR_MIN_NS 8000000
@@ -86,7 +86,8 @@ void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns)
 {
 	p->idle_since = 0;
-	/* A sleep this short cost more than it saved: spin longer next time. */
+	/* Such a short sleep costs more than it saves: spin longer next
+	 * time. */
 	if (ns < 4 * SPIN_MAX_NS) {
 		p->spin_ns *= 2;
 		if (p->spin_ns > SPIN_MAX_NS)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a shard thread waits: it spins, yields or sleeps, depending on how its
- * last waits ended. It does not count cores and the threads that poll on them:
- * with a cpuset, or with other proxies and their ranks, the counts would be
- * wrong. It measures the time that a yield takes instead.
+ * last waits ended. The thread measures how long a yield takes. It does not
+ * count cores and polling threads, because the counts would be wrong with a
+ * cpuset or beside other proxies and their ranks.
  *
- * If a yield gives the core to others for a millisecond or more, an idle shard
- * sleeps instead of yielding, for a period of 8 ms. Then it tries a yield
- * again. If that yield takes a millisecond or more, too, the next period is 16
- * ms, and so on up to half a second.
+ * If a yield takes a millisecond or more, an idle shard sleeps instead of
+ * yielding, for a period of 8 ms. Then the shard yields again. If this yield
+ * also takes a millisecond or more, the next period is 16 ms, and so on up to
+ * half a second.
  *
  * A shard that serves several tenants also yields while it has work. Otherwise,
- * if there are few cores, a busy shard would delay other tenants' ranks and the
- * peer's shard until its whole queue is done. After a yield the shard keeps the
- * core for a part of the time that the yield took. If another process used a
- * scheduler quantum during the yield, the shard keeps the core for the whole
- * time that the yield took. So the shard gets as much of the core as that
- * process.
+ * on a machine with few cores, a busy shard would delay other tenants' ranks
+ * and the peer's shard until all its work is done. After a yield the shard
+ * keeps the core for a part of the time that the yield took. If another process
+ * used a scheduler quantum during the yield, the shard keeps the core for the
+ * whole time that the yield took. So the shard and that process get equal parts
+ * of the core.
  *
  * Owned by one shard thread. It makes no system call and reads no clock: the
  * caller passes times, in ns.
@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A shard counts as shared until this long after it last switched tenants: a
+/* A shard counts as shared for this long after it last switched tenants. A
  * tenant that waits for its peer submits nothing, but still shares the
  * shard. */
 #define MPIB_PACE_LATELY_NS 100000000ull
@@ -48,7 +48,8 @@ struct mpib_pace {
 	const void *served;
 	uint64_t shared_ns; /* time when `served` last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
-	uint64_t keep_until; /* a shard with work does not yield before this */
+	/* until this time a shard with work does not yield */
+	uint64_t keep_until;
 	/* Until this time an idle shard sleeps instead of yielding. */
 	uint64_t dear_until;
 	uint64_t dear_ns; /* length of the last such period */
@@ -93,8 +94,8 @@ static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
 /* Return what to do before the next turn, after a turn found nothing. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
-/* Record that a yield or a sleep ended. It took `ns`; a yield ended at
- * `now`. */
+/* Record that a yield or a sleep of `ns` ended. For a yield, `now` is the time
+ * of its end. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns);
 

@@ -25,7 +25,8 @@
 #include "engine/rail/rail.h"
 #include "engine/recovery/stop.h"
 
-/* Limit of the delay if a wake-up gets lost, which should not happen. */
+/* Maximum sleep. It limits the delay if a wake-up gets lost, which should not
+ * happen. */
 #define SLEEP_MS 100
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
@@ -67,7 +68,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	s->now = now;
 	if (mpib_bell_rang(&s->mailbox.bell))
 		work = mpib_mailbox_run(&s->mailbox);
-	/* Poll the CQs last: that makes the software HCA send, so WRs posted
+	/* Poll the CQs last. Polling makes the software HCA send, so WRs posted
 	 * earlier in this turn leave in the same turn. */
 	work += mpib_submit_poll(s);
 	if (!TAILQ_EMPTY(&s->flushing))
@@ -147,9 +148,9 @@ static int sleep_most_ms(const struct mpib_shard *s)
 /*
  * Sleep until there is work. Set the sleeping flag and arm the CQs before the
  * last turn, so that no work is missed. If a client, the mailbox or a CQ adds
- * work after that turn, epoll_wait() returns. A client that sees the sleeping
- * flag rings the doorbell: mpib_summary_tell() in the client pairs with
- * mpib_shard_sleeps() and the mpib_summary_any() of the last turn.
+ * work after the last turn, epoll_wait() returns. A client that sees the
+ * sleeping flag rings the doorbell: mpib_summary_tell() in the client pairs
+ * with mpib_shard_sleeps() and the mpib_summary_any() of the last turn.
  */
 static void sleep_now(struct mpib_shard *s)
 {
@@ -238,14 +239,14 @@ static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
 
 /* Watch the doorbell edge-triggered: each write is one event, and the shard
  * never reads the eventfd. So a client that empties, fills or blocks its
- * doorbell harms no other client, and a silent doorbell costs nothing. */
+ * doorbell harms no other client, and an unused doorbell costs nothing. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell)
 {
 	return shard_watch(s, bell, WAKE_DOORBELL, EPOLLIN | EPOLLET);
 }
 
-/* Remove the watch explicitly: a client may keep its doorbell open, and then
- * close() in this process would not end the watch. */
+/* Remove the watch explicitly. While the client keeps its doorbell open,
+ * close() in this process does not end the watch. */
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell)
 {
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, bell, NULL);
@@ -281,8 +282,8 @@ static void shard_init_lists(struct mpib_shard *s)
 }
 
 /* Create the virtual CQ and the WR pool of fragments, s->frags. Fragments have
- * their own pool because they hold their WRs until the peer acknowledges them:
- * a peer that never does must not use up the WRs of other lanes. */
+ * their own pool, because a fragment holds its WR until the peer acknowledges
+ * it. A peer that never acknowledges must not use up the WRs of other lanes. */
 static int make_spread(struct mpib_shard *s)
 {
 	int rc;
@@ -375,8 +376,8 @@ static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 static int post_cts(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next;
-	/* Stop at the tail that the list has here, because a stopping
-	 * connection without room for its last write queues itself again. */
+	/* Stop at the current tail of the list: a stopping connection without
+	 * room for its last write queues itself again. */
 	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
@@ -414,7 +415,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
 	s->unseen = t.unseen;
-	/* Count a class in debt as work, so that the shard does not sleep: the
+	/* Count a class in debt as work, so that the shard does not sleep. The
 	 * class can post in a later round. */
 	return posted + (int)t.posted + t.in_debt;
 }
@@ -423,9 +424,9 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 {
 	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
-	/* CTS and end-to-end acks are plain writes. With a real HCA they raise
-	 * no event at this end. (With the software HCA, its socket wakes the
-	 * shard.) So poll for them every millisecond. */
+	/* CTS and end-to-end acks are plain writes. A real HCA raises no event
+	 * for them at this end. (The software HCA's socket wakes the shard.) So
+	 * poll for CTS and acks every millisecond. */
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;

@@ -21,8 +21,8 @@
 #include "engine/split/adapt.h"
 #include "engine/sum.h"
 
-/* Limit of connections per shard. The IMM's 20 bits for the number would allow
- * more, but a lower limit saves memory. */
+/* Limit of connections per shard. The IMM has 20 bits for a connection number,
+ * but a lower limit saves memory. */
 #define ENGINE_CONNS_MAX 262144u /* 65536 per user by default */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
@@ -34,19 +34,19 @@ struct mpib_lane_qp;
 /* A rail of one shard. Each shard has its own device context. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
-	/* NULL if the device was not available at the start. The rail is then
-	 * away, and has no channel and no CQ. */
+	/* NULL if the device was not available at the start. Then the rail is
+	 * away and has neither a channel nor a CQ. */
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	/* The device failed for good (recovery/stop.c). `dead` is for the
-	 * control thread and is set immediately. `lost` is for the shard thread
-	 * and is set by a mailbox message. The port of a rail that is not dead
-	 * may be down, see `up`. */
+	/* The device failed for good (recovery/stop.c). The control thread uses
+	 * `dead`, which is set immediately. The shard thread uses `lost`, which
+	 * a mailbox message sets. Even if `dead` is false, the rail's port may
+	 * be down, see `up`. */
 	bool lost, dead;
-	/* The limits are those read at the start. State, speed, MTU and
-	 * addresses are those of the control thread's last query. State
-	 * IBV_PORT_NOP: the device is gone. */
+	/* The limits were read at the start. The control thread updates the
+	 * state, the speed, the MTU and the addresses. State IBV_PORT_NOP: the
+	 * device is gone. */
 	struct mpib_port_info port;
 	uint8_t port_num;
 	struct mpib_budget budget; /* of the CQ */
@@ -97,7 +97,8 @@ struct mpib_shard {
 	uint8_t full; /* one bit per rail that became full in this turn */
 	/* Next time when a rate limit allows a class to send. */
 	uint64_t drr_wake_ns;
-	bool unseen; /* the next turns must visit the other senders */
+	/* some senders were not visited; the next turns must visit them */
+	bool unseen;
 	struct mpib_tenant_list
 		submitting; /* tenants with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
@@ -118,7 +119,7 @@ struct mpib_shard {
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* start of this turn, ns */
 	uint32_t quiet_most; /* limit of successive unsignalled CTS on a QP */
-	/* send ops of more bytes send the payload by WRITE, then the IMM */
+	/* above this size, a WRITE carries the payload, and the IMM follows */
 	uint32_t ar_above;
 	struct mpib_pace pace;
 	uint32_t watch_turns; /* turns since the watchdog's last check */
@@ -147,7 +148,8 @@ struct mpib_engine {
 	struct mpib_memseg status_seg;
 	struct mpib_status *status;
 	bool dmabuf;
-	/* error of last_error; 0: none, or already reported; control thread */
+	/* the error that last_error describes; 0: none, or already reported;
+	 * control thread */
 	int last_error_rc;
 	char last_error[256];
 	bool rail_up[MPIB_RAILS_MAX]; /* by number */
@@ -163,8 +165,8 @@ struct mpib_engine {
 	/* Number of lanes with a rail whose probes failed recently. */
 	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	/* time when the timer expires, or expired if it was not read yet; 0:
-	 * not set */
+	/* the time for which the timer is set, until its expiry is read; 0: not
+	 * set */
 	uint64_t armed;
 	unsigned shards, running;
 	struct mpib_shard shard[];
@@ -305,19 +307,20 @@ void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
-/* async.c: after a verbs call on the rail failed with rc, return whether it
- * failed because the device is gone. The device's event may not have come yet,
- * so query the port. If the device is gone, mark the rail as lost, as if the
- * event had come before the call. Control thread. */
+/* async.c: return whether a verbs call on the rail failed with rc because the
+ * device is gone. The device's event may not have come yet, so query the port.
+ * If the device is gone, mark the rail as lost, as the event would. Control
+ * thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
-/* async.c: treat the rail as lost because its device does not stop. No effect
- * if the rail is lost already. `why` is a string literal. Control thread. */
+/* async.c: treat the rail as lost because its device does not stop the QPs. No
+ * effect if the rail is lost already. `why` is a string literal. Control
+ * thread. */
 void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
 
 /* cq.c: poll both rails, up to a limit. Return the number of completions. */
 int mpib_cq_turn(struct mpib_shard *s);
-/* Report completely sent spread stripes to their senders, and return the number
- * of these stripes. Call only if s->vcq is set. */
+/* Report the spread stripes that are completely sent to their senders. Return
+ * how many stripes were reported. Call only if s->vcq is set. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or up to a limit. */
 void mpib_cq_poll_all(struct mpib_shard *s);

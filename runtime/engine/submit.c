@@ -2,11 +2,10 @@
 /*
  * Reading descriptors from the clients' submission rings. A client's summary
  * bitmap tells which rings have descriptors, so idle connections cost nothing.
- * A ring that a turn did not empty is on its tenant's list. If the connection
- * has no room for the descriptors, the ring is parked instead, because a user
- * may have very many such rings. A turn reads a limited number of descriptors
- * per tenant, from rings on the list and from rings in the summaries. Shard
- * thread.
+ * A ring that a turn did not empty is on its tenant's list. But if the
+ * connection has no room for the descriptors, the ring is parked: a user may
+ * have very many such rings. A turn reads a limited number of descriptors per
+ * tenant, from rings on the list and from rings in the summaries. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -91,9 +90,10 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 		return take_nop(f, d);
 	r = &f->req[d->req];
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
-		/* Drop a part of a failed request, and let the client reuse the
-		 * memory of the part: other requests of the group may need it.
-		 * The refused send ends only together with these requests. */
+		/* Drop a part of a failed request. Let the client reuse the
+		 * memory of the part, because other requests of the group may
+		 * need that memory. The refused send ends only when those
+		 * requests end. */
 		engine_conn_progress(f, d->req, d->pos + d->len);
 		return 1;
 	}
@@ -164,8 +164,8 @@ static int submit_serve(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve the flushes in a ring that is parked because its next receive has no
- * slot. */
+/* Serve the flushes in a ring that is parked because no slot is free for its
+ * next receive. */
 static int submit_early(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -214,7 +214,7 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 }
 
 /* Return whether to serve the client in this turn. If the tenant reached its
- * limit in the last turn, clients that were not served in that turn come
+ * limit in the last turn, serve the clients that were left out in that turn
  * first. */
 static bool submit_may(const struct engine_client *a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums. Only amounts that were added before may be subtracted. The
- * tests compare each sum with its objects (tests/support/sums.h). */
+/* Running sums. Subtract only amounts that were added before. The tests compare
+ * each sum with its objects (tests/support/sums.h). */
 #ifndef MPIB_ENGINE_SUM_H
 #define MPIB_ENGINE_SUM_H
 

@@ -15,8 +15,8 @@
 #include <sys/sdt.h>
 #define MPIB_TRACE(...) STAP_PROBEV(mpib, __VA_ARGS__)
 #else
-/* Evaluate no argument, but make the compiler treat all as used. The first
- * argument, the probe's name, is dropped. */
+/* Evaluate no argument, but make the compiler treat all arguments as used. The
+ * first argument, the probe's name, is dropped. */
 #define MPIB_TRACE(...)                                                        \
 	((void)sizeof(mpib_trace_nothing(0, MPIB_TRACE_ARGS(__VA_ARGS__))))
 #define MPIB_TRACE_ARGS(name, ...) __VA_ARGS__

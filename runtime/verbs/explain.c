@@ -77,7 +77,8 @@ static const char *known_cause(const struct mpib_rail_spec *spec,
 	return NULL;
 }
 
-/* ENOMEM from a call that pins memory: usually RLIMIT_MEMLOCK is too low. */
+/* If a call that pins memory fails with ENOMEM, RLIMIT_MEMLOCK is usually too
+ * low. */
 static void explain_memlock(char *buf, size_t len)
 {
 	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };

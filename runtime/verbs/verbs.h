@@ -7,12 +7,12 @@
  * engine runs unchanged on rdma-core and on the software HCA.
  *
  * Every call in the table returns 0 or a count on success, and -errno on
- * failure. Output parameters are set only on success.
+ * failure. Output parameters are set only if the call succeeds.
  *
  * Threads: any thread may call control verbs, even while another thread posts
  * to or polls objects of the same context. No thread may still use an object
- * that is being destroyed. Only one thread at a time may call data verbs on a
- * CQ, QP or SRQ: the thread that owns the context's progress (a shard).
+ * that is being destroyed. Only one thread may call data verbs on a CQ, QP or
+ * SRQ: the thread that owns the context's progress (a shard).
  */
 #ifndef MPIB_VERBS_VERBS_H
 #define MPIB_VERBS_VERBS_H
@@ -62,9 +62,9 @@ struct mpib_port_info {
 	char pci_path[128]; /* /sys path, empty if none */
 };
 
-/* Access flag of a region: WRITEs may be placed in any order, because nothing
- * reads their bytes before the completion. Verbs have no such flag, so this
- * flag uses a bit of IBV_ACCESS_OPTIONAL_RANGE. */
+/* Access flag of a region: the bytes of WRITEs may be placed in any order,
+ * because nothing reads the bytes before the completion. The flag uses a bit of
+ * IBV_ACCESS_OPTIONAL_RANGE, because verbs have no flag for this. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
 /* Progress counters of a device that makes progress only while the process
@@ -90,7 +90,7 @@ struct mpib_verbs {
 
 	/*
 	 * Open the device of `spec`. Each context makes its own progress, so
-	 * each shard opens the device for itself.
+	 * each shard must open the device itself.
 	 */
 	int (*open)(const struct mpib_rail_spec *spec,
 		    struct ibv_context **ctx);
@@ -117,17 +117,17 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	/* Disarm cq after its owner was woken, if an armed CQ has a cost.
+	/* If an armed CQ has a cost, disarm cq after its owner was woken.
 	 * `spoke`: the channel of cq was readable. True: an event is pending or
-	 * will come, and the caller must read it. Called by the thread that
-	 * owns the context's progress. */
+	 * will come, and the caller must read the event. Called by the thread
+	 * that owns the context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns. Unless qp is NULL, add the arrivals of qp to
 	 * motion->came. False: another thread holds the device, call again
-	 * later. This pointer is NULL if the device, like an HCA, makes
-	 * progress without the process. Called by the thread that owns the
-	 * context's progress.
+	 * later. This pointer is NULL if the device makes progress without the
+	 * process, like an HCA. Called by the thread that owns the context's
+	 * progress.
 	 */
 	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
 		       struct mpib_motion *motion);
@@ -166,9 +166,10 @@ struct mpib_verbs {
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* Return a descriptor for edge-triggered waiting. It signals when
-	 * get_async_event() must be called although async_fd is not readable.
-	 * Returns -EOPNOTSUPP if async_fd is always readable then, or another
+	/* Return a descriptor for edge-triggered waiting. The descriptor
+	 * signals when get_async_event() must be called although async_fd is
+	 * not readable. -EOPNOTSUPP: async_fd is always readable when
+	 * get_async_event() must be called. Other errors return another
 	 * -errno. */
 	int (*bell)(void);
 };

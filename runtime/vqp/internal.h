@@ -5,10 +5,10 @@
  * The virtual WRs of a direction are in a ring with three free-running indices.
  * `head`: where the next WR will be stored. `next`: the first WR whose
  * fragments are not all posted. `tail`: the oldest WR whose completion is not
- * reported. The fragments in flight on a physical QP are a list in the order
- * posted. Fragments complete in that order, even if they fail. So a completion
- * must have the wr_id of the list's first fragment. On errors `wr_id` is valid,
- * but `opcode` is not, so `opcode` is never used.
+ * reported. Each physical QP has a list of its fragments in flight, in the
+ * order posted. Fragments complete in this order, even if they fail. So a
+ * completion must have the wr_id of the list's first fragment. On errors
+ * `wr_id` is valid, but `opcode` is not, so `opcode` is never used.
  */
 #ifndef MPIB_VQP_INTERNAL_H
 #define MPIB_VQP_INTERNAL_H
@@ -21,7 +21,7 @@
 /* Bits of wr_id: kind 8 | index of the physical QP 16 | count 40. */
 enum mpib_vqp_kind {
 	MPIB_VQP_DATA = 1, /* a fragment */
-	MPIB_VQP_TELL, /* SPRAY's notice, or the caller's IMM on a port */
+	MPIB_VQP_TELL, /* a notice in SPRAY, or the caller's IMM on a port */
 	MPIB_VQP_PASS, /* a virtual WR that passes through unchanged */
 	MPIB_VQP_RECV, /* an empty receive that the mode needs */
 	MPIB_VQP_RECV_PASS, /* a receive that passes through */
@@ -74,13 +74,13 @@ struct mpib_vrx {
 
 struct mpib_vqp {
 	struct mpib_vcq *vcq;
-	/* Its pointers belong to the caller and are not dereferenced after the
-	 * create call. `ports` only tells whether this virtual QP uses
-	 * ports. */
+	/* The caller owns the memory that these pointers refer to, so do not
+	 * dereference them after the create call. `ports` only tells whether
+	 * this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
 	bool multi; /* several QPs, or ports: WRs do not pass through */
-	/* the virtual QP has failed: some sequence number may never arrive at
-	 * one end */
+	/* the virtual QP has failed: a sequence number may never arrive at this
+	 * end or the other */
 	bool broken;
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
@@ -92,11 +92,11 @@ struct mpib_vqp {
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
-	/* Index after the newest WR that a later WR could overtake. In SPLIT
-	 * these are WRITEs, in SPRAY all WRs except SENDs. */
+	/* Index after the newest WR that a later WR could overtake. In SPLIT,
+	 * WRITEs can be overtaken. In SPRAY, all WRs except SENDs can. */
 	uint64_t unordered;
-	/* SPLIT and SPRAY: mask of devices that carried data which no IMM has
-	 * covered yet. The next message posts an IMM on each of them. */
+	/* SPLIT and SPRAY: mask of devices with data that no IMM has covered
+	 * yet. The next message posts an IMM on each of these devices. */
 	uint8_t untold;
 	struct mpib_vrx *rx;
 	/* rx_next: index of the receive that the next whole message
@@ -135,8 +135,9 @@ struct mpib_vcq {
 	struct mpib_vcq_counts counts;
 };
 
-/* Return whether SENDs pass through on QP 0. In SPLIT and DQPLB they cannot: a
- * SEND would use up one of the empty receives that the IMMs on QP 0 need. */
+/* Return whether SENDs pass through on QP 0. In SPLIT and DQPLB, SENDs cannot
+ * pass through: a SEND would use up one of the empty receives that the IMMs on
+ * QP 0 need. */
 static inline bool mpib_vqp_passes(const struct mpib_vqp *v)
 {
 	return !v->multi || (v->attr.mode == MPIB_VQP_SPRAY && !v->attr.ports);
@@ -167,8 +168,8 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 }
 
 /* post.c */
-/* Return a QP with room for one more WR, round robin over all data QPs, or over
- * those of one device. NULL: no QP has room. */
+/* Return a QP with room for one more WR: round robin over all data QPs, or over
+ * the data QPs of one device. NULL: no QP has room. */
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
@@ -201,12 +202,12 @@ void mpib_vqp_leave(struct mpib_vqp *v);
 
 /* loss.c */
 /* Handle the failure of WR w of p: keep w for a replay, or fail its virtual WR
- * with w's error. The flush errors that follow from a failure come later, so
- * the first error is the cause. */
+ * with w's error. A failure causes flush errors, which come later. So the first
+ * error is the cause. */
 void mpib_vqp_lose(struct mpib_phys *p, struct mpib_wr *w,
 		   enum ibv_wc_status status, int error);
-/* Mark the WRs of p from `bad` on as lost: the device refused them, so they
- * will not complete. */
+/* The device refused the WRs of p from `bad` on, so these WRs will not
+ * complete: mark them as lost. */
 void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
 /* Mark p dead. If the mode cannot continue without p, end the virtual QP. */
 void mpib_vqp_bury(struct mpib_phys *p);
@@ -241,7 +242,7 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
-/* Fail the virtual receives that are not done, except those that pass
+/* Fail the virtual receives that are not done, but not the receives that pass
  * through. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);

@@ -39,8 +39,8 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 		return; /* keep the first error */
 	w->status = status;
 	w->error = error;
-	/* Post no more fragments or notices of w, so that w completes as soon
-	 * as its WRs in flight do. */
+	/* Post no more fragments or notices of w. Then w completes as soon as
+	 * its WRs in flight complete. */
 	w->dispatched = true;
 	w->to_tell = 0;
 	leave_untold(v, id, untold);
@@ -54,8 +54,8 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 	mpib_wr_give(v->vcq->pool, w);
 }
 
-/* Fail lost fragments, sends that are not posted completely, and receives,
- * because none of them can complete any more. */
+/* Fail the lost fragments, the receives, and the sends that are not posted
+ * completely. They can no longer complete. */
 static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error)
 {
@@ -125,8 +125,8 @@ void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
 	fail_waiting(v, status, error);
 }
 
-/* Return whether w carries a number. If such a WR is lost, the receiver waits
- * for its number for ever. */
+/* Return whether w carries a number. If a numbered WR is lost, the receiver
+ * waits for its number for ever. */
 static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
 {
 	return v->multi && w->kind != MPIB_VQP_PASS &&

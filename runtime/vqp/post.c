@@ -192,9 +192,9 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Post the notices of messages whose data is complete, in message order. Stop
- * at the first message with incomplete data: as on a QP, a notice also covers
- * all data that was posted before it. After a message's first notice is posted
- * (`begun`), `left` counts the message's notices instead of its data.
+ * at the first message with incomplete data, because a notice also covers all
+ * data that was posted earlier, as on a QP. After a message's first notice is
+ * posted (`begun`), `left` counts the message's notices instead of its data.
  */
 static void tell_waiting(struct mpib_vqp *v)
 {
@@ -234,8 +234,8 @@ void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc)
 	struct mpib_wr *w = STAILQ_FIRST(&p->wrs);
 	struct mpib_vwr *vw;
 
-	/* A QP completes WRs in the order posted, so a completion of any other
-	 * WR than the oldest does not belong to this virtual QP. */
+	/* A QP completes WRs in the order posted. So only a completion of the
+	 * oldest WR can belong to this virtual QP. */
 	if (!w || w->wr.wr_id != wc->wr_id) {
 		v->vcq->counts.unknown++;
 		return;

@@ -6,9 +6,9 @@
 
 #include "vqp/internal.h"
 
-/* Post empty receives until the QP has `cap` of them. Post none while `depth`
- * whole messages wait for the caller's receives, so that the peer's IMMs wait,
- * too (RNR). */
+/* Post empty receives until the QP has `cap` receives. While `depth` whole
+ * messages wait for the caller's receives, post none, so that the peer's IMMs
+ * wait, too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
 	struct ibv_sge none = { 0 };
@@ -61,8 +61,8 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
-		/* Do not fail a receive that passes through: until it is
-		 * flushed, the QP may still write to its memory. */
+		/* Do not fail a receive that passes through: until the receive
+		 * is flushed, the QP may still write to its memory. */
 		if (!r->done && !r->pass)
 			recv_finish(v, r, status, error, 0);
 	}
@@ -81,9 +81,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* `early` has room for `depth` messages, for one message per physical
-	 * receive, and for all messages that one missing number can hold back.
-	 * At `depth` messages, recv_replenish() stops. */
+	/* `early` has room for three groups of messages: `depth` messages, one
+	 * message per physical receive, and all messages that one missing
+	 * number can hold back. At `depth` messages, recv_replenish() stops. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -113,8 +113,8 @@ static void recv_arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 	}
 }
 
-/* Handle the completion of a receive that passes through: for a SEND, or on a
- * single QP. QP 0 completes these in the order posted. */
+/* Handle the completion of a receive that passes through, which was for a SEND
+ * or is on a single QP. QP 0 completes such receives in the order posted. */
 static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 {
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
@@ -153,13 +153,14 @@ static void vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		/* Fragments that the peer had in flight on this QP may be lost.
-		 * Without replay their numbers never arrive. */
+		 * Without replay, the numbers of lost fragments never
+		 * arrive. */
 		v->broken |= !v->attr.replay;
 		mpib_vqp_bury(p);
 		return;
 	}
 	recv_arrived(p, be32toh(wc->imm_data), wc->byte_len);
-	/* Without posted receives on a QP the peer would stall. */
+	/* If a QP had no posted receives, the peer would stall. */
 	rc = recv_replenish(p);
 	if (rc < 0) {
 		mpib_vqp_bury(p);

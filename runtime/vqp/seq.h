@@ -3,15 +3,16 @@
  * Sequence numbers of fragments (or messages), which arrive in any order over
  * many QPs. They have 24 bits and go from 0 to 0xfffffe, then from 0 again. The
  * receiver has a window that starts at the first number that is not complete. A
- * number before the window, or a number that has already arrived, is late: it
- * is counted and dropped. This also works after the numbers have wrapped.
+ * number is late if it is before the window or has already arrived. Late
+ * numbers are counted and dropped, also after the numbers have wrapped.
  *
- * The sender stays within that window: its oldest incomplete number and its
- * newest number are at most half a window apart, even if one QP stalls while
- * the others continue. The other half is for completions that the receiver has
- * not polled yet: the receiver may poll one device later than the other. So the
- * network never causes a number beyond the window; only a faulty sender does.
- * Called by the thread that owns the virtual QP.
+ * The sender stays within the receiver's window: its oldest incomplete number
+ * and its newest number are at most half a window apart, even if one QP stalls
+ * while the others continue. The other half of the window is for completions
+ * that the receiver has not polled yet, because the receiver may poll one
+ * device later than the other. So only a faulty sender, and never the network,
+ * causes a number beyond the window. Called by the thread that owns the virtual
+ * QP.
  */
 #ifndef MPIB_VQP_SEQ_H
 #define MPIB_VQP_SEQ_H
@@ -21,8 +22,8 @@
 
 #define MPIB_SEQ_MOD 0xffffffu
 #define MPIB_SEQ_WINDOW 16384u /* a power of two */
-/* At the sender, the newest number is less than this much above the oldest
- * incomplete number. */
+/* At the sender, the newest number minus the oldest incomplete number is less
+ * than MPIB_SEQ_SPAN. */
 #define MPIB_SEQ_SPAN (MPIB_SEQ_WINDOW / 2)
 /* Limit of WRs in flight. At most this number of receives can complete on each
  * device before the receiver polls that device. */
@@ -51,8 +52,8 @@ struct mpib_seq {
 /* Record that one part of the message with number `seq` arrived, with `bytes`
  * bytes of payload. `all` is the mask of the message's parts, and `part` is one
  * bit of `all`. The number is complete when all parts have arrived. Return 1:
- * accepted; 0: late and dropped; -EPROTO: a correct sender uses no such number,
- * so other numbers may be lost. */
+ * accepted; 0: late and dropped; -EPROTO: a correct sender would not use this
+ * number, so other numbers may be lost. */
 int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
 		     uint8_t all, bool last, uint32_t bytes);
 
@@ -78,8 +79,8 @@ static inline bool mpib_seq_may_send(const struct mpib_seq_sent *s)
 	       MPIB_SEQ_SPAN;
 }
 
-/* Record that the number `seq` is complete. It must have been in flight: oldest
- * <= seq < next. */
+/* Record that the number `seq` is complete. `seq` must have been in flight:
+ * oldest <= seq < next. */
 void mpib_seq_answered(struct mpib_seq_sent *s, uint32_t seq);
 
 #endif

@@ -92,7 +92,8 @@ static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
 	p->qp = qp->qp;
 	p->device = qp->device;
 	p->index = (uint16_t)index;
-	/* QP numbers are unique only within a device, so both are the key. */
+	/* QP numbers are unique only within a device, so the key is the device
+	 * and the QP number. */
 	p->key.device = qp->device;
 	p->key.qpn = qp->qp->qp_num;
 	STAILQ_INIT(&p->wrs);
@@ -310,8 +311,8 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (!v->attr.ports && (wr->more || wr->on || wr->control.length))
 		return -EINVAL;
-	/* A WRITE without IMM carries no number, so the receiver could not
-	 * order it before the next message. */
+	/* A WRITE without IMM carries no number, so the receiver could not put
+	 * the WRITE before the next message. */
 	if (v->multi && v->attr.mode == MPIB_VQP_DQPLB &&
 	    wr->opcode == IBV_WR_RDMA_WRITE)
 		return -EINVAL;
@@ -343,29 +344,29 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * SPLIT: each device carries one part of the message, on one of its QPs, with
  * an IMM that contains the mask of all parts. Cuts are multiples of 128 bytes;
  * the last device with a weight carries the rest. A WRITE without IMM has no
- * number, and there is no order between QPs. So the next message waits until
- * the WRITE is complete, and posts at least an IMM on each device that carried
- * the WRITE.
+ * number, and WRs of different QPs have no order. So the next message waits
+ * until the WRITE is complete. Then the message posts an IMM on each device
+ * that carried a part of the WRITE.
  *
  * SPRAY: fragments go over all QPs as WRITEs. WRs of different QPs have no
- * order, so notices are sent only after all fragments are complete: one notice
- * on each device that carried a fragment or an earlier WRITE. Only the notices
- * are numbered. They get their numbers in message order when they are posted,
+ * order, so notices are sent only after all fragments are complete. Each device
+ * that carried a fragment or an earlier WRITE sends one notice. Only notices
+ * are numbered. A notice gets its number when it is posted, in message order,
  * so that a failed message leaves no gap. A SEND, on QP 0, waits until all
  * earlier WRs are complete.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last fragment of a message. The receiver sorts the
- * numbers. So a fragment waits for earlier ones only if its number would be too
- * far (MPIB_SEQ_SPAN) from the oldest incomplete number. With ports, one IMM of
- * the caller follows each message, in message order.
+ * numbers. So a fragment waits for earlier fragments only if its number would
+ * be too far (MPIB_SEQ_SPAN) from the oldest incomplete number. With ports, one
+ * IMM of the caller follows each message, in message order.
  */
 
 #define ALIGN 128u
 #define ALL 1024u
 
 /* Set part[] to the number of bytes for each device. Return the mask of the
- * devices that carry bytes; for an empty message, the last device with a
+ * devices that carry bytes. For an empty message, return the last device with a
  * weight. */
 static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 			  uint64_t *part)
@@ -528,10 +529,10 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 }
 
 /*
- * Virtual QPs with ports: the caller posts to the same physical QPs, so the WRs
- * of both share a QP's order and room. For each port, the virtual QP has a list
- * of its own WRs in flight. The caller reports when the oldest WR of this list
- * has completed.
+ * Virtual QPs with ports. The caller and the virtual QP post to the same
+ * physical QPs, so their WRs share a QP's order and room. For each port, the
+ * virtual QP has a list of its own WRs in flight. The caller reports when the
+ * oldest WR of this list has completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of WRs that one rail carries for one send op. It is built one WR at
- * a time, with WRs of the shard's pool, and then posted as a whole. The caller
- * has checked for room. Only the last WR is signalled. Functions that are not
- * inline are in send_op.c. Shard thread. */
+/* The chain of WRs that one rail carries for one send op. The chain is built
+ * one WR at a time, from the shard's pool, and then posted as a whole. The
+ * caller has checked for room. Only the last WR is signalled. Functions that
+ * are not inline are in send_op.c. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_CHAIN_H
 #define MPIB_ENGINE_CONN_CHAIN_H
 
@@ -34,9 +34,9 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* The next two functions return the size of stripe k of a range, and the stripe
- * with its destination when rail r carries it. SUP carries the first bytes, so
- * that the cut is a multiple of 128. */
+/* mpib_range_bytes() returns the size of stripe k of a range. mpib_range_span()
+ * returns the stripe and its destination, for a stripe that rail r carries. SUP
+ * carries the first bytes, so that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -97,8 +97,8 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 }
 
 /* Add the WRITE_WITH_IMM that ends the slot on this rail. Its payload is the
- * span. If there is also a record, a WRITE before it writes the record. If the
- * span is empty, the payload is the record. */
+ * span. If there is also a record, an earlier WRITE of the chain writes the
+ * record. If the span is empty, the payload is the record. */
 __attribute__((always_inline)) static inline void
 mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		const struct mpib_span *span, uint32_t imm,
@@ -134,8 +134,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
  * must post it. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			struct mpib_chain chain, uint32_t number);
-/* Record the bytes posted on each rail for each request of the send op that has
- * a report. Call this after all chains of the send op are posted. */
+/* For each request of the send op that has a report, record the bytes posted on
+ * each rail. Call this after all chains of the send op are posted. */
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p);
 
 #endif

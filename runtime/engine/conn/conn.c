@@ -103,8 +103,8 @@ static void init_ring(struct engine_conn *f)
 	f->reply = &a->reply->conn[f->index];
 	f->completion = a->reply->completion[f->index];
 	f->answer = a->reply->answers[f->index];
-	/* The ring's indices continue where the previous connection at this
-	 * index ended, as in the client. The head is in the reply segment,
+	/* At both ends of the ring, the indices continue where the previous
+	 * connection at this index ended. The head is in the reply segment,
 	 * which the client cannot write. */
 	f->ring = (struct mpib_consumer){
 		.slot = a->submit->ring[f->index],
@@ -130,8 +130,8 @@ size_t engine_conn_bytes(bool sender, uint32_t slots)
 				slots * sizeof(struct mpib_slot);
 }
 
-/* Compute the sizes of the tables. Both the sender's CTS table and the
- * receiver's copy of it are followed by the end-to-end acks. A sender writes at
+/* Compute the sizes of the tables. The end-to-end acks follow the CTS table,
+ * both in the sender's table and in the receiver's copy. A sender writes at
  * most one record per send op. */
 static void size_tables(struct engine_conn *f)
 {
@@ -167,7 +167,7 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
-	/* For split.c this value means "no hint", so the split does not
+	/* split.c reads this value as "no hint", so the split does not
 	 * change. */
 	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
@@ -274,8 +274,8 @@ static void conn_leave_requests(struct engine_conn *f)
 
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
-	/* Do this before `broken` is set, because the client reads the
-	 * completion words after it has seen `broken`. */
+	/* Write the completion words before `broken`, because the client reads
+	 * them after it has seen `broken`. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release pairs with the acquire in the client's mpib_test() and
@@ -305,8 +305,8 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 		return;
 	f->state = ENGINE_CONN_BROKEN;
 	f->error = error;
-	/* Send the notice first, because the client asks for the reason
-	 * immediately. */
+	/* Tell the control thread first, because the client asks for the reason
+	 * as soon as it sees the error. */
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
@@ -322,9 +322,9 @@ static bool conn_idle(const struct engine_conn *f)
 	return !f->stop_posted && (!f->is_sender || mpib_sender_idle(f));
 }
 
-/* Post an empty signalled write after the CTS and end-to-end acks on their QP.
- * Most of these are unsignalled, and the completion of this write means that
- * all of them have completed. False: the QP has no room. */
+/* Post an empty signalled write on the QP of the CTS and end-to-end acks. Most
+ * CTS and acks are unsignalled. When this write completes, all earlier ones
+ * have completed, too. False: the QP has no room. */
 static bool post_last_write(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
@@ -336,7 +336,7 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 		f->wrote &= (uint8_t)~bit;
 		return true;
 	}
-	/* A stop WR is in flight, and an ack was posted after it. When the stop
+	/* An ack was posted after the stop WR that is in flight. When that stop
 	 * WR completes, another one is posted. */
 	if (f->stop_posted & bit)
 		return true;
@@ -354,8 +354,8 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 }
 
 /* Post the last end-to-end ack, then a last write on each rail that was used.
- * False: there was no room for some of them. If no rail is open, the control
- * thread's close message replaces the ack. */
+ * False: there was no room for some of these writes. If no rail is open, the
+ * control thread's close message replaces the ack. */
 static bool post_last_writes(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -374,8 +374,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		return;
 	/* While a rail is being fenced, old writes may still arrive on it. When
 	 * the fence has stopped the rail, mpib_rail_on_bitmaps() calls this
-	 * function again. Fail the client's requests without waiting for
-	 * that. */
+	 * function again. Fail the client's requests now, before the fence is
+	 * done. */
 	if (!f->lane->broken && mpib_lane_fencing(f->lane)) {
 		conn_fail_requests(f, f->error);
 		return;
@@ -401,7 +401,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 }
 
 /* End the sends that succeeded according to the receiver's last end-to-end ack
- * or its close message. Their completions may come later. */
+ * or its close message. The completions of these sends may come later. */
 static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
@@ -430,7 +430,7 @@ static void on_stop(struct mpib_msg *msg)
 		stop_delivered(f);
 	/* On a lane without end-to-end acks, the peer may have received a
 	 * posted send whose completions come later. So a posted send ends only
-	 * with its completions. */
+	 * when its WRs complete. */
 	f->state = ENGINE_CONN_STOPPING;
 	f->stop = call;
 	conn_quit(f);
@@ -444,7 +444,8 @@ uint64_t engine_conn_ended(const struct engine_conn *conn)
 
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
 {
-	/* The shard reads this after it has received the mailbox message. */
+	/* The mailbox message of engine_conn_stop() orders this store before
+	 * the shard's load. */
 	if (conn->is_sender)
 		atomic_store_explicit(&conn->ended, ended,
 				      memory_order_relaxed);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection, and the declarations that the files of this folder share. The
- * shard thread owns a connection from engine_conn_start() until the callback of
+ * A connection, and declarations for the files of this folder. The shard thread
+ * owns a connection from engine_conn_start() until the callback of
  * engine_conn_stop().
  *
- * Sending: descriptors become send ranges. These are matched with CTS in slot
- * order and posted as send ops, each with one chain of WRs per active rail.
- * Receiving: descriptors become slots. One CTS announces each slot, and one IMM
- * per active rail ends it. Slot numbers never wrap. Slot s uses entry s % slots
- * of the CTS table and of the record table.
+ * Sending: descriptors become send ranges. The sender matches send ranges with
+ * CTS in slot order and posts them as send ops. Each send op has one chain of
+ * WRs per active rail. Receiving: descriptors become slots. One CTS announces a
+ * slot, and one IMM per active rail ends the slot. Slot numbers never wrap.
+ * Slot s uses entry s % slots of the CTS table and of the record table.
  */
 #ifndef MPIB_ENGINE_CONN_H
 #define MPIB_ENGINE_CONN_H
@@ -26,16 +26,16 @@
 
 #define SEND_RANGES 64
 /* A bit in mpib_sender.ended: the client may already reuse bytes of the slot,
- * although the receiver's end-to-end ack has not come. If a fence finds that
- * these bytes were lost, they cannot be replayed. */
+ * although the receiver's end-to-end ack has not come. If these bytes are lost
+ * at a fence, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, in either direction. */
 struct engine_request {
 	uint32_t gen; /* generation of the last request with this index */
 	bool active;
-	/* The request is in parts, or has MPIB_OP_AT_ONCE: the client reads its
-	 * progress word. */
+	/* The request is in parts, or has MPIB_OP_AT_ONCE. In both cases the
+	 * client reads the progress word. */
 	bool multipart;
 	bool posted; /* a part of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
@@ -45,7 +45,7 @@ struct engine_request {
 	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size of the send, or of the posted receive */
 	uint32_t fed; /* bytes that descriptors have submitted so far */
-	/* bytes that are complete, from the start without gaps */
+	/* number of bytes complete from the start, without gaps */
 	uint32_t done;
 	uint64_t since; /* shard->now at the first descriptor */
 	/* With a report only: number of chains in flight. The rest of the
@@ -116,7 +116,7 @@ struct mpib_sender {
 	uint32_t op_range_head, op_range_tail; /* free-running */
 	uint32_t lost; /* number of send ops with stripes to replay */
 	uint64_t cts_next; /* first slot that is not answered yet */
-	/* The end-to-end acks in the CTS before this slot were read. */
+	/* The end-to-end acks of all CTS before this slot have been read. */
 	uint64_t cts_seen;
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
 	/* sender.c: no range before `looked` fits the receive whose first slot
@@ -132,16 +132,16 @@ struct mpib_sender {
 	bool released; /* the client may already reuse bytes of the slot */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* An entry per slot, engine_conn.slots entries. Bits: 2 for the stripes
-	 * whose IMM was posted, 2 for the rails on which these IMMs were
-	 * posted, and MPIB_ENDED_RELEASED. Valid only for slots that may not
-	 * have ended. */
+	/* One entry per slot (engine_conn.slots entries). Two bits show the
+	 * stripes whose IMM was posted. Two bits show the rails on which these
+	 * IMMs were posted. The last bit is MPIB_ENDED_RELEASED. Valid only for
+	 * slots that may not have ended. */
 	uint8_t ended[];
 };
 
-/* Flushes of a receiving connection. A flush reads data in a dma-buf region
- * back through every rail on which the connection may have received data. When
- * all READs have completed, the client is told. */
+/* Flushes of a receiving connection. A flush reads a dma-buf region back
+ * through every rail on which the connection may have received data. The client
+ * is told when all READs have completed. */
 
 #define MPIB_FLUSHES 32u /* maximum of concurrent flushes of a connection */
 
@@ -159,9 +159,9 @@ struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
 	/* numbers of flushes, free-running; the client reads `ended` */
 	uint32_t taken, ended;
-	/* Time of the last data that arrived on the rail. A fence also sets it,
-	 * because writes without an IMM may have arrived before the fence. 0:
-	 * neither happened. */
+	/* Time of the last data that arrived on the rail. A fence also sets
+	 * this time, because writes without an IMM may have arrived before the
+	 * fence. 0: no data and no fence yet. */
 	uint64_t arrived[MPIB_RAILS];
 	/* Ring descriptors before this index were checked for flushes. */
 	uint64_t looked;
@@ -192,15 +192,14 @@ struct mpib_slot {
 	struct mpib_mr *mr;
 };
 
-/* Value of `acked` after a fence, because the fence may have lost all
- * end-to-end acks. */
+/* Value of `acked` after a fence. All end-to-end acks may have been lost. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
 	uint64_t next; /* next slot to open */
 	uint64_t cts_posted; /* all CTS before this one are posted */
-	/* CTS from this slot up to cts_posted must be posted again (after a
-	 * fence). */
+	/* After a fence, the CTS from this slot up to cts_posted must be posted
+	 * again. */
 	uint64_t cts_again;
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read all CTS before this one */
@@ -235,8 +234,8 @@ struct engine_conn {
 	uint8_t state; /* enum engine_conn_state */
 	/* 0, or the -errno with which the connection broke or was stopped. */
 	int error;
-	/* See engine_conn_ended(). Relaxed: a mailbox message orders the
-	 * accesses, and a second store writes the same value. */
+	/* See engine_conn_ended(). Relaxed, because a mailbox message orders
+	 * the accesses. */
 	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	/* number of the agent's hint, written by the control thread;
@@ -358,8 +357,8 @@ static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
 {
 	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
-/* Return the current rail for CTS and for empty messages: `home`, or the other
- * rail while new traffic does not use `home`. */
+/* Return the current rail for CTS and for empty messages. This is `home`, or
+ * the other rail while `home` is closed to new traffic. */
 static inline unsigned engine_conn_home(const struct engine_conn *f)
 {
 	return f->home ^ !(f->lane->use >> f->home & 1);
@@ -375,8 +374,8 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);
 
 /* times.c, control thread. mpib_times_watch() lists the connection, so that its
- * times can be read. mpib_times_close() adds its times to those of closed
- * connections, before it is freed. */
+ * times can be read. Before a connection is freed, mpib_times_close() adds its
+ * times to those of closed connections. */
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
@@ -393,7 +392,7 @@ void mpib_sender_sup_acked(struct engine_conn *f, unsigned op);
 /* Retire the send ops that have ended, in the order in which they were posted.
  * Return their number. */
 int mpib_sender_retire(struct engine_conn *f);
-/* When the connection stops, end the sends that the receiver has
+/* While the connection stops, end the sends that the receiver has
  * acknowledged. */
 void mpib_sender_settle(struct engine_conn *f);
 /* After the lane was killed, release the regions of send ops in flight. */
@@ -401,8 +400,8 @@ void mpib_sender_forget(struct engine_conn *f);
 /* Return whether no send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
 
-/* Return the send op with index `i`, which is free-running, like op_head and
- * op_tail. */
+/* Return the send op with index `i`. Like op_head and op_tail, `i` is
+ * free-running. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
@@ -473,7 +472,7 @@ static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
 }
 
 /* Return whether the step may be posted now, with a send op of this many
- * ranges. Fill in `spread` and `q`. A shortage counts as a stall. */
+ * ranges. Fill in `spread` and `q`. If room is short, count a stall. */
 bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 			struct mpib_step *s);
 /* Post a step that mpib_step_may_post() allowed. The send op takes over the
@@ -481,8 +480,8 @@ bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 void mpib_step_make(struct engine_conn *f, const struct mpib_step *s);
 
 /* Refuse a send that is larger than its receive, and drop its queued ranges.
- * The receive accepts at most `most` bytes. The send ends with -EMSGSIZE when
- * the send op that tells the receiver ends. */
+ * The receive accepts at most `most` bytes. A send op tells the receiver. When
+ * that send op ends, the send ends with -EMSGSIZE. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
 /* Return whether the range fits the current receive. `tag` is the tag of the
@@ -508,8 +507,8 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 
 /* Reading the CTS table, at the sending end. */
 
-/* Return whether the fields of a CTS are consistent. Input from a peer's proxy
- * is checked like any other input. */
+/* Return whether the fields of a CTS are consistent. A peer's proxy is not
+ * trusted more than any other source of input. */
 static inline bool mpib_cts_sane(const struct mpib_cts *c)
 {
 	return c->total <= MPIB_SIZE_MAX &&
@@ -545,8 +544,8 @@ static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 {
 	if (ended <= f->tx.acked)
 		return true;
-	/* The ack may be ahead of cts_next, by slots that the receiver
-	 * cancelled because their message ended earlier. */
+	/* The ack may be ahead of cts_next if the receiver cancelled slots of a
+	 * message that ended early. */
 	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
 		mpib_ack_bad(f);
 		return false;
@@ -583,10 +582,10 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the current split and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: post stripes of one send op that were lost at a fence. Return the
- * number of bytes posted, plus 1; 0: nothing can be posted now. */
+/* replay.c: for one send op, post the stripes that a fence found to be lost.
+ * Return the number of bytes posted, plus 1; 0: nothing can be posted now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
-/* Drop all stripes to replay, after the connection has ended. */
+/* Drop all stripes that wait for a replay, because the connection has ended. */
 void mpib_replay_drop(struct engine_conn *f);
 /* group.c: return values as for mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f);
@@ -598,8 +597,8 @@ void mpib_group_drop(struct engine_conn *f);
  * `ack_pending` has the receivers that must write an end-to-end ack. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* Return the offset of the end-to-end acks in the CTS table, the same at both
- * ends. */
+/* Return the offset of the end-to-end acks in the CTS table. Both ends have the
+ * same offset. */
 static inline size_t mpib_ack_at(const struct engine_conn *f)
 {
 	return f->slots * sizeof(struct mpib_cts);
@@ -623,10 +622,10 @@ static inline bool mpib_flush_room(const struct mpib_flushes *fl)
 {
 	return fl->taken - fl->ended < MPIB_FLUSHES;
 }
-/* Accept the next flush in the ring ahead of receives that wait for a slot.
- * Their slot may become free only after the client has seen the end of the
- * flush. Return 0 if there is no flush or no room. Otherwise return the result
- * of mpib_flush_take(), and set *d to the flush's descriptor. */
+/* Accept the next flush in the ring ahead of receives that wait for a slot. A
+ * slot may become free only after the client has seen the end of the flush.
+ * Return 0 if there is no flush or no room. Otherwise return the result of
+ * mpib_flush_take(), and set *d to the flush's descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
 /* Post the READs that are due. Return their number. */
 int mpib_flush_turn(struct mpib_shard *s);
@@ -634,8 +633,8 @@ int mpib_flush_turn(struct mpib_shard *s);
  * If `bad` is true, the READ would fail on any QP. */
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 		     bool bad);
-/* End the READs on a rail whose device is lost: data that the device has not
- * written yet will not arrive. */
+/* End the READs on a rail whose device is lost. Data that the device has not
+ * written yet will never arrive. */
 void mpib_flush_lost(struct engine_conn *f, unsigned rail);
 /* Post no more READs, because the connection accepts no new work. */
 void mpib_flush_quit(struct engine_conn *f);
@@ -649,8 +648,7 @@ void mpib_flush_drop(struct engine_conn *f);
  * accepted; -errno: an invalid descriptor. */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
 /* Return whether there are slots for the largest group. A slot is reused only
- * after the peer has read its CTS, so this compares with `freed`, not with
- * `tail`. */
+ * after the peer has read its CTS, so compare with `freed`, not with `tail`. */
 static inline bool mpib_receiver_room(const struct engine_conn *f)
 {
 	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
@@ -678,7 +676,8 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* Release the regions of all slots, after the peer cannot write any more. */
+/* Release the regions of all slots. Call this only when the peer can no longer
+ * write. */
 void mpib_receiver_drop(struct engine_conn *f);
 
 #endif

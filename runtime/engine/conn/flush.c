@@ -2,11 +2,11 @@
 /* Flushes of a receiving connection, see conn.h. Shard thread. */
 #include "engine/conn/request.h"
 
-/* When this time has passed since the last arrival on a rail, its data counts
- * as settled without a READ. A rail may fail between its last write and the
- * READ. No READ is then possible until the rail is up again. No write stays on
- * PCIe for this long, because the longest default completion timeout of devices
- * is 50 ms. */
+/* If nothing has arrived on a rail for this time, the rail's data counts as
+ * settled without a READ. A rail may fail between its last write and the READ.
+ * Then no READ is possible until the rail is up again. No write stays on PCIe
+ * for this long, because the longest default completion timeout of devices is
+ * 50 ms. */
 #define SETTLE_NS 100000000u
 #define PER_TURN 32 /* connections per turn, each with up to 32 flushes */
 
@@ -43,8 +43,8 @@ static void flush_tell(struct engine_conn *f)
 			      memory_order_release);
 }
 
-/* End the oldest flushes, up to the first one whose READs have not completed on
- * all its rails. */
+/* End the oldest flushes, in order. Stop at the first flush that still waits
+ * for a READ. */
 static void flush_end(struct engine_conn *f)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
@@ -63,12 +63,12 @@ static void flush_end(struct engine_conn *f)
 		return;
 	mpib_submit_again(f);
 	/* A connection that has ended drops its unfinished flushes. The client
-	 * must not see them as done. */
+	 * must not see these flushes as done. */
 	if (f->state == ENGINE_CONN_OPEN)
 		flush_tell(f);
 }
 
-/* Return whether no READ is possible through the rail and none of its writes
+/* Return whether no READ is possible through the rail, but no write of the rail
  * can still be in flight. */
 static bool rail_settled(const struct engine_conn *f,
 			 const struct mpib_flush *p, unsigned r)
@@ -186,7 +186,7 @@ int mpib_flush_turn(struct mpib_shard *s)
 		flush_leave(f);
 		posted += flush_step(f);
 	}
-	/* so that the shard does not sleep before all were served */
+	/* keep the shard awake until all connections were served */
 	return posted + (f != last);
 }
 

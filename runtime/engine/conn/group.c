@@ -2,9 +2,9 @@
 /*
  * How the sending end answers a grouped receive. Each send gets the first free
  * buffer with its tag, see sender.c. A send whose bytes are in one range is
- * held until every buffer has its send, so that the whole group is one chain
- * per rail. A send in parts is posted part by part, because its client's
- * staging window becomes free only by posting. A large send is posted
+ * held until every buffer has its send, so that each rail carries the whole
+ * group as one chain. A send in parts is posted part by part, because only
+ * posting frees the client's staging window. A large send is posted
  * immediately, too. Shard thread.
  */
 #include <errno.h>
@@ -16,8 +16,9 @@
  * bytes are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
 
-/* Return the buffer that the send of range e has. If it has none, return the
- * first free buffer with its tag; -1: there is none. */
+/* Return the buffer that was assigned to the send of range e. If none was
+ * assigned, return the first free buffer with the send's tag. -1: no such
+ * buffer is free. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -47,7 +48,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 
 	do {
 		if (!mpib_sender_cts(f, f->tx.cts_next + i, &g->cts[i]))
-			return 0; /* the other CTS come in another WRITE */
+			/* the group's other CTS come in a later WRITE */
+			return 0;
 		if (!mpib_cts_sane(&g->cts[i]) || g->cts[i].n != first->n ||
 		    g->cts[i].idx != i || g->cts[i].msg != f->tx.msg) {
 			engine_conn_break(f, -EPROTO,
@@ -63,8 +65,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Return the op_range of the first `len` bytes of range e, which go to buffer
- * `i`. SUP carries `sup` of these bytes. */
+/* Return the op_range of the first `len` bytes of range e, for buffer `i`. SUP
+ * carries `sup` of the `len` bytes. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  uint32_t len, uint32_t sup)
 {
@@ -90,8 +92,8 @@ static void group_take(struct mpib_group *g, unsigned i,
 }
 
 /* Refuse the send of range e, which is larger than its buffer i. The group's
- * record ends the receive with -EMSGSIZE. The send ends with the same error,
- * together with the send op that carries this record. */
+ * record ends the receive with -EMSGSIZE. The send also ends with -EMSGSIZE,
+ * when the send op that carries the record ends. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
@@ -123,8 +125,8 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 	e->len -= len;
 }
 
-/* Post the oldest range, or as many of its bytes as the rails carry in one WR,
- * as a send op without an IMM. If there is no room, return 0 and change
+/* Post a send op without an IMM. It has the bytes of the oldest range, but no
+ * more than the rails carry in one WR. If there is no room, return 0 and change
  * nothing. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
@@ -142,8 +144,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	};
 
 	s.stripes = mpib_rails_with_bytes(s.rail);
-	/* Require room for the whole group. Otherwise the group might never be
-	 * completed. */
+	/* Require room for the whole group. Otherwise the group might never
+	 * complete. */
 	if (!mpib_step_may_post(f, g->n, &s))
 		return 0;
 	mpib_step_make(f, &s);
@@ -160,9 +162,9 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 }
 
 /* Make an op_range for each send of the group. The op_range of a held send is
- * split between the rails. The others are empty, because the bytes of those
- * sends are posted (g->rail[]). Set sum[r] to the number of held bytes for rail
- * r. */
+ * split between the rails. The op_range of any other send is empty, because its
+ * bytes are already posted (g->rail[]). Set sum[r] to the number of held bytes
+ * for rail r. */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -193,8 +195,8 @@ static void close_group(struct engine_conn *f)
 	g->n = g->held = 0;
 }
 
-/* Post the held ranges and one IMM per active rail, when every buffer has its
- * send. */
+/* Every buffer has its send: post the held ranges and one IMM per active
+ * rail. */
 static uint64_t write_all(struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -248,9 +250,9 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	/* Wait for a usable rail. Without a usable rail the split would select
-	 * SOUT. A region that was registered while SOUT was absent has no key
-	 * for SOUT. */
+	/* Wait for a usable rail. Without one, the split would select SOUT. But
+	 * a region that was registered while SOUT was absent has no key for
+	 * SOUT. */
 	if (!f->lane->use)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The receiving end of a connection: descriptors become slots, and IMMs end
- * them. The first IMM of a slot contains the mask of rails whose IMMs the
- * receiver must wait for. The IMM of a replay has mask 0; the slot's record
- * then contains the mask. Shard thread.
+ * them. The first IMM of a slot contains a mask: the rails whose IMMs the
+ * receiver must wait for. In the IMM of a replay the mask is 0, and the slot's
+ * record contains the mask. Shard thread.
  */
 #include <mpib/wire.h>
 #include <stdatomic.h>
@@ -76,8 +76,8 @@ static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* Open all slots of a group, after its last descriptor, because a group is
- * announced as a whole. */
+/* Open all slots of a group when its last descriptor has come, because a group
+ * is announced as a whole. */
 static int open_group(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
@@ -126,8 +126,9 @@ static void receiver_release(struct mpib_slot *s)
 	s->mr = NULL;
 }
 
-/* Cancel the request's later slots, after the message ended in the slot at
- * `tail`. The sender skips their CTS, so data never arrives in them. */
+/* The message has ended in the slot at `tail`: cancel the request's later
+ * slots. The sender skips the CTS of those slots, so no data arrives in
+ * them. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -140,8 +141,8 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 	}
 }
 
-/* Copy the slot's record. False: the sender wrote no record. An entry with
- * another seq belongs to an earlier slot that used the same entry. */
+/* Copy the slot's record. False: the sender wrote no record. If the entry has
+ * another seq, an earlier slot has used it. */
 static bool copy_record(const struct engine_conn *f, uint64_t number,
 			struct mpib_record *rec)
 {
@@ -149,7 +150,7 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 
 	entry += mpib_entry_of(f, number);
 	/* Relaxed: this load only avoids a copy if there is no record. The seq
-	 * of the copy is what counts. */
+	 * is checked again in the copy. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
@@ -158,7 +159,7 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-/* Count bytes of the slot that arrived on the rail. */
+/* Count bytes that arrived for the slot on the rail. */
 static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 			    unsigned r, uint64_t bytes)
 {
@@ -423,8 +424,9 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 
 /* An unsignalled WR occupies the SQ until a later signalled WR completes. After
  * all signalled WRs have completed, the SQ must have room for a replay, the
- * longest chain on one QP. This limit on unsignalled WRs ensures that. One
- * completion for CTS_QUIET WRs costs next to nothing, so more save nothing. */
+ * longest chain on one QP. The limit on unsignalled WRs ensures this room. One
+ * completion per CTS_QUIET WRs costs almost nothing, so the limit need not be
+ * higher. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	uint32_t fit =
@@ -474,9 +476,10 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* The peer reads each CTS only once, and may have read a
-		 * repeated CTS when that CTS came first, on another rail. So
-		 * after repeated CTS the ack is written separately. */
+		/* The peer reads each CTS only once. It may already have read a
+		 * repeated CTS that first came on another rail. The peer would
+		 * then not see an ack in the repeated CTS, so write the ack
+		 * separately. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
@@ -540,8 +543,9 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 
 	if (rx->cts_again != rx->cts_posted) {
 		/* Skip slots that have ended since the fence, because the peer
-		 * has read their CTS. The entries may already hold the CTS of
-		 * newer slots, which the peer must not see yet. */
+		 * has read the CTS of these slots. The table entries may
+		 * already hold the CTS of newer slots, which the peer must not
+		 * see yet. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

@@ -11,26 +11,26 @@
 
 /* Per-rail reports, for requests submitted with MPIB_OP_REPORT. The shard
  * thread writes the bytes on each rail, and the times of post and completion,
- * into the request's completion. Requests without a report cost only a test of
- * their flag. */
+ * into the request's completion. For a request without a report, the only cost
+ * is the test of its flag. */
 
 /* Functions for a request with a report, in request.c. mpib_report_begin()
  * clears an earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
 /* Update the report of a rail. If `chains` is 1, a chain of the request with
  * these bytes was posted to the rail, on the QP with number `qpn`. If `chains`
- * is -1, a chain has completed. If `chains` is 0, a slot has ended that got
- * these bytes on the rail. `qpn` is 0 if the number was reported before, or is
- * not known. */
+ * is -1, a chain has completed. If `chains` is 0, a slot that got these bytes
+ * on the rail has ended. `qpn` is 0 if the QP's number was already reported or
+ * is unknown. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
 /* Report that the request ends. */
 void mpib_report_over(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
- * the region. *mr becomes NULL for an empty part, and does not change after an
- * error. -EFAULT: the bytes are not inside the region. -ECANCELED: the region
- * does not exist any more. */
+ * the region. Set *mr to NULL for an empty part. An error leaves *mr unchanged.
+ * -EFAULT: the bytes are not inside the region. -ECANCELED: the region does not
+ * exist any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Send ops: the chain of WRs that one rail carries, its spreading over several
  * QPs, and the state in flight. A send op is in flight until the completions of
- * all its rails have arrived, and, on lanes with end-to-end acks, until the
- * receiver has acknowledged the slot. This file also writes the receiver's
+ * all its rails have arrived. On lanes with end-to-end acks, the receiver must
+ * also have acknowledged the slot. This file also writes the receiver's
  * end-to-end acks. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -44,8 +44,8 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
 	}
 }
 
-/* On a dqplb lane, return whether the payload of the IMM has a length that
- * tells the receiver to wait for fragments. Then the chain must be spread. */
+/* On a dqplb lane, return whether the length of the IMM's payload tells the
+ * receiver to wait for fragments. If so, the chain must be spread. */
 static bool chain_is_bare(const struct mpib_lane *lane,
 			  const struct mpib_chain *c)
 {
@@ -162,7 +162,8 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 
 /* Return whether the group, which waits for sends, has a staged send. The
  * client can submit the rest of that send only after posted bytes have left its
- * staging window. Releasing these bytes never completes a send of the group. */
+ * staging window. Even if the staged bytes are released early, no send of the
+ * group completes. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -176,10 +177,10 @@ static bool group_starves(const struct engine_conn *f)
 /*
  * Return whether the oldest send op must end before its slot does, because
  * waiting for the slot's end-to-end ack would be a deadlock. There are two
- * cases. First, no other send op is free, and the rest of the slot needs this
- * one. Second, the client's staging window is smaller than the peer's buffer or
- * the group. The client then submits no more until it may reuse some of the
- * slot's bytes.
+ * cases. First, no other send op is free, and the rest of the slot needs a send
+ * op. Second, the client's staging window is smaller than the peer's buffer or
+ * the group. In the second case the client submits no more until it may reuse
+ * some of the slot's bytes.
  */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
@@ -195,8 +196,8 @@ __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 	return r->multipart && r->fed < r->total;
 }
 
-/* Return whether a send op that the rails acknowledged must wait for its
- * end-to-end ack, because a fence may still find that the peer lacks its
+/* Return whether a send op that the rails acknowledged must still wait for its
+ * end-to-end ack. Until that ack, a fence may find that the peer lacks the
  * bytes. */
 static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
@@ -209,8 +210,8 @@ static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 }
 
 /* Add the bytes of a range of a completed send op to its request. A request
- * ends only with the send op that ends the receive; its other send ops may end
- * earlier. */
+ * ends only with the send op that ends the receive. Other send ops of the
+ * request may end earlier. */
 __attribute__((always_inline)) static inline void
 range_count(struct engine_conn *f, const struct send_op *p,
 	    const struct op_range *s)
@@ -240,8 +241,9 @@ void mpib_sender_settle(struct engine_conn *f)
 	}
 }
 
-/* Add a sample for MPIB_SPREAD_AUTO: the time of a stripe on one QP, or spread
- * over several. Skip a replayed stripe, because another rail carried it. */
+/* Add a sample for MPIB_SPREAD_AUTO: the time of a stripe, either on one QP or
+ * spread over several. Skip a replayed stripe, because another rail carried
+ * it. */
 __attribute__((noinline)) static void
 judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
@@ -282,9 +284,9 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 			  f->shard->now);
 }
 
-/* Add the time of a send op as a sample, to decide whether send ops are cut.
- * The last stripe was acknowledged `ns` after its post. Skip a replayed send
- * op. */
+/* Add the time of a send op as a sample for the decision whether to cut send
+ * ops. The last stripe was acknowledged `ns` after its post. Skip a replayed
+ * send op. */
 __attribute__((noinline)) static void
 judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
@@ -352,7 +354,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		/* Acquire: the peer writes the word by RDMA. No other load
-		 * depends on it. */
+		 * depends on this word. */
 		uint64_t word = __atomic_load_n(&d->ended[r], __ATOMIC_ACQUIRE);
 
 		if (word > acked)
@@ -394,8 +396,8 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 	return ended;
 }
 
-/* Set the length of ranges whose stripes failed to 0, so that they do not count
- * as progress. */
+/* If stripes of a range failed, set the range's length to 0, so that the range
+ * does not count as progress. */
 __attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
 						    const struct send_op *p)
 {
@@ -447,8 +449,8 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 }
 
 /* Almost every completion calls one of the next two functions. They are
- * separate so that the compiler can remove all code that their case does not
- * need. */
+ * separate functions, so that the compiler can remove the code that each case
+ * does not need. */
 void mpib_sender_sout_acked(struct engine_conn *f, unsigned op)
 {
 	completed(f, op, mpib_rail_bit(MPIB_RAIL_SOUT), true);
@@ -482,19 +484,19 @@ void mpib_sender_forget(struct engine_conn *f)
 }
 
 /*
- * End-to-end acks. An ack is a slot number: all slots below it have ended. The
- * receiver writes it to the sender. A CTS carries the ack at no cost. If no CTS
- * is posted in time, the ack is written separately, preferably in a turn that
- * rings the doorbell of the same QP anyway.
+ * End-to-end acks. An ack is a slot number, which means that all lower slots
+ * have ended. The receiver writes the ack to the sender. A CTS carries an ack
+ * at no cost. If no CTS is posted in time, the ack is written separately,
+ * preferably in a turn that rings the doorbell of the same QP anyway.
  *
  * A completion of the sender's WR shows only that the peer's device has
  * accepted the bytes. The end-to-end ack shows that the receiver's shard has
- * seen them, so no fence can lose them any more.
+ * seen the bytes, so no fence can lose them any more.
  */
 
 /* Maximum time that an ack waits for a CTS that can carry it. A client that
- * answers a message must have time to post its next receive. With 3 us instead
- * of 20 us, a ping-pong of 8 bytes took a quarter more time. */
+ * answers a message needs time to post its next receive. With 3 us instead of
+ * 20 us, a ping-pong of 8 bytes took a quarter more time. */
 #define TELL_NS 20000u
 
 static struct engine_conn_list *list_of(const struct engine_conn *f)
@@ -530,8 +532,8 @@ bool mpib_ack_write(struct engine_conn *f)
 	if (!(f->lane->open & mpib_rail_bit(home)) || mpib_qp_room(q) == 0)
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
-	/* Each rail has its own word in the peer's table, because acks on two
-	 * rails may overtake each other. */
+	/* The peer's table has one word per rail, because acks on two rails may
+	 * overtake each other. */
 	mpib_unsignaled_write(f, q, mpib_ack_at(f) + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
 	return true;

@@ -13,8 +13,8 @@
  * How the sender matches sends with receives. Receives are answered in the
  * order in which they were posted, and each buffer gets the oldest queued send
  * with its tag. So the n-th send of a tag goes to the n-th buffer of that tag,
- * independent of the order of tags. Sends with other tags stay queued, and
- * later sends may overtake them.
+ * whatever sends and buffers of other tags come between. Sends with other tags
+ * stay queued, and later sends may overtake them.
  */
 
 /* Move range i to the front. The ranges before it keep their order. */
@@ -27,9 +27,9 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 	tx->range[i % SEND_RANGES] = e;
 }
 
-/* Return the first range not yet compared with the current receive. Other
- * ranges need no second comparison, because a buffer never becomes free again
- * after it was given to a send. */
+/* Return the first range that was not yet compared with the current receive.
+ * Earlier ranges need no second comparison, because a buffer never becomes free
+ * again after it was assigned to a send. */
 static uint32_t first_unseen(struct mpib_sender *tx)
 {
 	if (tx->looked_for != tx->cts_next ||
@@ -45,8 +45,8 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* If a range that fits could not be posted for lack of room, it is at
-	 * the front. */
+	/* A range that fits but could not be posted for lack of room is at the
+	 * front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->range_head &&
@@ -134,11 +134,11 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
  * The limit of bytes in flight on a rail, over all its lanes.
  *
  * The order of the DRR classes has no effect on bytes that already wait in send
- * queues and sockets, where each QP gets an equal share. So while tenants
+ * queues and sockets: there each QP gets an equal share. So while tenants
  * compete or weights differ, a rail has at most share.window bytes in flight.
- * Room from a completion then goes to the next connection in the order of the
- * DRR classes. In other cases only the window of each lane applies, and no lane
- * waits for another.
+ * When a completion frees room, the next connection in DRR order gets the room.
+ * If tenants do not compete and weights are equal, only the window of each lane
+ * applies, and no lane waits for another.
  *
  * A small message on a lane with nothing in flight does not wait for long
  * messages of other lanes, because an extra eighth of the window is reserved
@@ -150,10 +150,10 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 #define SMALL 4096u
 #define MORE 8 /* the extra part of the window is 1/MORE */
 
-/* Return whether the lane is parked: none of its bytes in flight were
- * acknowledged during LOOKS successive checks, or during as many checks as fill
- * four round trips, whichever is longer. The time is counted in checks, so that
- * no lane counts as parked after this process was suspended. */
+/* Return whether the lane is parked: no byte in flight was acknowledged during
+ * LOOKS successive checks. A lane with long round trips gets more checks, as
+ * many as fill four round trips. The time is counted in checks, so that no lane
+ * counts as parked after this process was suspended. */
 static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_tracker *t = &lane->track[r];
@@ -198,8 +198,8 @@ static bool window_full(struct mpib_shard *s, unsigned r)
 	return rail->bytes.inflight >= rail->parked + window;
 }
 
-/* Return whether these bytes may be posted although the window is full, because
- * they are few and their lane has nothing in flight on the rail. */
+/* Return whether these bytes may be posted although the window is full. They
+ * may if they are few and their lane has nothing in flight on the rail. */
 static bool window_passes(const struct mpib_lane *lane, unsigned r,
 			  uint32_t bytes)
 {
@@ -234,9 +234,9 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 	return mpib_qp_fits(q, r, wrs);
 }
 
-/* Return whether the connection may use the free room. False: an earlier
- * connection in the order of the DRR classes has reserved the rail's window or
- * the lane's room. This counts as a stall. */
+/* Return whether the connection may use the free room. False: a connection that
+ * is earlier in DRR order has reserved the rail's window or the lane's room.
+ * Then count a stall. */
 __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 						 unsigned r, uint32_t bytes)
 {
@@ -280,7 +280,7 @@ __attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
 }
 
 /* Return whether the step may be posted and a send op with this many ranges is
- * free. Fill in the step's QPs. A shortage counts as a stall. */
+ * free. Fill in the step's QPs. If room is short, count a stall. */
 __attribute__((always_inline)) static inline bool
 step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 {
@@ -339,7 +339,7 @@ post_range(struct engine_conn *f, const struct op_range *s)
 	if (!r->posted) {
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
 		/* Relaxed: the client reads the answer only after this process
-		 * has ended, and the call that posts the WRs orders this store
+		 * has ended. The call that posts the WRs orders this store
 		 * before the WRs. */
 		atomic_store_explicit(
 			&f->answer[s->req],
@@ -455,9 +455,9 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 	step_make(f, s);
 }
 
-/* Steps for a receive with one buffer. Each step posts one send op. Its bytes
- * are the overlap of the next CTS and the oldest range that fits, but no more
- * than the rails carry in one WR. */
+/* Steps for a receive with one buffer. Each step posts one send op. The send op
+ * carries the overlap of the next CTS and the oldest range that fits, but no
+ * more than the rails carry in one WR. */
 
 /* Value of `sup` if the step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
@@ -487,7 +487,7 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 
 /* Tell the receiver that its receive is too small. A record contains -EMSGSIZE
  * and the message's size, and an IMM on the home rail ends the slot. No byte of
- * the message is sent. The send ends together with this send op. */
+ * the message is sent. The send ends when this send op ends. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
@@ -517,10 +517,9 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 }
 
 /* Return whether the IMMs of the step need a record. Without a record the
- * receiver computes the size from byte_len. That is not enough if some of a
- * rail's bytes are not the payload of its IMM. Nor is it enough if the message
- * ends exactly at the end of a slot, because the receiver would expect more
- * parts. */
+ * receiver computes the size from byte_len. But byte_len lacks the bytes of a
+ * rail that are not the payload of its IMM. And if the message ends exactly at
+ * the end of a slot, the receiver would expect more parts. */
 static bool needs_record(const struct engine_conn *f,
 			 const struct mpib_cts *cts, const struct mpib_step *s,
 			 bool ends_message)
@@ -549,8 +548,8 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			tx->rail[r] += s->rail[r];
 	}
-	/* The send op now owns the range's reference to the region. If the
-	 * range continues, take another reference. */
+	/* The send op now owns the range's reference to the region. If bytes of
+	 * the range are left, take another reference. */
 	if (pos == e->pos + e->len)
 		mpib_sender_advance(f);
 	else if (e->mr)
@@ -639,8 +638,8 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts.tag) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
-		/* If `pos` is not 0, the receive already has a send, but the
-		 * next part of that send has not come yet. */
+		/* If `pos` is not 0, a send was already matched with the
+		 * receive, but the next part of that send has not come yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
 				       1);
@@ -656,9 +655,9 @@ __attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
 	return part_step(f, e, &cts, sup);
 }
 
-/* Return whether the oldest range is a plain send: a whole message for one
- * buffer that is large enough, with all bytes in the payload of the IMMs. This
- * is the usual case, and needs no matching of parts. */
+/* Return whether the oldest range is a plain send, which is the usual case: a
+ * whole message for one buffer that is large enough, with all bytes in the
+ * payload of the IMMs. A plain send needs no matching of parts. */
 static inline bool step_is_plain(const struct engine_conn *f,
 				 const struct send_range *e,
 				 const struct mpib_cts *cts)
@@ -723,8 +722,8 @@ static inline uint64_t sender_step(struct engine_conn *f)
 	const struct send_range *e;
 	struct mpib_cts cts;
 
-	/* Do this even if no range is queued: the group may have all its sends
-	 * and wait only for room. */
+	/* Call mpib_group_step() even if no range is queued: the group may have
+	 * all its sends and wait only for room. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))

@@ -9,8 +9,7 @@
 
 static uint32_t hint_slot(const struct engine_conn *f)
 {
-	/* Relaxed: engine_conn_set_hint() publishes nothing else with this
-	 * number. */
+	/* Relaxed: engine_conn_set_hint() publishes only this number. */
 	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
 }
 
@@ -51,8 +50,8 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
-/* Return whether other send ops of this connection, of its group, or of another
- * connection of the shard wait for the rails. */
+/* Return whether other send ops wait for the rails: of this connection, of its
+ * group, or of another connection of the shard. */
 static inline bool has_company(const struct engine_conn *f)
 {
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
@@ -109,8 +108,8 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	bool sup = lane->use & mpib_rail_bit(MPIB_RAIL_SUP);
 
 	if (lane->use != lane->all) {
-		/* If a rail has failed, report that as the source even if an
-		 * operator drained the other. */
+		/* If one rail has failed and an operator has drained the other,
+		 * report the failure as the source. */
 		why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
 						      : MPIB_SPLIT_DRAIN;
 		why->sup_bw = sup ? MPIB_SUP_BW_ALL : 0;
@@ -140,7 +139,7 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
 
-/* Split by any policy except the lane's measurements. */
+/* Split by a policy other than the lane's measurements. */
 __attribute__((noinline)) static uint32_t
 split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	    uint32_t len, const uint32_t *planned)

@@ -8,7 +8,7 @@
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
 /* Longest time for which tokens are added at once. At the highest rate, the
- * tokens for a longer time would not fit into 63 bits. */
+ * tokens of a longer time do not fit into 63 bits. */
 #define FILL_NS (5 * NS)
 /* bytes/s; lower rates would need a finer unit of tokens */
 #define RATE_MIN 10000
@@ -19,8 +19,8 @@
 #define LOOKS 256
 
 /* Add the tokens that are due to the bucket of `n`. False: the bucket is still
- * empty. If it will have tokens before t->wake_ns, set t->wake_ns to that
- * time. */
+ * empty. If the bucket will have tokens before t->wake_ns, set t->wake_ns to
+ * that time. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -54,7 +54,7 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* Renew the credit of n, after n used it up on `ops` send ops. n has no active
+/* Renew the credit of n, which n used up on `ops` send ops. n has no active
  * sibling. Grant the quanta that n used, at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
@@ -66,7 +66,7 @@ static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 }
 
 /* Charge the leaf and all its ancestors for `ops` send ops. Return the lowest
- * of these classes that has no credit left; NULL: all have credit. */
+ * class that has no credit left; NULL: all have credit. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 					 int64_t bytes, unsigned ops)
 {
@@ -192,7 +192,7 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* A leaf used up its own credit and had more to post, so allow
+		/* A leaf with more to post has used up its own credit, so allow
 		 * as many visits as in a new turn. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
@@ -249,7 +249,7 @@ static void drr_to_end(struct mpib_drr_class *n)
 }
 
 /* End the turn of n, which has siblings. If n posted nothing although it had
- * credit, it keeps its place in the list, and keeps its credit until its
+ * credit, n keeps its place in the list. It also keeps its credit until its
  * siblings have had a round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
 {
@@ -274,8 +274,8 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
-/* Call this after a visit to the tenant. Return whether more of its classes
- * must be visited before the shard may sleep. Classes in debt get one visit per
+/* After a visit to the tenant, return whether more classes of the tenant must
+ * be visited before the shard may sleep. Classes in debt get one visit per
  * sweep. */
 static bool drr_is_unseen(struct mpib_drr_class *n,
 			  const struct mpib_drr_turn *t)
@@ -309,7 +309,7 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 }
 
 /* Count a visit to n. Return false if the turn has visited enough leaves that
- * posted nothing. A visit to a leaf that had nothing to send does not count,
+ * posted nothing. If a leaf had nothing to send, do not count the visit,
  * because the leaf has left the list of active leaves. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
@@ -320,7 +320,7 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 	return t->looks > 0;
 }
 
-/* Set where the next turn starts, after n used the last visit of this turn.
+/* The visit to n used up this turn's visits: set where the next turn starts.
  * `looks` is the number of visits that were left when the visit to n began. The
  * next turn starts after n, or at n again if `looks` was less than half of all
  * visits. For a leaf there is nothing to set, because leaves are visited in
@@ -465,11 +465,11 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 }
 
 /*
- * Make an idle class active again. If the round is still the same and the
- * class's turn had not ended, the turn continues. If the turn had ended, the
- * class waits for its next turn and keeps its debt. So a pause between two
- * messages is neither an advantage nor a disadvantage. A class that was idle
- * for longer is served next.
+ * Make an idle class active again. If the class became idle in the current
+ * round, during its turn, the turn continues. If its turn in the current round
+ * had ended, the class waits for its next turn and keeps its debt. So a pause
+ * between two messages is neither an advantage nor a disadvantage. A class that
+ * was idle for longer is served next.
  */
 static void drr_join(struct mpib_drr_class *n)
 {

@@ -3,26 +3,26 @@
  * DRR classes decide the order of posting. They form a tree: tenants, the
  * clients of each tenant, and the connections of each client (the leaves). Each
  * level is served by deficit round robin. At its turn, a class gets a quantum
- * of credit, by its weight, and pays for the bytes that it posts. While its
- * credit is not above 0, its siblings are served instead. A class without
- * active siblings needs no credit.
+ * of credit in proportion to its weight, and pays for the bytes that it posts.
+ * While a class has no credit, its siblings are served. A class without active
+ * siblings needs no credit.
  *
  * A limit is a token bucket that is filled over time. A class without tokens is
  * skipped, even if it has credit.
  *
  * If no leaf of a class can post, because no clear-to-send has arrived, the
- * class keeps its place and its credit. It gets its next quantum after its
- * siblings have got theirs. When the clear-to-send arrives, the class is served
- * first.
+ * class keeps its place and its credit. The class gets its next quantum after
+ * each sibling has had a quantum. When the clear-to-send arrives, the class is
+ * served first.
  *
  * Visiting a leaf that waits for its clear-to-send takes time, and a tenant may
- * have very many such leaves. So a turn visits a limited number of them, and
- * the next turns visit the others. If a leaf used up its credit in a round but
- * its tenant still has credit, the visits are counted from zero again.
+ * have very many such leaves. So a turn visits a limited number of such leaves,
+ * and the next turns visit the others. If a leaf used up its credit in a round
+ * but its tenant still has credit, the count of visits restarts at zero.
  *
  * A leaf returns MPIB_DRR_BLOCKED if its lane is full, and MPIB_DRR_WINDOW_FULL
- * if the rail is full. The leaf keeps its place in the order and its credit, so
- * it is the first to use new room.
+ * if the rail is full. The leaf keeps its place and its credit, so it is the
+ * first to use new room.
  *
  * Shard thread, except that the control thread may set weight and rate at any
  * time.
@@ -53,13 +53,13 @@ struct mpib_drr_class {
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
 	uint32_t children; /* number of active children */
-	/* number of active and idle children that are, or contain, a leaf added
+	/* number of children, active or idle, that are or contain a leaf added
 	 * by mpib_drr_enter() */
 	uint32_t members;
 	/* root: number of leaves added by mpib_drr_enter() and not removed */
 	uint32_t leaves;
 	/* Root: number of the current sweep over all active leaves. Tenant:
-	 * number of its last sweep. */
+	 * number of the last sweep that visited the tenant. */
 	uint32_t sweep;
 	/* Tenant: number of visits in its last sweep; UINT32_MAX: all leaves
 	 * were visited. */
@@ -143,26 +143,25 @@ void mpib_drr_wake(struct mpib_drr_class *leaf);
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
 /* Return whether order matters: there are several leaves, and they belong to
- * several tenants or a weight was set. Idle leaves also count: otherwise
- * another leaf could have filled the queues before an idle leaf becomes
- * active. */
+ * several tenants or a weight was set. Idle leaves also count. Otherwise
+ * another leaf could fill the queues before an idle leaf becomes active. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
 	unsigned left; /* send ops that may still be posted */
 	unsigned posted;
-	/* a class has something to post but must pay its debt first */
+	/* a class that has something to post must first pay its debt */
 	bool in_debt;
 	bool shut; /* a leaf returned MPIB_DRR_WINDOW_FULL in this round */
-	/* Number of visits without a post that this turn may still make in the
-	 * current tenant. */
+	/* How many more visits without a post this turn may make in the current
+	 * tenant. */
 	unsigned looks;
 	unsigned spent; /* number of leaves that stopped for lack of credit */
-	/* some leaves were not visited; the next turns must visit them */
+	/* the next turns must visit leaves that this turn left out */
 	bool unseen;
 	uint64_t now_ns;
-	/* Earliest time at which a class that waits for tokens gets them;
-	 * UINT64_MAX: no class waits for tokens. */
+	/* Earliest time at which a waiting class gets tokens; UINT64_MAX: no
+	 * class waits for tokens. */
 	uint64_t wake_ns;
 	mpib_drr_run_fn *run;
 };

@@ -49,8 +49,8 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 
 /* Check whether this end can create the lane that the opener wants. -EPROTO:
  * the ends are configured differently. -ENOTSUP: this end cannot create such a
- * lane. Both ends must be in vanilla mode, or neither end. In vanilla mode the
- * ends must agree on whether the lane leaves the island. */
+ * lane. Either both ends must be in vanilla mode, or neither. In vanilla mode
+ * the ends must agree on whether the lane leaves the island. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
@@ -105,7 +105,7 @@ static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 }
 
 /* Create the QPs of a rail. An excluded rail gets its QPs later, but this call
- * fixes their number. */
+ * sets the number of its QPs. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {

@@ -29,8 +29,8 @@ struct mpib_mr {
 	struct mpib_call *del; /* completes when `refs` is 0 */
 };
 
-/* Control thread. Call this only after the shard thread has ended, or if that
- * thread never had the object. */
+/* Control thread. Call this only after the shard thread has ended, or for an
+ * object that the shard thread never had. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
@@ -89,8 +89,8 @@ struct mpib_lane_qp {
 	uint32_t asked;
 	/* -errno of ibv_post_send(); mpib_lanes_refused() handles it */
 	int refused;
-	/* no ECE was set on the QP, so the answer to the peer has none for
-	 * it */
+	/* no ECE was set on the QP, so the answer to the peer contains no
+	 * ECE */
 	bool no_ece;
 	/* the CQ's budget has reserved entries for the QP; control thread */
 	bool promised;
@@ -131,15 +131,15 @@ struct mpib_lane {
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
 	/* Largest WR, in bytes, that the rail's ports at both ends accept. The
-	 * field belongs to the control thread, except while the shard holds the
-	 * rail's QPs. */
+	 * control thread owns the field, except while the shard owns the rail's
+	 * QPs. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
 	/* the peer's GIDs at the first connect */
 	union ibv_gid peer_gid[MPIB_RAILS];
 	bool connected; /* control thread: the lane was passed to the shard */
-	/* Rails that were excluded when the lane was created. Control thread;
-	 * the shard reads it once, in on_connect(). */
+	/* Mask of rails that were excluded when the lane was created. Control
+	 * thread; the shard reads the mask once, in on_connect(). */
 	uint8_t away;
 	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
@@ -147,8 +147,8 @@ struct mpib_lane {
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
-	/* Maximum size of a send op on a rail, in bytes: the smallest rail_msg
-	 * of all rails used so far. */
+	/* Maximum bytes of a send op on one rail: the smallest rail_msg of all
+	 * rails used so far. */
 	uint32_t msg_most;
 	/* Maximum size of a plain message, in bytes: the smaller of msg_most
 	 * and shard->ar_above. */
@@ -173,7 +173,7 @@ struct mpib_lane {
 		/* for sender.c: `times` counts checks since `acked` changed */
 	} looked[MPIB_RAILS];
 	TAILQ_ENTRY(mpib_lane) link;
-	/* The lane is on shard->watched: WRs were posted on it, and the
+	/* The lane is on shard->watched. WRs were posted on the lane, and the
 	 * watchdog has not seen all of them complete. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
@@ -187,7 +187,7 @@ struct mpib_lane {
 
 /*
  * Bits of wr_id: kind 4 | connection 20 | send op 16 | QP's posted count 24. In
- * error completions wr_id is also valid, but opcode is not.
+ * error completions wr_id is valid, but opcode is not.
  */
 enum mpib_wr_kind {
 	MPIB_WR_UNSIGNALED = 1, /* inside a chain, or an unsignalled CTS */
@@ -221,8 +221,8 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* Maximum number of WRs that may be posted without a check of the shard's pool:
- * the other rail's chain, and a replay. */
+/* Maximum number of WRs that are posted without a check of the shard's pool.
+ * The WRs are those of the other rail's chain and of a replay. */
 #define MPIB_WR_SPARE 128u
 
 static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
@@ -239,10 +239,10 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* Return how many WRs a QP with `used` outstanding WRs may still post, if `left`
- * WRs of a shared resource are free. A QP must not use more of the resource
- * than it leaves free for the others. So QPs to peers that have stopped do not
- * use up the resource. */
+/* Return how many WRs a QP with `used` outstanding WRs may still post, if
+ * `left` WRs of a shared resource are free. A QP may use at most as many WRs as
+ * it leaves free for others. So QPs to stopped peers do not use up the
+ * resource. */
 static inline uint32_t mpib_qp_part(uint32_t used, uint32_t left)
 {
 	return used < left ? left - used : 0;
@@ -262,8 +262,9 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
-/* Return whether mpib_qp_room() is at least `wrs`, which must not be 0. This is
- * cheaper than mpib_qp_room(), because the QP's rail is an argument. */
+/* Return whether mpib_qp_room() is at least `wrs`, which must not be 0. This
+ * function is cheaper than mpib_qp_room(), because the QP's rail is an
+ * argument. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
@@ -345,10 +346,11 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 /* recovery/stop.c: treat each failed ibv_post_send() as a fault of its QP's
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
-/* Post a probe, an empty signalled write. Its completion shows that the QP
- * works and that the unsignalled WRs before it have completed. If no other
- * signalled WR is in flight on the QP, the probe uses its reserved entry in the
- * CQ, so a full budget does not prevent the probe. False: no room now. */
+/* Post a probe, an empty signalled write. The completion of the probe shows
+ * that the QP works and that all earlier unsignalled WRs have completed. If no
+ * other signalled WR is in flight on the QP, the probe uses its reserved entry
+ * in the CQ, so a full budget does not prevent the probe. False: no room
+ * now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
 /* Count a WR that completed on the rail, and the unsignalled WRs before it, as
@@ -380,8 +382,9 @@ void mpib_lane_stop(struct mpib_lane *lane);
 void mpib_lane_check_stopped(struct mpib_lane *lane);
 /* Shard, after the rail's QPs went to ERR: post a last WR to each QP, which
  * completes after all other WRs of the QP. False: a QP refused its last WR.
- * Either the QP's send queue is full until completions are polled, or the
- * device is gone and no last WR will complete. */
+ * There are two possible reasons. The QP's send queue may be full until
+ * completions are polled. Or the device is gone, and no last WR will
+ * complete. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
@@ -394,8 +397,8 @@ int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 /* Shard: change the state of a rail. When the rail leaves DOWN, its QPs are
- * added to the table that maps completions to QPs. When it goes DOWN, they are
- * removed. */
+ * added to the table that maps completions to QPs. When the rail goes DOWN, its
+ * QPs are removed from the table. */
 void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_lane_rail_state state);
 /* Shard: compute `open` and `use`, after `broken`, `drain` or a rail's state

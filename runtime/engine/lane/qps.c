@@ -85,11 +85,11 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 /*
  * Enhanced connection establishment (ECE): vendor options of a QP, such as
  * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs. The acceptor sets these before RTR. After RTR the
- * acceptor reads the options of its own QPs and sends them in its answer. The
- * opener then sets those. If one end has no ECE, neither end sets any. QPs of
- * the software HCA identify each other by ECE, so they set it even if qp.ece is
- * off. Control thread.
+ * options of its QPs. The acceptor sets the offered options before RTR. After
+ * RTR the acceptor reads the options of its own QPs and sends them in its
+ * answer. The opener then sets the options from the answer. If one end has no
+ * ECE, neither end sets options. QPs of the software HCA identify each other by
+ * ECE, so they set it even if qp.ece is off. Control thread.
  */
 
 static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
@@ -117,7 +117,7 @@ static void ece_offer(const struct mpib_lane *lane, unsigned rail,
 	}
 }
 
-/* Before RTR, set the ECE of q to the one that the peer sent for its QP with
+/* Before RTR, set the ECE of q to the ECE that the peer sent for the QP with
  * the same index. */
 static void ece_take(struct mpib_lane_qp *q,
 		     const struct mpib_lane_rail_info *remote, unsigned i)
@@ -132,8 +132,8 @@ static void ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* The options may be those of another vendor, so continue without
-	 * ECE. */
+	/* The options may come from another vendor's device, so continue
+	 * without ECE. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x uses no ECE: %s", q->rail, q->qpn,
 			   strerror(-rc));
@@ -146,7 +146,8 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 	struct mpib_port_info port = rail->port;
 
 	memset(out, 0, sizeof(*out));
-	/* Query the port now: its GID may change when the link flaps. */
+	/* Query the port now, because its GID may have changed since the link
+	 * went down. */
 	if (rail->ctx)
 		rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
@@ -272,7 +273,7 @@ bool mpib_lane_fencing(const struct mpib_lane *lane)
 	return false;
 }
 
-/* Return whether none of the rail's WRs can complete any more. */
+/* Return whether no WR of the rail can complete any more. */
 static bool is_silent(const struct mpib_lane *lane, unsigned rail)
 {
 	return lane->rail[rail].state == MPIB_RAIL_DOWN ||
@@ -303,8 +304,9 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct ibv_qp *qp = lane->qp[r][i].qp;
 
-		/* Skip a QP in RESET, after a failed start: it carries nothing,
-		 * and verbs do not allow a transition from RESET to ERR. */
+		/* Skip a QP that is still in RESET after a failed start. Such a
+		 * QP carries nothing, and verbs do not allow a transition from
+		 * RESET to ERR. */
 		if (!qp || qp->state == IBV_QPS_RESET)
 			continue;
 		/* If the call fails, data may still arrive through the QP, so
@@ -411,9 +413,9 @@ void mpib_lane_check_stopped(struct mpib_lane *lane)
  * level, traffic class and GRH of the address vector. Control thread.
  */
 
-/* Return the configured service level. If none is configured: on InfiniBand,
- * return the communicator's traffic class if it is at most 15; otherwise return
- * 0. */
+/* Return the configured service level. If none is configured, the value on
+ * InfiniBand is the communicator's traffic class if that is at most 15. In all
+ * other cases it is 0. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -436,9 +438,9 @@ static uint8_t traffic_class(const struct mpib_lane *lane)
 	return class < 0 ? 0 : (uint8_t) class;
 }
 
-/* Compare subnets. The prefix of an InfiniBand GID consists of 4 bytes that are
- * equal on a fabric, 2 bytes of FLID (the LID that routers use for a port), and
- * 2 bytes of the subnet itself. */
+/* Compare subnets. The prefix of an InfiniBand GID has three parts. The first 4
+ * bytes are equal on a fabric. The next 2 bytes are the FLID, the LID that
+ * routers use for a port. The last 2 bytes identify the subnet. */
 static bool same_subnet(const struct mpib_port_info *port,
 			const struct mpib_lane_rail_info *remote)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define CAP 32u /* maximum number of fragments in flight on a QP */
-/* auto: split or spray counts as cheaper only if it saves more than 1/GAIN */
+/* auto: the cheaper of split and spray must save more than 1/GAIN */
 #define GAIN 8u
 /* maximum number of sends in flight, and of waiting IMMs; the same at both
  * ends */
@@ -133,7 +133,7 @@ uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 		if (!lane->via[r].vqp)
 			continue;
 		/* The IMM must come after earlier spread stripes of the slot,
-		 * so the virtual QP must order it. */
+		 * so only the virtual QP can order the IMM. */
 		if (imm & before & mpib_rail_bit(r) ||
 		    spread_worth(lane, r, bytes[r]))
 			mask |= mpib_rail_bit(r);

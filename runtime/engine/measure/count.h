@@ -10,8 +10,8 @@
 #include "engine/trace.h"
 
 /* Count a chain that was posted to QP q of the rail for connection f: its
- * number of WRs and its bytes of payload. `imm`: the chain ends with a
- * WRITE_WITH_IMM. */
+ * number of WRs and its bytes of payload. If `imm` is true, the chain ends with
+ * a WRITE_WITH_IMM. */
 __attribute__((always_inline)) static inline void
 mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
 		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)
@@ -32,7 +32,7 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 	mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
-/* If f was waiting, add the time of that wait. Called when f continues, or
+/* If f was waiting, add the time of that wait. Call this when f continues or
  * starts to wait for something else. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
@@ -42,8 +42,8 @@ static inline void mpib_unstall(struct engine_conn *f)
 	}
 }
 
-/* Record that connection f must wait for the cause `why`. Do nothing if f
- * already waits for it, so that each wait is counted once. */
+/* Record that connection f must wait for the cause `why`. If f already waits
+ * for `why`, do nothing, so that each wait is counted once. */
 static inline void mpib_stall(struct engine_conn *f, enum mpib_stall why)
 {
 	if (f->stall == why)

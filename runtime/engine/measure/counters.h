@@ -11,9 +11,9 @@
 #define MPIB_ENGINE_COUNTERS_H
 
 /* Payload and WRs on one rail, counted for a connection, a lane, a client or
- * the whole rail. The JSON of a rail uses the field's name instead of `key`.
- * The WRs of a stripe that is spread over several QPs are counted when they are
- * passed to the virtual QP. */
+ * the whole rail. The JSON of a rail uses the field's name instead of `key`. If
+ * a stripe is spread over several QPs, its WRs are counted when the virtual QP
+ * gets them. */
 #define MPIB_MOVED_COUNTERS(M, X)                                              \
 	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "Payload sent.")              \
 	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "Payload received.")          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking a snapshot: see snapshot.h. The control thread sends a mailbox message
- * to one shard at a time. The message returns to the control thread before it
- * goes to the next shard. Each shard thread adds its counters. */
+ * to one shard at a time. The shard thread adds its counters. Then the message
+ * returns to the control thread, which sends it to the next shard. */
 #include "engine/measure/snapshot.h"
 
 #include <errno.h>
@@ -129,8 +129,8 @@ static void snapshot_add_track(struct mpib_snap_track *out,
 	};
 }
 
-/* A lane or connection that was created after snapshot_room() is left out if it
- * does not fit. */
+/* If a lane or connection was created after snapshot_room() and does not fit,
+ * leave it out. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
@@ -180,9 +180,9 @@ static void add_client(struct taking *t, const struct engine_client *a)
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
-/* Fill in what the control thread knows of the rail: the state of its port, as
- * the first shard of its device sees it, and how often the shards saw the port
- * go down. */
+/* Fill in what the control thread knows of the rail. The port's state is what
+ * the first shard of the device sees. Also fill in how often the shards saw the
+ * port go down. */
 static void snapshot_state(struct mpib_engine *e, unsigned r,
 			   struct mpib_snap_rail *out)
 {
@@ -216,7 +216,7 @@ static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 }
 
 /* Make room for the shard's entries after the present ones. The control thread
- * creates lanes, connections and clients and counts them, so these counts
+ * counts the lanes, connections and clients that it creates. So its counts
  * include every object that the shard has. */
 static void snapshot_room(struct taking *t, const struct mpib_shard *s)
 {
@@ -267,7 +267,7 @@ static void on_shard(struct mpib_msg *msg)
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
-/* Count the entries that the buffers need now. */
+/* Count the entries that the buffers currently need. */
 static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of the whole engine. Each shard copies its counters between two
- * turns, so that within a shard the bytes per rail equal the sum of the bytes
- * per connection. Counters only grow: the bytes of closed connections and
- * clients remain in the sums of rails and lanes. */
+ * turns. So within a shard, the bytes per rail equal the sum of the bytes per
+ * connection. Counters only grow: the bytes of closed connections and clients
+ * remain in the sums of rails and lanes. */
 #ifndef MPIB_ENGINE_SNAPSHOT_H
 #define MPIB_ENGINE_SNAPSHOT_H
 
@@ -33,8 +33,8 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 	MPIB_MOVED_COUNTERS(MPIB_COUNTER_SUB, MPIB_COUNTER_SUB)
 }
 
-/* Fences of a rail, summed over its lanes. A fence's time runs from the
- * detection of the fault until the lost stripes are known. */
+/* Fences of a rail, summed over its lanes. The time of a fence starts when the
+ * fault is detected and ends when the lost stripes are known. */
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_FIELD)
@@ -48,7 +48,7 @@ struct mpib_snap_rail {
 	MPIB_RAIL_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 	uint32_t srq_posted, qps;
 	bool up, drained;
-	/* State of the port in its last event; zeros if the device never
+	/* State of the port after its last event; zeros if the device never
 	 * answered. */
 	uint8_t mtu; /* enum ibv_mtu */
 	uint64_t speed_mbps;
@@ -115,14 +115,14 @@ struct mpib_snap_conn {
 /* The totals of a client's closed connections. */
 struct mpib_snap_client {
 	uint32_t id;
-	/* DRR rounds in which the rate limit of the client or its tenant was
-	 * reached */
+	/* number of DRR rounds that reached the rate limit of the client or its
+	 * tenant */
 	uint64_t held;
 	uint64_t closed_messages;
 	struct mpib_rail_counts closed[MPIB_RAILS];
 };
 
-/* How far a request has come, or what it waits for. */
+/* The progress of a request, or what it waits for. */
 enum mpib_last {
 	/* Send: mpib_isend() refuses it because all requests are in use. */
 	MPIB_LAST_REFUSED,
@@ -146,8 +146,8 @@ enum mpib_last {
 	MPIB_LASTS,
 };
 
-/* Return a key whose meaning never changes (mpib_last_word()), or a text for
- * humans (mpib_last_text()). */
+/* mpib_last_word() returns a key whose meaning never changes. mpib_last_text()
+ * returns a text for humans. */
 const char *mpib_last_word(enum mpib_last last);
 const char *mpib_last_text(enum mpib_last last);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reasons why outstanding requests wait, computed only when a snapshot asks
- * for them: the hot path stores only the time of each request's first
+/* The reasons why outstanding requests wait. They are computed only for a
+ * snapshot: the hot path stores only the time of each request's first
  * descriptor. Shard thread, between two turns. */
 #include "engine/conn/conn.h"
 
@@ -22,7 +22,7 @@ static enum mpib_last stuck_stalled(const struct engine_conn *f)
 }
 
 /* Return one bit per rail that carries a pending stripe of the send op. After a
- * fence, this may not be the rail on which the stripe was first posted. */
+ * fence, a stripe may be on another rail than at first. */
 static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
@@ -38,8 +38,8 @@ static uint8_t range_req(const struct engine_conn *f, const struct send_op *p,
 	return f->tx.op_range[send_op_index(p, k)].req;
 }
 
-/* Return whether a send op has bytes of the request. Set a bit in *rails for
- * each rail that has not acknowledged such a send op. */
+/* Return whether a send op has bytes of the request. In *rails, set a bit for
+ * each rail on which such a send op is unacknowledged. */
 static bool is_posted(const struct engine_conn *f, unsigned req, uint8_t *rails)
 {
 	bool posted = false;
@@ -94,8 +94,8 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 }
 
 /* Find the oldest known receive with a free buffer for the tag. Return its
- * distance from the current receive (0: it is the current receive), or
- * UINT32_MAX if there is none. */
+ * distance from the current receive, so 0 for the current receive itself.
+ * UINT32_MAX: no such receive. */
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -191,8 +191,7 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 }
 
 /* Add a send for which the client has no free request. Only the client knows of
- * this send. The proxy trusts the client here, because only tools use the
- * result. */
+ * this send. Trust the client, because only tools use the result. */
 static void add_refused(const struct engine_conn *f, uint64_t older_ns,
 			struct mpib_snapshot *snap)
 {

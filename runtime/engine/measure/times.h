@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Latency histograms of a connection's requests. The shard thread uses the
- * start of the current turn as the time of each event, so an interval within
- * one turn is 0. The control thread reads the histograms concurrently and keeps
- * the sums of closed connections. */
+/* Latency histograms of a connection's requests. The time of an event is the
+ * start of the shard's turn, so an interval within one turn is 0. The control
+ * thread reads the histograms concurrently and keeps the sums of closed
+ * connections. */
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
 
@@ -41,8 +41,8 @@ void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 
 /* Add to *sum the histogram of one connection of a client. Return -ENOENT if
- * the client has no such connection. Searches MPIB_INDEXES_MAX entries. Control
- * thread. */
+ * the client has no such connection. The call searches MPIB_INDEXES_MAX
+ * entries. Control thread. */
 int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
 			   enum mpib_time which, struct mpib_hist_counts *sum);
 

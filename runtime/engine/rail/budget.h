@@ -3,16 +3,17 @@
  * Prevents overruns of a rail's CQ: before a WR is posted, a place (a CQ entry)
  * is reserved for its completion.
  *
- * When the control thread creates objects, it reserves ("promises") the places
- * that they need: one per receive of a tenant, and two per QP, for its last WR
- * and for a probe. All sends share the other places; one QP never uses more of
- * them than it leaves free (mpib_qp_part()). So even while sends wait for room,
- * receives can be refilled, lanes can be stopped and probes can be posted. If
- * sends already use the places that are promised to a new object, the object
- * gets these places when sends complete. Receives and QPs together may reserve
- * up to three quarters of the CQ, and one tenant's lanes up to a quarter of
- * that (mpib_tenant_may_have()). Requests for more are refused with a reason.
- * The last 1/32 of these places is reserved for root.
+ * The control thread reserves ("promises") places for the objects that it
+ * creates. It promises one place per receive of a tenant. It promises two
+ * places per QP, for the QP's last WR and for a probe. All sends share the
+ * other places. A QP never uses more of these places than it leaves free
+ * (mpib_qp_part()). So even while sends wait for room, receives can be
+ * refilled, lanes can be stopped and probes can be posted. If sends already use
+ * the places that are promised to a new object, the object gets its places when
+ * sends complete. Receives and QPs together may reserve up to three quarters of
+ * the CQ, and one tenant's lanes up to a quarter of that
+ * (mpib_tenant_may_have()). Requests for more are refused with a reason. The
+ * last 1/32 of the places that can be promised is reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -30,10 +31,11 @@
 struct mpib_budget {
 	uint32_t size; /* capacity of the CQ in completions */
 	/* Number of promised places. The control thread writes it, and the
-	 * shard reads it. Relaxed: the mailbox message about the tenant or QP
-	 * that has these places orders the change. */
+	 * shard reads it. Relaxed: the mailbox message about the new tenant or
+	 * QP orders the change. */
 	_Atomic uint32_t promised;
-	/* The part of `promised` that is for QPs. Written and read like it. */
+	/* The part of `promised` that is for QPs. The same threads write and
+	 * read it. */
 	_Atomic uint32_t for_qps;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
@@ -105,15 +107,15 @@ static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 	       b->size;
 }
 
-/* Return whether all places are in use. This is possible even for a last WR or
- * a probe: places that are promised while sends use all other places become
- * free only when sends complete. */
+/* Return whether all places are in use. Then even a last WR or a probe has no
+ * place. If places were promised while sends used them, they become free only
+ * when the sends complete. */
 static inline bool mpib_budget_is_full(const struct mpib_budget *b)
 {
 	return b->sends + b->receives >= b->size;
 }
 
-/* Return whether, after one more send, a QP may have no room for a chain of
+/* Return whether one more send could leave a QP without room for a chain of
  * `most` WRs. If so, the next WR must be signalled, so that its completion
  * frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b,
@@ -134,8 +136,8 @@ static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)
 	b->sends -= n;
 }
 
-/* Use n places, one for each receive, but leave the places for QPs. Return
- * false if there is no room until a send completes. */
+/* Use n places, one for each receive. Leave the places that are promised to
+ * QPs. Return false if there is no room until a send completes. */
 static inline bool mpib_budget_receive(struct mpib_budget *b, uint32_t n)
 {
 	if (b->sends + b->receives + n +

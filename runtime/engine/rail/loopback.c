@@ -15,9 +15,9 @@
 /* Pause between two attempts to replace a broken QP. */
 #define AGAIN_NS 100000000u
 /* Packets of a loop-back QP never leave the device, so its timeout is shorter
- * than a lane's. On a port that is down, a flush waits until its READ fails.
- * The READ fails after two tries of 17 ms each, or of 67 ms on devices that
- * quadruple the timeout. */
+ * than that of a lane's QP. If the port is down, a flush waits until its READ
+ * fails. The READ fails after two tries of 17 ms each, or of 67 ms on devices
+ * that quadruple the timeout. */
 #define TIMEOUT_MOST 12
 #define RETRIES_MOST 1
 
@@ -63,7 +63,8 @@ static int loopback_connect(struct mpib_tenant *t, unsigned r)
 	uint32_t psn;
 	int rc;
 
-	/* Random, so that a late packet for an older QP cannot match. */
+	/* Use a random PSN, so that a late packet for an older QP cannot
+	 * match. */
 	if (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
 		return -EIO;
 	rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);

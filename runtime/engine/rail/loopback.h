@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tenant's loop-back QPs, one per rail. Such a QP is connected to itself. It
- * reads back data that the rail's HCA wrote into a dma-buf region, such as GPU
- * memory. On PCIe a read never overtakes earlier writes, so when a READ has
- * completed, the earlier writes are in memory. The control thread creates the
- * QPs when the tenant registers its first dma-buf region, and replaces a QP
- * that the shard reports as broken.
+ * A tenant's loop-back QPs, one per rail. Such a QP is connected to itself. A
+ * loop-back QP reads back data that the rail's HCA wrote into a dma-buf region,
+ * such as GPU memory. On PCIe a read never overtakes earlier writes, so when a
+ * READ has completed, the earlier writes are in memory. The control thread
+ * creates the QPs when the tenant registers its first dma-buf region, and
+ * replaces a QP that the shard reports as broken.
  */
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
@@ -20,8 +20,8 @@ struct mpib_tenant;
 #define MPIB_LOOPBACK_DEPTH 32u
 
 struct mpib_loopback {
-	/* Belongs to the shard while `usable` is set, else to the control
-	 * thread. */
+	/* The shard owns the QP while `usable` is set. Otherwise the control
+	 * thread owns it. */
 	struct ibv_qp *qp;
 	/* destination of the READs; control thread */
 	struct ibv_mr *mr;
@@ -39,7 +39,7 @@ void mpib_loopback_free(struct mpib_tenant *t);
 
 /* This and all functions below: shard thread. Post a READ of one byte at
  * `addr`. Return false if the QP or the CQ is full, or if there is no working
- * QP. In the latter case a new QP is requested. */
+ * QP. If no QP works, request a new one. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);
 /* Handle the completion of a READ. After a failure, all other READs in flight

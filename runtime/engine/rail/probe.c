@@ -10,10 +10,10 @@
 #include "engine/rail/rail.h"
 #include "verbs/explain.h"
 
-/* Bytes to pin, to check the locked-memory limit. The number is about the size
- * of the staging windows of a few connections, and above the default limits of
- * distributions. So a proxy that was started without a raised limit is
- * refused. */
+/* Number of bytes that the probe pins, to check the locked-memory limit. It is
+ * about the size of the staging windows of a few connections, and it exceeds
+ * the default limits of distributions. So a proxy does not start unless the
+ * limit was raised. */
 #define PIN_BYTES ((size_t)65 << 20)
 
 static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
@@ -136,9 +136,9 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 {
 	struct ibv_mr *mr;
 
-	/* The software HCA calls mmap() on a dma-buf, which fails for the
-	 * dma-bufs of GPU drivers. So the software HCA uses dma-buf only if the
-	 * configuration demands that. */
+	/* The software HCA calls mmap() on a dma-buf, but GPU drivers do not
+	 * support mmap() on theirs. So the software HCA uses dma-bufs only if
+	 * the configuration demands them. */
 	if (rail->verbs == &mpib_verbs_soft)
 		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
@@ -146,8 +146,8 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 					  &mr) == -EBADF;
 }
 
-/* Find the inline limit, which verbs cannot query: halve the requested size
- * until ibv_create_qp() succeeds. It then returns the QP's actual limit. */
+/* Find the inline limit, which verbs cannot query. Halve the requested size
+ * until ibv_create_qp() succeeds and returns the QP's actual limit. */
 static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 {
 	uint32_t ask = MPIB_INLINE_MAX;

@@ -108,8 +108,8 @@ void mpib_rail_close(struct mpib_rail *rail)
 }
 
 /* A tenant's shared receive queues. If a queue is empty, the device answers
- * RNR, and the peer pauses. So a queue must hold more receives than the
- * messages that can arrive between two turns, and it grows with the number of
+ * RNR, and the peer pauses. So a queue must hold a receive for each message
+ * that can arrive between two turns. The queue grows with the number of
  * receiving connections. The control thread sets the target, and the shard
  * thread fills the queue. */
 
@@ -127,10 +127,10 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	return size < most ? size : most;
 }
 
-/* Return whether the queue may grow. At most half of the CQ may be promised,
- * because the QPs and the initial receives (srq.high) of other users need the
- * other half. The tenant's receives may use at most half of the places that a
- * tenant may have, because its QPs need the other half. */
+/* Return whether the queue may grow. There are two limits. At most half of the
+ * CQ may be promised, because the QPs and the initial receives (srq.high) of
+ * other users need the other half. The tenant's receives may use at most half
+ * of the tenant's places, because its QPs need the other half. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -155,8 +155,9 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
 	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
 		t->promised[rail] += MPIB_SRQ_PER_CONN;
-	/* Relaxed: the shard may fill the queue up to an old value. It checks
-	 * again when the mailbox message about the connection arrives. */
+	/* Relaxed: the shard may fill the queue up to an old value. The shard
+	 * checks again when the mailbox message about the connection
+	 * arrives. */
 	atomic_store_explicit(&t->srq_low[rail],
 			      t->promised[rail] - cfg->srq_high +
 				      mpib_srq_least(cfg),
@@ -252,10 +253,10 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 /*
  * Ports at the start of the engine. If a port is down, its rail is treated as
  * lost ("away"), as if its device had failed (rail.h). The next proxy that
- * starts while the port is up uses the rail again. So a node whose ports are
- * not up yet after booting does not count as a node with fewer rails. A device
- * that does not answer is treated in the same way; the shard may then have no
- * context for it. Control thread, before the shards run.
+ * starts while the port is up uses the rail again. So if a node's ports are not
+ * up yet after booting, the node still counts as a node with all its rails. A
+ * device that does not answer is treated like a device whose port is down, but
+ * the shard may have no context for it. Control thread, before the shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -266,7 +267,7 @@ bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 	return true;
 }
 
-/* For a device that never answered, fill in the rail's location and the fields
+/* For a device that never answered, fill in where the rail is and the fields
  * that every lane needs. */
 static void down_assume(struct mpib_shard *s)
 {
@@ -371,7 +372,7 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/* The rails that the shard or the peer has lost, as a bit mask or as text.
+/* The rails that the shard or the peer has lost: as a bit mask, or as text.
  * Control thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)

@@ -11,8 +11,8 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* CQ entries ("places") that every user may have besides srq.high, even with a
- * small CQ. */
+/* Even with a small CQ, every user may have this many CQ entries ("places")
+ * besides srq.high. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
@@ -75,8 +75,8 @@ static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
 }
 
 /* Register the pair as a separate region. The peer gets the region's key. With
- * the key of a larger region the peer could write into tables of other peers'
- * connections. */
+ * the key of a larger region, the peer could write into the tables of
+ * connections to other peers. */
 static int tables_register(struct mpib_tenant *t, unsigned rails,
 			   struct mpib_tables *tables, size_t bytes)
 {
@@ -309,8 +309,8 @@ void mpib_tenant_hold(struct mpib_tenant *t)
 	t->refs++;
 }
 
-/* Shard thread. Remove the tenant. Its QPs have been destroyed, so none of its
- * receives will complete. */
+/* Shard thread. Remove the tenant. The tenant's QPs have been destroyed, so
+ * none of its receives will complete. */
 static void on_leave(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -332,9 +332,9 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* If this was the last reference, remove the tenant from the list immediately,
- * so that a call of mpib_tenant_get() for the same uid before on_leave() is
- * done creates a new tenant. */
+/* If this was the last reference, remove the tenant from the list immediately.
+ * Until on_leave() is done, mpib_tenant_get() for the same uid must create a
+ * new tenant. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

@@ -13,9 +13,9 @@
 
 struct mpib_slab; /* memory for the tables of 64 connections */
 
-/* The two tables of a connection. The peer writes one by RDMA. The other is the
- * source of the connection's own RDMA writes. Together they are one region per
- * rail. */
+/* The two tables of a connection. The peer writes the first table (`in`) by
+ * RDMA. The second table (`out`) is the source of the connection's own RDMA
+ * writes. Both tables form one region per rail. */
 struct mpib_tables {
 	struct mpib_slab *slab;
 	unsigned index;
@@ -37,15 +37,15 @@ struct mpib_tenant {
 	struct ibv_pd *pd[MPIB_RAILS];
 	struct ibv_srq *srq[MPIB_RAILS];
 	/* Control thread: `promised` is the number of CQ places for the
-	 * tenant's receives, see budget.h. `qps` is the number of its QPs. Each
-	 * QP has MPIB_BUDGET_PER_QP more places. */
+	 * tenant's receives, see budget.h. `qps` is the number of the tenant's
+	 * QPs. Each QP has MPIB_BUDGET_PER_QP more places. */
 	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	/* control thread: number of receiving connections */
 	unsigned receivers;
-	/* The SRQ is refilled when it has fewer receives than this:
-	 * mpib_srq_least() plus an addition for each receiving connection. A
-	 * full SRQ has srq.high plus the same addition. Written by the control
-	 * thread. */
+	/* The SRQ is refilled when it has fewer than this many receives. The
+	 * number is mpib_srq_least() plus an addition for each receiving
+	 * connection. A full SRQ has srq.high receives plus the same addition.
+	 * Written by the control thread. */
 	_Atomic uint32_t srq_low[MPIB_RAILS];
 	uint32_t srq_posted[MPIB_RAILS]; /* shard: receives in the SRQ */
 	struct mpib_loopback loop[MPIB_RAILS];
@@ -56,14 +56,13 @@ struct mpib_tenant {
 	/* Shard, for submit.c: connections whose rings may have
 	 * descriptors. */
 	struct engine_conn_list submitting;
-	/* in the shard's list of tenants with such connections */
+	/* in the shard's list of tenants whose `submitting` is not empty */
 	TAILQ_ENTRY(mpib_tenant) submit_link;
-	/* `named` is the number of rings that summaries named in turn
-	 * `named_turn`, plus the number of descriptors read from these
-	 * rings. */
+	/* `named` counts the rings that were marked in summaries in turn
+	 * `named_turn`, and the descriptors read from these rings. */
 	uint64_t named_turn;
 	unsigned named;
-	/* id of the client that is first in the next turn */
+	/* id of the client that the next turn serves first */
 	uint64_t named_from;
 	struct mpib_tenant *next; /* control thread's list */
 };
@@ -94,9 +93,9 @@ static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 }
 /* All functions below: control thread. */
 /* Check whether the tenant may have `qps` more QPs. Any two tenants together
- * may have at most half of the CQ places that can be promised. The last quarter
- * of a tenant's places is for lanes that the tenant opens, not for lanes that a
- * peer opens. Return 0, or return -EDQUOT and set a last error. */
+ * may have at most half of the CQ places that can be promised. Lanes that a
+ * peer opens may not use the last quarter of a tenant's places, only lanes that
+ * the tenant opens. Return 0, or return -EDQUOT and set a last error. */
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 			 uint32_t qps, bool by_peer);
 /* Return the maximum number of the rail's CQ places for one tenant. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control thread's part in the failover of a rail. Faults and the messages
- * of the peer's proxy are events for the rail's struct mpib_fence, and this
- * file carries out the actions that the fence returns. A rail comes back after
- * the hold-down: both ends create new QPs with new PSNs and the port's current
- * GID, then connect and probe them before traffic uses them. This file also
- * handles the draining of rails by the operator, and the timer for all time
- * limits.
+ * of the peer's proxy are events for the rail's struct mpib_fence. This file
+ * carries out the actions that the fence returns. A rail comes back after the
+ * hold-down. Both ends then create new QPs with new PSNs and the port's current
+ * GID, and connect and probe the new QPs before traffic uses them. This file
+ * also drains rails for the operator and has the timer for all time limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,26 +26,25 @@
  * no free core. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
-/* Number of lanes that may retry with this pause. Each attempt creates QPs,
- * which takes the control thread some ms. If more lanes retry, each pauses
- * longer. */
+/* Number of lanes that may retry with this pause. If more lanes retry, each
+ * lane pauses longer, because each attempt creates QPs, which takes the control
+ * thread some ms. */
 #define AGAIN_LANES 64
-/* Each failure that comes soon after the rail's return makes the hold-down four
- * times as long, up to this number of times. */
+/* A failure soon after the rail's return makes the hold-down four times as
+ * long. This happens at most HOLD_GROWS times in a row. */
 #define HOLD_GROWS 3
 /* Time limits of a stop, in ticks of the control thread, so that a pause of the
  * whole process does not count. A device flushes its QPs within milliseconds.
- * The peer's shard has the same limit, and exceeds the limit only if the shard
+ * The peer's shard has the same limit. A shard exceeds the limit only if it
  * hangs. */
 #define STOP_TICK_NS 1000000000ull
 #define FLUSH_TICKS 30
 #define PEER_STOP_TICKS 120
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
-/* Maximum of bitmaps of one fence: both directions of every connection of a
- * shard. The number of bitmaps is also limited by the number of connections
- * that the lane ever had, because the peer starts no connection that this end
- * has not created before. */
+/* Maximum number of bitmaps in one fence: two for every connection of a shard.
+ * There are also at most as many as the lane ever had connections, because the
+ * peer starts no connection that this end has not created before. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
 static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
@@ -149,7 +147,7 @@ static void rail_due(struct mpib_lane *lane, unsigned rail, uint64_t at)
 }
 
 /* Send FENCED with this end's bitmaps of the epoch. Send at least one message,
- * even without bitmaps. In the last message, `more` is false. */
+ * even if there are no bitmaps. In the last message, `more` is false. */
 static void rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			     uint32_t epoch)
 {
@@ -227,8 +225,8 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	if (times > HOLD_GROWS)
 		times = HOLD_GROWS;
 	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
-	/* Use a short hold-down if no rail is live, because there is no traffic
-	 * to disturb. */
+	/* If no rail is live, use a short hold-down, because there is no
+	 * traffic to disturb. */
 	if (lane->ctl.grace_until)
 		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
 	if (ctl->cause == MPIB_CAUSE_PROBE &&
@@ -265,12 +263,12 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
 	bool carried = ctl->resumed_ns >= ctl->stopped_ns;
 
-	/* If the rail was up for sixteen hold-downs, it counts as healthy, so
-	 * reset its count of failures. */
+	/* A rail that was up for sixteen hold-downs counts as healthy, so reset
+	 * its count of failures. */
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	/* Do not count a failed attempt to reconnect, because it disturbed no
-	 * traffic. */
+	/* Do not count a failed attempt to reconnect, because the attempt
+	 * disturbed no traffic. */
 	ctl->failures += ctl->cause != MPIB_CAUSE_PROBE;
 	ctl->stopped_ns = now;
 	ctl->stop_ticks = 0;
@@ -296,13 +294,13 @@ static void failover_replay(struct mpib_lane *lane, unsigned rail)
 }
 
 /*
- * Checks before a rail is judged as failed. A rail may be silent only because
- * the peer's proxy, or this one, gets no CPU time. So this end asks the peer's
+ * Checks before a rail is judged as failed. A healthy rail may be silent
+ * because one of the two proxies gets no CPU time. So this end asks the peer's
  * shard to check the rail (LOOK). After the peer's answer (LOOKED), this end's
- * shard checks the rail, too. Only then is the rail judged. If the peer link
- * breaks before the answer, the question is repeated on the next link
- * (mpib_lane_retell()). So each question is answered, or the rail stops, or the
- * lane ends after peer.silence.
+ * shard checks the rail, too. The rail is judged after both checks. If the peer
+ * link breaks before the answer, the question is repeated on the next link
+ * (mpib_lane_retell()). So each question ends in one of three ways: the peer
+ * answers, the rail stops, or the lane ends after peer.silence.
  */
 static void rail_ask(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_ask what)
@@ -348,9 +346,9 @@ static void rail_connect(struct mpib_lane *lane, unsigned rail)
 		failover_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	/* Ask whether the peer has connected its QPs: data that arrives earlier
-	 * is lost, and the device repeats it only after qp.timeout, which by
-	 * default is longer than the attempt. */
+	/* Ask whether the peer has connected its QPs, because data that arrives
+	 * earlier is lost. The device repeats lost data only after qp.timeout,
+	 * which by default is longer than the attempt. */
 	rail_ask(lane, rail, MPIB_ASK_CONNECTED);
 }
 
@@ -433,8 +431,7 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 
 	if (lane->ctl.over)
 		return;
-	/* In PROBING only probes were posted, so the cause is a failed
-	 * probe. */
+	/* In PROBING only probes are posted, so the cause is a failed probe. */
 	if (ctl->fence.state == MPIB_FENCE_PROBING && cause == MPIB_CAUSE_ERROR)
 		cause = MPIB_CAUSE_PROBE;
 	actions = mpib_fence_fault(&ctl->fence);
@@ -468,7 +465,7 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 }
 
 /* Report changes of the ports to the lane's fences. Also report a port that
- * went down and is up again, because its QPs may use an address that no longer
+ * went down and is up again: its QPs may use an address that no longer
  * exists. */
 static void rail_look(struct mpib_lane *lane)
 {
@@ -494,8 +491,8 @@ void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up)
 }
 
 /* Count a tick of the rail's stop, and enforce the limits. Without these
- * limits, messages with a stripe on the rail could wait for ever: the peer
- * still answers PING on the peer link, and the grace period does not begin
+ * limits, messages with a stripe on the rail could wait for ever. The peer
+ * would still answer PING on the peer link. The grace period does not begin
  * while the other rail is live. */
 static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
@@ -510,7 +507,7 @@ static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 		rail_job_run(rail_job_new(lane, r), mpib_rail_on_late, NULL);
 }
 
-/* Handle the expiry of the time limit of the rail's state. */
+/* The time limit of the rail's state has expired: act on it. */
 static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -699,9 +696,9 @@ static void rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 
-	/* While its question is unanswered, a correct peer asks again only if
-	 * the rail has stopped since that question. Run one check at a time,
-	 * however often a peer asks. */
+	/* A correct peer does not repeat an unanswered question unless the rail
+	 * has stopped since. Run one check at a time, however often a peer
+	 * asks. */
 	ctl->look_epoch = msg->epoch;
 	if (ctl->looking)
 		ctl->look_again = true;
@@ -729,9 +726,8 @@ static void on_looked(struct mpib_rail_job *job, int status)
 	uint8_t what = ctl->asks;
 
 	(void)status;
-	/* Ignore the answer if the rail has stopped since the question, because
-	 * a stop cancels the question. Another question may have been asked
-	 * after the stop. */
+	/* Ignore the answer if the rail has stopped since the question. A stop
+	 * cancels the question, and a later question may be open now. */
 	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
 	    job->look.stuck != (what == MPIB_ASK_STUCK))
 		return;
@@ -842,8 +838,8 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	return false;
 }
 
-/* Repeat the messages that the state of the fence implies, because messages of
- * a broken peer link may be lost. The other end ignores repetitions
+/* Messages of a broken peer link may be lost, so repeat the messages that the
+ * state of the fence implies. The other end ignores repetitions
  * (failover/fence.h). */
 static void retell_fence(struct mpib_lane *lane, unsigned rail)
 {
@@ -852,8 +848,8 @@ static void retell_fence(struct mpib_lane *lane, unsigned rail)
 	uint32_t epoch = ctl->fence.epoch;
 	enum mpib_fence_state state = ctl->fence.state;
 
-	/* Also repeat the previous FENCED, because the peer may not have
-	 * completed that fence. */
+	/* Also repeat the FENCED of the previous fence, because the peer may
+	 * not have completed that fence. */
 	if (ctl->ours[(epoch - 1) & 1].kept)
 		rail_tell_fenced(lane, rail, epoch - 1);
 	if (state == MPIB_FENCE_STOPPING || state == MPIB_FENCE_STOPPED)

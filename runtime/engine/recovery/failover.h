@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failure and return of a lane's rail. The control thread of each end runs a
- * struct mpib_fence per rail (failover/fence.h explains why this is safe), and
- * exchanges messages with the peer's proxy. The shard thread handles traffic:
- * it detects faults, stops the rail, makes the receive bitmaps, and posts lost
- * stripes again.
+ * Failure and return of a lane's rail. At each end, the control thread runs a
+ * struct mpib_fence per rail and exchanges messages with the peer's proxy.
+ * failover/fence.h explains why this is safe. The shard thread detects faults,
+ * stops the rail, makes the receive bitmaps, and posts lost stripes again.
  *
- * Stripe k of a send op is the part first posted to rail k. A stripe that was
- * lost at a fence is posted again with an IMM whose mask is 0. The completion
- * record that is written with that IMM tells which stripes the IMM ends.
+ * Stripe k of a send op is the part first posted to rail k. A lost stripe is
+ * posted again with an IMM whose mask is 0. The completion record that comes
+ * with this IMM tells which stripes the IMM ends.
  */
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
@@ -39,15 +38,16 @@ struct mpib_recv_bitmap {
 
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
-	/* This end has stopped. The message contains receive bitmaps. If
-	 * several messages are needed, all but the last have `more` set. */
+	/* This end has stopped. The message contains receive bitmaps. If one
+	 * message is not enough, `more` is set in all messages except the
+	 * last. */
 	MPIB_RAIL_FENCED,
 	MPIB_RAIL_RECONNECT, /* the new QPs of this end */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
 	/* If `on` is set, post nothing new on the rail; else use it again. */
 	MPIB_RAIL_DRAIN,
-	/* asks whether the rail makes progress at the peer; answered by
-	 * LOOKED */
+	/* asks whether the rail makes progress at the peer; LOOKED is the
+	 * answer */
 	MPIB_RAIL_LOOK,
 	MPIB_RAIL_LOOKED, /* answer: the shard has checked the rail (watch.c) */
 };
@@ -70,8 +70,8 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
-	/* The end that made the bitmaps has lost its device, perhaps with
-	 * writes that the device had acknowledged. */
+	/* The end that made the bitmaps has lost its device. Writes that the
+	 * device had acknowledged may be lost, too. */
 	bool lost;
 	/* In mpib_rail_control.ours: the bitmaps are valid, even if their
 	 * number is 0. */
@@ -95,8 +95,8 @@ struct mpib_rail_control {
 	/* the peer's bitmaps, for the current fence */
 	struct mpib_recv_bitmaps theirs;
 	/* This end's bitmaps of two epochs, indexed by the epoch's lowest bit.
-	 * The bitmaps of an epoch are kept until the peer sends a message of
-	 * the next epoch. */
+	 * The bitmaps of an epoch remain until the peer sends a message of the
+	 * next epoch. */
 	struct mpib_recv_bitmaps ours[2];
 	/* Deadline of the fence's state, 0: none. STOPPING and STOPPED: the
 	 * next tick; DOWN: the end of the hold-down; PROBING: the end of the
@@ -104,18 +104,18 @@ struct mpib_rail_control {
 	uint64_t due;
 	uint32_t stop_ticks; /* ticks that the current stop has taken */
 	uint64_t stopped_ns, resumed_ns;
-	/* successive failures, each soon after the rail came back */
+	/* number of successive failures, each soon after the rail came back */
 	uint32_t failures;
-	/* times that the port went down, as reported to the fence */
+	/* how often the port went down, as reported to the fence */
 	uint32_t downs;
 	uint8_t cause; /* cause of the last stop, enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	uint8_t asks; /* enum mpib_rail_ask, until the rail is judged */
 	/* the peer has answered, and this end's shard is checking */
 	bool answered;
-	/* looking: this end's shard is checking the rail, because the peer
-	 * asked in epoch look_epoch. look_again: the peer has asked again
-	 * during the check. */
+	/* looking: the peer asked in epoch look_epoch, and this end's shard is
+	 * checking the rail. look_again: the peer has asked again during the
+	 * check. */
 	bool looking, look_again;
 	uint32_t look_epoch;
 };
@@ -150,7 +150,7 @@ struct mpib_rail_job {
 	 * again, and the duration of the fence. */
 	uint64_t lost_bytes, fenced_ns;
 	uint32_t lost_stripes;
-	/* those of lost_stripes that the rail had acknowledged */
+	/* how many of lost_stripes the rail had acknowledged */
 	uint32_t acked_stripes;
 	struct mpib_rail_look {
 		/* The check is for MPIB_ASK_STUCK. */
@@ -172,7 +172,7 @@ struct mpib_rail_job {
  *   DOWN --the control thread connected new QPs--> PROBING
  *   PROBING --probed at both ends--> LIVE
  *
- * A rail without QPs is fenced, too, but stays in DOWN, because there is
+ * A rail without QPs can be fenced, too. It stays in DOWN, because there is
  * nothing to flush.
  */
 enum mpib_lane_rail_state {
@@ -195,19 +195,19 @@ struct mpib_lane_rail {
 
 /* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	/* Time in ns without progress while WRs are outstanding. Does not
-	 * include times in which the watchdog itself ran late. */
+	/* Time in ns without progress while WRs are outstanding, without the
+	 * times in which the watchdog itself ran late. */
 	uint64_t stuck;
 	uint32_t seen; /* number of retired WRs at the watchdog's last check */
 	/* number of unsignalled WRs after the last signalled one, at the
 	 * watchdog's last check */
 	uint32_t unsignaled;
 	uint64_t moves; /* number of checks that saw progress */
-	/* `moves` of the other rail at the time when this rail got stuck. */
+	/* Value of the other rail's `moves` when this rail got stuck. */
 	uint64_t moves_other;
 	/* number of retired WRs when the peer was asked */
 	uint32_t asked_retired;
-	bool asked; /* the peer was asked, and the rail is not judged yet */
+	bool asked; /* the peer was asked, but the rail is not judged yet */
 };
 
 /*
@@ -226,8 +226,7 @@ void mpib_lane_unlinked(struct mpib_lane *lane);
  * the rails imply. */
 void mpib_lane_retell(struct mpib_lane *lane);
 /* Handle a change of a port's state as the shard's context sees it. All changes
- * pass through this function, except the loss of a device
- * (mpib_rail_lose()). */
+ * go through this function, except the loss of a device (mpib_rail_lose()). */
 void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up);
 /* Apply a change of mpib_engine_drained() for the device: both ends of its
  * lanes post nothing new on drained rails. A lane that has no other rail
@@ -236,9 +235,10 @@ void mpib_rail_drain(struct mpib_engine *engine, unsigned device);
 /* Call before the first lane is created. Return 0 or -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
-/* Handle changes of ports and expired time limits. Stopping rails and creating
- * QPs for many lanes takes seconds, and clients and peers would have to wait.
- * So each call works for at most this time, and the next calls do the rest. */
+/* Handle changes of ports and expired time limits. For many lanes, stopping
+ * rails and creating QPs takes seconds, during which clients and peers would
+ * have to wait. So each call works for at most this time, and the next calls do
+ * the rest. */
 #define MPIB_RAIL_TURN_NS 20000000u
 void mpib_failover_dispatch(struct mpib_engine *engine);
 /* Arm the timer so that mpib_failover_dispatch() runs at this time or
@@ -249,9 +249,9 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
 /* Handle a shard's suspicion that the rail is stuck in this epoch. A rail is
  * never judged by the clock alone, because the peer's process may have had no
- * CPU time. So ask the peer's shard to check the rail. The rail is judged after
- * the peer's shard, and then this end's shard, have checked it. If the peer
- * does not answer, the rail is not judged. */
+ * CPU time. So ask the peer's shard to check the rail. After the peer's answer,
+ * this end's shard checks the rail, too, and only then is the rail judged. If
+ * the peer does not answer, the rail is not judged. */
 void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
 /* Carry out no more actions for a lane that is being killed. */
@@ -259,12 +259,11 @@ void mpib_failover_end(struct mpib_lane *lane);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 
 /*
- * stop.c: handle the permanent failure of the device context that the shard
- * uses for the rail. After this call nothing new is created on the rail
- * (rail/rail.h), and the shard continues without the rail. mpib_async_port()
- * runs later, never inside this call, because the caller may be creating an
- * object or iterating over the lanes. `why` must be a string literal. Control
- * thread.
+ * stop.c: the device context that the shard uses for the rail has failed for
+ * good. After this call nothing new is created on the rail (rail/rail.h), and
+ * the shard continues without the rail. mpib_async_port() runs later: the
+ * caller of this function may be creating an object or iterating over the
+ * lanes. `why` must be a string literal. Control thread.
  */
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 

@@ -26,8 +26,8 @@ void mpib_replay_drop(struct engine_conn *f)
 	}
 }
 
-/* Get the CTS for which the range was posted. It is still in the CTS table,
- * because the slot has not ended at the receiver. */
+/* Get the CTS for which the range was posted. The CTS is still in the CTS
+ * table, because the slot has not ended at the receiver. */
 static bool range_cts(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s, struct mpib_cts *cts)
 {
@@ -59,8 +59,8 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 }
 
 /* Return the index of the send op that carries the IMM of p's slot: p itself,
- * or a send op that was posted later. There may be no such send op if the peer
- * sent a false receive bitmap. In that case return the index of p. */
+ * or a send op that was posted later. After a false receive bitmap of the peer,
+ * there may be no send op with the IMM. Then return the index of p. */
 static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 {
 	unsigned first = (unsigned)(p - f->tx.op), i = first;
@@ -70,8 +70,9 @@ static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 	return f->tx.op[i].c.imm ? i : first;
 }
 
-/* Return the slot's completion record. If the first post needed no record, make
- * the record here. A slot with several send ops always has a record. */
+/* Return the slot's completion record. If the slot was first posted without a
+ * record, make the record here. A slot with several send ops always has a
+ * record. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -88,10 +89,10 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Move the counts of lost stripes from the rail that lost them to rail q. Do
- * the same in the record, or in the values for a future record, so that the
- * receiver counts the same bytes per rail. `open`: the slot's IMM is not posted
- * yet. */
+/* Move the counts of lost stripes from the rail that lost them to rail q. Also
+ * move the counts in the record, or in the values for a future record, so that
+ * the receiver counts the same bytes per rail. If `open` is true, the slot's
+ * IMM is not posted yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
@@ -163,8 +164,8 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 }
 
 /* Return false if the IMM of send op `last` could overtake a stripe that it
- * covers. All stripes that the IMM covers and that are still in flight must be
- * on rail q and on one QP. */
+ * covers. So the stripes in flight that the IMM covers must all be on rail q
+ * and on one QP. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -179,11 +180,11 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 	return true;
 }
 
-/* Reclaim stripes for the IMM of send op `last`. This is for lanes with
- * end-to-end acks, where send ops are kept until they are delivered. All
- * stripes that the IMM covers must be sent on the IMM's rail q. So stripes of
- * earlier send ops that another rail has acknowledged become lost here and are
- * posted again. Return whether a stripe became lost. */
+/* Reclaim stripes for the IMM of send op `last`, on lanes with end-to-end acks.
+ * On these lanes, send ops are kept until they are delivered. All stripes that
+ * the IMM covers must be sent on the IMM's rail q. So if another rail has
+ * acknowledged stripes of earlier send ops, mark these stripes as lost, so that
+ * they are posted again. Return whether a stripe became lost. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -252,8 +253,8 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 }
 
 /* After a fence: find the stripes that the rail lost, by the peer's receive
- * bitmaps. Also post again the CTS that the peer's senders do not have. A CTS
- * that is posted twice does no harm. Shard thread. */
+ * bitmaps. Also post the CTS again that the peer's senders lack. A CTS that is
+ * posted twice does no harm. Shard thread. */
 
 int mpib_recv_bitmap_order(const void *pa, const void *pb)
 {
@@ -300,8 +301,8 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 				      false);
 }
 
-/* Return whether the client may already reuse bytes of the unfinished slot that
- * the rail carried. No bitmap shows whether the receiver has these bytes. */
+/* Return whether the client may already reuse bytes that the rail carried for
+ * the unfinished slot. No bitmap shows whether the receiver has these bytes. */
 static bool released_open(struct engine_conn *f, unsigned rail)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -324,8 +325,8 @@ static bool released_open(struct engine_conn *f, unsigned rail)
  * client may already reuse them. Check that the receiver has all of these
  * bytes. With end-to-end acks a client may reuse bytes only after the slot is
  * delivered, except for slots with MPIB_ENDED_RELEASED. If the receiver has
- * seen an IMM, it has all bytes that the IMM covers. If the receiver's device
- * is lost, the device may have acknowledged other bytes without placing them.
+ * seen an IMM, it has all bytes that the IMM covers. A device that is lost may
+ * have acknowledged other bytes without writing them to memory.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a, bool lost)
@@ -352,8 +353,8 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 
 		if (f->lane->delivered && !released)
 			continue;
-		/* The replay of a stripe's IMM writes only the bytes of that
-		 * stripe, not the other bytes that the IMM covers. */
+		/* The replay of a stripe posts only the bytes of that stripe,
+		 * not the other bytes that its IMM covers. */
 		if (!lost || !released)
 			missing &= (uint8_t)~pending[mpib_entry_of(f, s)];
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
@@ -392,8 +393,8 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 
 /* Break the connection, or the lane, because only the rank still has the lost
  * bytes. If connections can resume, treat the lane as lost. The rank then posts
- * all incomplete messages again, from their first byte. With end-to-end acks
- * that includes this message. */
+ * all incomplete messages again, from their first byte. With end-to-end acks,
+ * the message with the lost bytes is one of them. */
 static void break_of_lost(struct engine_conn *f, unsigned rail)
 {
 	char why[160];
@@ -412,8 +413,8 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail
 	 * continues to carry messages. A receiver without a bitmap had not
-	 * started when the peer stopped. If this end has CTS from such a
-	 * receiver, they came later on the other rail. */
+	 * started when the peer stopped. If this end has CTS from a receiver
+	 * that had not started, the CTS came later on the other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
@@ -447,9 +448,9 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
-	/* If the peer's sender has no bitmap, it had not started and has no
-	 * CTS. The sender also needs the CTS of cancelled slots, from `freed`
-	 * to `tail`, because it skips these slots one by one. */
+	/* A sender without a bitmap had not started and has no CTS. The sender
+	 * also needs the CTS of cancelled slots, from `freed` to `tail`,
+	 * because it skips cancelled slots one by one. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;

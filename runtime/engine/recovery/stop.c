@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shard thread's part in stopping and restarting a rail of a lane. To stop
- * a rail, the thread posts nothing more, waits until the last WR of each QP is
- * flushed, and makes the receive bitmaps in the same step in which the rail
- * becomes STOPPED. After that step, completions of the rail are ignored, so the
+ * a rail, the thread posts nothing more and waits until the last WR of each QP
+ * is flushed. Then, in one step, it makes the receive bitmaps and sets the
+ * state STOPPED. In this state, completions of the rail are ignored, so the
  * bitmaps stay valid. */
 #include "engine/recovery/stop.h"
 
@@ -37,8 +37,8 @@ static void on_fault(struct mpib_msg *msg)
 	free(fault);
 }
 
-/* Send a fault to the control thread. The allocation on the shard is allowed
- * here, as in mpib_broken_tell(), because it happens only after a failure. */
+/* Send a fault to the control thread. As in mpib_broken_tell(), the shard may
+ * allocate memory here, because this happens only after a failure. */
 static void send_fault(struct mpib_lane *lane, unsigned rail,
 		       enum mpib_rail_cause cause, bool suspected)
 {
@@ -177,9 +177,10 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->rail[rail].stopped = call;
-	/* If a QP refuses the last WR, poll the CQs. A QP whose send queue was
-	 * full accepts the WR after that. A device that is gone never accepts
-	 * it; the poll then handles the completions that have arrived. */
+	/* If a QP refuses the last WR, poll the CQs. If the QP's send queue was
+	 * full, the QP accepts the WR after the poll. If the device is gone,
+	 * the QP never accepts the WR, but the poll handles the completions
+	 * that have arrived. */
 	if (!mpib_rail_post_last(lane, rail))
 		mpib_cq_poll_all(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
@@ -241,9 +242,9 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* Break a lane after a time limit of the control thread has expired: the grace
- * period of a lane without a rail, or the time for the peer to stop its end of
- * the rail. */
+/* A time limit of the control thread has expired: break the lane. The time
+ * limit is either the grace period of a lane without a live rail, or the time
+ * in which the peer must stop its end of the rail. */
 void mpib_rail_on_late(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -296,8 +297,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	mpib_broken_tell(lane, NULL, error, why);
 }
 
-/* Handle WRs that the QP refused. With failover this is a fault: the WRs count
- * as lost, and the fence finds them. */
+/* Handle WRs that the QP refused. With failover, a refused WR is a fault of the
+ * rail. The WRs count as lost, and the fence finds them. */
 static void break_refused(struct mpib_lane_qp *q)
 {
 	int error = q->refused;
@@ -353,14 +354,14 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 /*
  * A lost device context: the device failed or was removed, or its completion
  * queue overran. The context makes no more completions, not even of flushed
- * WRs, so the shard does not wait for them: the rail counts as stopped
- * immediately. That is as safe as a flush, for these reasons. The peer's QPs
+ * WRs. So the shard does not wait for completions, and the rail counts as
+ * stopped immediately. An immediate stop is as safe as a flush. The peer's QPs
  * are in ERR before the peer answers the fence, so they refuse data that this
- * end still sends. Data that the peer still sends is not accepted at this end,
+ * end still sends. This end does not accept data that the peer still sends,
  * because the device is gone or its QPs are in ERR. If the device hangs, its
  * QPs may accept data until the device answers again. But the peer sends
  * nothing more after it has answered the fence. If the peer never answers, its
- * data can reach only memory that is still registered: memory is deregistered
+ * data can reach only memory that is still registered. Memory is deregistered
  * after the move to ERR (hca/calls.c). The receive bitmap stays valid because
  * the shard handles no more completions of the rail. This engine never uses the
  * rail again.
@@ -408,8 +409,8 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* Remove this descriptor from epoll: the kernel would report it as
-	 * readable all the time. */
+	/* Remove the channel's descriptor from epoll. Otherwise the kernel
+	 * would always report the descriptor as readable. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
 	mpib_loopback_lost(t, loss->rail);

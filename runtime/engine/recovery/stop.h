@@ -44,19 +44,19 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg);
 int mpib_recv_bitmap_order(const void *a, const void *b);
 
 /* watch.c: shard thread. Call once in MPIB_WATCH_TURNS turns and before each
- * sleep. It checks the rails at most once in MPIB_WATCH_MS. */
+ * sleep. The function checks the rails at most once in MPIB_WATCH_MS. */
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10
 void mpib_watch(struct mpib_shard *s);
 /* Judge a rail after the peer's answer. Return true if the rail is stuck.
- * Return false if WRs have retired since the peer was asked, or if either end
- * saw progress during its check (`moved`). In that case the watchdog starts
- * again. */
+ * Return false if WRs have retired since the peer was asked, or if an end saw
+ * progress during its check (`moved`). If the result is false, the watchdog
+ * restarts. */
 bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
 
 /* watch.c: shard thread. A mailbox handler like those of stop.c. The call
- * completes after the rail's device had time to make progress. job->look.moved
- * then tells whether the device made progress on the rail. */
+ * completes after the rail's device had time to make progress. Then
+ * job->look.moved tells whether the rail made progress. */
 void mpib_rail_on_look(struct mpib_msg *msg);
 /* End the checks of a lane that is being killed. */
 void mpib_looks_end(struct mpib_lane *lane);

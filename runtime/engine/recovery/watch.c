@@ -15,11 +15,11 @@
  *    is not in use, this condition does not apply, and the first time is
  *    ALONE_NS.
  *
- * If neither rail makes progress, the peer's node is assumed to be stopped,
- * which is not a fault of a rail. A suspected rail is at fault if it is still
- * stuck after the peer's shard, and then this end's shard, have checked it
- * (failover.c). Without these checks, a shard without CPU time would look like
- * a failed rail. Shard thread.
+ * If neither rail makes progress, the watchdog assumes that the peer's node has
+ * stopped, which is not a fault of a rail. A suspected rail is at fault if it
+ * is still stuck after the checks by the peer's shard and then by this end's
+ * shard (failover.c). Without these checks, a shard without CPU time would look
+ * like a failed rail. Shard thread.
  */
 #include "engine/conn/conn.h"
 
@@ -30,7 +30,7 @@
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
 #define NS_PER_BYTE_MAX 100u
-/* Limit if no other rail can carry the stuck rail's bytes. */
+/* Time limit if no other rail can carry the stuck rail's bytes. */
 #define ALONE_NS 3000000000ull
 /* Minimum number of checks in which the other rail must have made progress. */
 #define MOVES 2
@@ -53,10 +53,11 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 	}
 }
 
-/* Post a probe after unsignalled WRs. Most CTS are unsignalled. Their loss
- * would not be noticed. Each unsignalled WR also occupies a place of the CQ's
- * budget, so many idle lanes together would use up the CQ. So post a signalled
- * probe if the newest WRs of a QP are unsignalled during two checks. */
+/* Post a probe after unsignalled WRs. Most CTS are unsignalled, so the loss of
+ * a CTS would not be noticed. Each unsignalled WR also occupies a place of the
+ * CQ's budget, so many idle lanes together would use up the CQ. So post a
+ * signalled probe if the newest WRs of a QP are unsignalled at two successive
+ * checks. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {
@@ -97,8 +98,8 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 		usual = ALONE_NS;
 	else if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
-	/* Use this limit even for a rail that usually needs longer, because the
-	 * other rail makes progress. */
+	/* Use STUCK_MAX_NS even for a rail that usually needs longer, because
+	 * the other rail makes progress. */
 	else if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
@@ -169,21 +170,21 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 	return still;
 }
 
-/* A check of a rail (see failover.c). The shard continues its turns, and the
- * check ends after the device had time to make progress on the rail. A software
- * HCA makes progress only in turns that the shard makes for it, so these turns
- * are counted. A real HCA makes progress by itself, and needs at most posted
- * receives from this end. Shard thread. */
+/* A check of a rail (see failover.c). The shard continues its turns. The check
+ * ends when the device has had time to make progress on the rail. A software
+ * HCA makes progress only in the turns that the shard makes for it, so the
+ * check counts these turns. A real HCA makes progress by itself. It needs
+ * nothing from this end except posted receives. Shard thread. */
 
-/* Number of calls of end_looks() in a check. Each comes after MPIB_WATCH_TURNS
- * turns or before a sleep. */
+/* Number of calls of end_looks() in a check. A call comes after
+ * MPIB_WATCH_TURNS turns or before a sleep. */
 #define PASSES 2
 /* Turns of a device in a check. A turn serves 64 sockets and reads at least 96
- * KiB from each. So this number of turns serves thousands of sockets, or reads
- * all data in the buffers of one socket. */
+ * KiB from each. So DEVICE_TURNS turns serve thousands of sockets, or read all
+ * data in the buffers of one socket. */
 #define DEVICE_TURNS 64
-/* The shard stays awake during a check, unless another thread uses the device
- * for longer than this number of turns. */
+/* During a check the shard stays awake for at most this many turns. A check
+ * takes longer only while another thread uses the device. */
 #define AWAKE_TURNS 1024
 
 static bool get_motion(const struct mpib_lane *lane, unsigned r,
@@ -294,8 +295,8 @@ void mpib_watch(struct mpib_shard *s)
 	/* The shard thread may not have run between the two checks. */
 	if (ns > 2 * WATCH_NS)
 		ns = 2 * WATCH_NS;
-	/* Usually only a few of many lanes have traffic. Skip the others until
-	 * qp_post_chain() posts to them again. */
+	/* Usually only a few of many lanes have traffic. Skip a lane without
+	 * traffic until qp_post_chain() posts to it again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);
 		if (watch_lane(lane, ns))

@@ -8,19 +8,19 @@
 
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
-/* ns, added to measured times, because very short ones are inexact */
+/* ns, added to measured times, because very short times are inexact */
 #define SHORT 2000u
 #define STRIDE (int32_t)(ONE / 8)
 #define MEAN 4 /* `off` and `noise` are smoothed over about this many rounds */
 #define SURE 64 /* parts of ONE; noise below this counts as none */
-/* if there is only noise, a round moves the weight towards the middle by 1/HOME
- * of the distance */
+/* after a round with only noise, the distance of the weight from the middle
+ * shrinks by 1/HOME */
 #define HOME 16
 #define EDGE (ONE / 512) /* smallest weight */
 #define NEARLY 24u /* parts of ALL; a smaller change is not reported */
 #define RUN 32 /* small messages between two tries of the other rail */
-/* Minimum size of a part in bytes. The end times of smaller parts are useless
- * as measurements. */
+/* Minimum size of a part in bytes. The end times of smaller parts are not
+ * useful as measurements. */
 #define LEAST (24u << 10)
 /* a cut must shorten a message by more than 1/CUT_GAIN */
 #define CUT_GAIN 32
@@ -80,8 +80,8 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* Adjust the weight after a round. `e` is the error of the weight, as measured
- * in the round. The rule is explained in docs/split.md. */
+/* Adjust the weight after a round, by the rule in docs/split.md. `e` is the
+ * error of the weight that the round measured. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -111,8 +111,8 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 		a->share = share;
 		a->since = now;
 	}
-	/* Drop the samples of cuts if they were made under a very different
-	 * weight. */
+	/* Drop the samples of cuts if the weight was very different at their
+	 * time. */
 	if (distance(a->weight, was) > lesser / 4) {
 		mpib_choice_init(&a->cut, CUT_GAIN);
 		a->cut_weight = a->weight;
@@ -120,7 +120,7 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 }
 
 /* Return whether the round has lasted long enough and stripes have ended on
- * both rails in it. */
+ * both rails. */
 static bool is_round(const struct mpib_adapt *a,
 		     const struct mpib_tracker *track, uint64_t now)
 {
@@ -182,9 +182,8 @@ static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
 	return sup < len ? (uint32_t)sup : len;
 }
 
-/* Return whether a rail has so few bytes in flight that it could become idle
- * before a whole send op of `len` bytes ends on the other rail. Then a cut may
- * help. */
+/* Return whether a cut may help. It may if one rail could become idle before a
+ * whole send op of `len` bytes ends on the other rail. */
 static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 {
 	return 2 * in_sout < len || 2 * in_sup < len;
@@ -204,9 +203,9 @@ __attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
 	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* If a cut would end the send op sooner, by the measurements, return SUP's
- * bytes; else return 0. Call this only if no other send op waits to be
- * posted. */
+/* If a cut would end the send op sooner according to the measurements, return
+ * SUP's bytes. Otherwise return 0. Call this only if no other send op waits to
+ * be posted. */
 static uint32_t adapt_cut(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t in_sout,
 			  uint64_t in_sup, uint32_t len)
@@ -227,9 +226,9 @@ static uint32_t adapt_cut(struct mpib_adapt *a,
 			      len);
 }
 
-/* Return the rail that would be the first to end a whole send op of `len`
- * bytes, with the given bytes in flight. If both are about equal, return the
- * rail that has carried less than its weight. */
+/* Return the rail that would end a whole send op of `len` bytes first, given
+ * the bytes in flight. If the end times are about equal, return the rail that
+ * has carried less than its weight. */
 static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 				  uint64_t in_sup, uint32_t len)
 {
@@ -247,8 +246,8 @@ static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
 	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* Return whether rail r has nothing in flight, and had no post for long while
- * the other rail was used. */
+/* Return whether rail r has nothing in flight and was not used for a long time,
+ * although the other rail was. */
 static inline bool is_stale(const struct mpib_tracker *track, unsigned r,
 			    uint64_t now)
 {
@@ -358,9 +357,9 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* Return n, so that every n-th part is sent in the way that is usually not
- * used. If that way costs more, n is so large that these parts add at most
- * 1/COST to the time. */
+/* Every n-th part is sent in the way that is usually not used. Return n. If
+ * that way costs more, choose n so that the extra cost is at most 1/COST of the
+ * time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
@@ -379,8 +378,8 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
-/* Return whether spreading is cheaper by a third. Then one part sent in each
- * way is enough evidence. */
+/* Return whether spreading is cheaper by a third. Such a difference is clear
+ * after one part in each way. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

@@ -8,23 +8,24 @@
  * fewest bytes relative to its weight, counting the bytes in flight and the
  * message. A message is cut only if a rail is about to become idle, nothing
  * else waits to be posted, and earlier messages of its size ended sooner when
- * cut. The cut is made so that both parts end together.
+ * cut. A cut lets both parts end together.
  *
  * The weights follow the measured speeds of the rails. A round measures, per
- * rail, the bytes of stripes that ended and the time that they took. From these
- * values it computes the weights with which both rails would have ended
- * together. If the differences from the current weights have the same sign in
- * several rounds, the weights move towards the computed ones. If the sign
- * changes from round to round, the differences are noise: the more noise, the
- * more the weights return to the middle. So a rail with little traffic does not
- * count as slow, and equal rails remain equal if CPU cores are the limit.
+ * rail, the bytes of the stripes that ended and the time that the stripes took.
+ * From these measurements the round computes the weights with which both rails
+ * would have ended together. If the computed weights differ in the same
+ * direction for several rounds, the current weights move towards them. If the
+ * direction changes from round to round, the differences are noise. With more
+ * noise, the weights move closer to the middle. So a rail with little traffic
+ * does not count as slow, and equal rails remain equal if CPU cores are the
+ * limit.
  *
  * A small message goes to the rail with the lower latency for small messages,
  * unless much is in flight on that rail.
  *
- * Shard thread. The code uses integers only, and the caller passes the time.
- * An attempt on a rail is counted when a send op is posted, not when its split
- * is queried, because a send op that finds no room queries the split again
+ * Shard thread. The code uses integers only, and the caller passes the time. An
+ * attempt on a rail is counted when a send op is posted. A query of the split
+ * does not count, because a send op that finds no room queries its split again
  * later.
  */
 #ifndef MPIB_ENGINE_SPLIT_ADAPT_H
@@ -38,21 +39,23 @@
 #include <sys/queue.h>
 
 /*
- * The choice whether to divide something, by a measured crossover size. It has
- * two uses: a rail's part of a send op may be divided over several QPs
- * (spread.h, per lane and rail), and a send op over both rails (adapt.h, per
- * lane). Below, "part" is what may be divided, and "spread" means divided.
+ * The choice whether to divide a part, by a measured crossover size. The choice
+ * has two uses. A rail's part of a send op may be divided over several QPs
+ * (spread.h; one choice per lane and rail). A whole send op may be divided over
+ * both rails (adapt.h; one choice per lane). Below, "part" stands for both, and
+ * "spread" means divided.
  *
- * A part can be sent in two ways: whole or spread. The cost of a way is the
- * time from post to acknowledgement, divided by the bytes that were
- * acknowledged in that time, including the part's own. On an idle rail this is
- * the part's latency per byte, on a busy rail the inverse of the rail's rate.
- * All sizes between two powers of two form a class, with a smoothed cost for
- * each way. The first parts of a class use both ways in turn. Later a part
- * occasionally uses the more expensive way, so that both costs remain known.
- * The crossover is the smallest class such that spreading is cheaper in it and
- * in all larger classes with known costs. If there is no crossover, only the
- * first parts and occasional later parts are spread.
+ * A part can be sent in two ways: whole or spread. The cost of a way is a time
+ * divided by bytes. The time runs from the part's post to its acknowledgement.
+ * The bytes are all that were acknowledged in that time, including those of the
+ * part. On an idle rail the cost is the part's latency per byte. On a busy rail
+ * the cost is the inverse of the rail's rate. All sizes between two powers of
+ * two form a class. Each class has a smoothed cost for each way. The first
+ * parts of a class use both ways in turn. Later a part occasionally uses the
+ * more expensive way, so that both costs remain known. The crossover is the
+ * smallest class from which on spreading is cheaper in every class with known
+ * costs. If there is no crossover, only the first parts and occasional later
+ * parts are spread.
  *
  * Shard thread. The code uses integers only, and the caller passes times.
  */
@@ -60,8 +63,8 @@
 #define MPIB_CHOICE_CLASSES 32
 /* number of first parts that use both ways in turn */
 #define MPIB_CHOICE_FIRST 8u
-/* At most one part in this many tries the more expensive way, and fewer if it
- * costs much more. */
+/* At most one of this many parts tries the more expensive way. If that way
+ * costs much more, fewer parts try it. */
 #define MPIB_CHOICE_TRY 32u
 
 struct mpib_choice {
@@ -78,8 +81,8 @@ struct mpib_choice {
 	} class[MPIB_CHOICE_CLASSES];
 };
 
-/* Initialise. A way counts as cheaper only if it is cheaper by more than
- * 1/margin, because measured costs are never exactly equal. */
+/* Initialise. A way counts as cheaper only if it saves more than 1/margin,
+ * because measured costs are never exactly equal. */
 void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
 /* Return whether to spread the next part of this size. Repeated calls return
  * the same result until mpib_choice_posted(). */
@@ -87,8 +90,8 @@ bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
 /* Record that a part of this size was posted. mpib_choice_note() must follow
  * unless the part is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* Record that a part was acknowledged `ns` after its post. `others` is the
- * number of bytes of other parts that were acknowledged in that time. */
+/* Record that a part was acknowledged `ns` after its post. In that time,
+ * `others` bytes of other parts were also acknowledged. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
@@ -120,9 +123,9 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
  *
  * `bytes` / `ns` is the rail's speed: the acknowledged bytes of stripes longer
  * than MPIB_TRACK_SMALL, and the time that they took. A stripe's time starts at
- * its post or at the end of the previous stripe, whichever is later. This is
- * right for any order in which a rail serves its QPs: if two parallel stripes
- * end together, the first one gets the whole time.
+ * its post or at the end of the previous stripe, whichever is later. If two
+ * parallel stripes end together, the whole time is added for the first one. So
+ * the sum is right, whatever the order in which a rail serves its QPs.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */
@@ -153,8 +156,8 @@ struct mpib_tracker {
 	uint64_t last_ack;
 	/* Round trips; 0: none measured. */
 	uint64_t srtt; /* smoothed as in RFC 6298: 1/8 */
-	/* of small stripes on an idle rail, smoothed: a shorter sample has
-	 * weight 1/4, a longer one 1/16 */
+	/* of small stripes on an idle rail, smoothed: a sample below the mean
+	 * has weight 1/4, a sample above it 1/16 */
 	uint64_t latency;
 	uint64_t latency_at;
 	/* the current round; adapt.c starts rounds */
@@ -233,8 +236,8 @@ static inline void tracker_end(struct mpib_tracker *t,
 			       const struct mpib_stripe *c, uint64_t now)
 {
 	/* Measure from the end of the previous stripe, not from the oldest
-	 * post. So a stripe that stays in flight, for example on a lane whose
-	 * peer stands still, does not affect the times of later stripes. */
+	 * post. So a stripe that stays in flight, for example because its peer
+	 * has stopped, does not affect the times of later stripes. */
 	t->sum->ns +=
 		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
@@ -242,12 +245,12 @@ static inline void tracker_end(struct mpib_tracker *t,
 		t->ends.n++;
 }
 
-/* Remove a stripe that was acknowledged. It counts in all statistics. */
+/* Remove a stripe that was acknowledged, and count it in all statistics. */
 __attribute__((always_inline)) static inline void
 mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 {
-	/* The ack may arrive in the turn that posted the stripe. Its time is
-	 * then 1 ns, because 0 means no sample. */
+	/* The ack may arrive in the turn that posted the stripe. The time of
+	 * the stripe is then 1 ns, because 0 means no sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;
 
 	t->acked++;
@@ -264,7 +267,7 @@ mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 	tracker_take_out(t, c, now);
 }
 
-/* Remove a stripe that failed or is no longer needed. It counts in no
+/* Remove a stripe that failed or is no longer needed. Count it in no
  * statistics. No effect if the stripe is not in a tracker. */
 static inline void mpib_tracker_drop(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint64_t now)
@@ -277,7 +280,7 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 #define MPIB_ADAPT_ONE 65536u /* sum of both rails' weights */
 #define MPIB_ADAPT_ALL 1024u /* unit of shares: this share is all bytes */
 #define MPIB_ADAPT_ROUND 8000000u /* ns: minimum length of a round */
-/* ns: if a rail had no post for this long, it is tried with about
+/* ns: a rail that was not used for this long gets a trial of about
  * MPIB_ADAPT_TRY bytes. */
 #define MPIB_ADAPT_STALE 100000000u
 #define MPIB_ADAPT_TRY (64u << 10)
@@ -304,9 +307,8 @@ struct mpib_adapt {
 	 * mean (`off`), and smoothed mean of the absolute values (`noise`). */
 	int32_t off, noise;
 	/* For whole send ops. `sure` is SUP's weight, or one half if the noise
-	 * exceeds the difference between the rails. `unsure`: two end times
-	 * count as equal if they differ by less than this, in parts of
-	 * MPIB_ADAPT_ONE. */
+	 * exceeds the difference between the rails. `unsure` is in parts of
+	 * MPIB_ADAPT_ONE: end times that differ by less count as equal. */
 	uint32_t sure, unsure;
 	uint64_t round; /* start of the current round */
 	uint32_t share; /* published weight, in parts of 1024 */
@@ -355,8 +357,8 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* Record that a send op was posted, with these bytes on each rail. If there was
- * a query since the last post, it was about this send op. If the result is at
+/* Record that a send op was posted, with these bytes on each rail. A query
+ * since the last post must have been for this send op. If the result is at
  * least 0, pass it to mpib_adapt_ended() when the send op ends. */
 int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
 /* Record that all stripes of a send op are acknowledged. Do not call this for a

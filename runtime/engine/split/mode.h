@@ -48,8 +48,9 @@ struct mpib_split_why {
 };
 
 /* Return how many of `size` bytes SUP carries, rounded down to a multiple of
- * 128. SOUT carries the rest, so below 128 bytes SOUT carries all. Exception:
- * if sup_bw is MPIB_SUP_BW_ALL, SUP carries all bytes, whatever the size. */
+ * 128. SOUT carries the rest, and so all of a message below 128 bytes.
+ * Exception: if sup_bw is MPIB_SUP_BW_ALL, SUP carries all bytes of any
+ * size. */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {
 	if (sup_bw >= MPIB_SUP_BW_ALL)
@@ -58,8 +59,9 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 }
 
 /* Islands: sets of nodes that reach each other by SUP. The IPv4 address of a
- * node's SOUT rail determines its island, by its first bits or by configured
- * lists of networks. Addresses are in network order. No state; any thread. */
+ * node's SOUT rail determines the node's island, either by the first bits of
+ * the address or by configured lists of networks. Addresses are in network
+ * order. No state; any thread. */
 
 #define MPIB_ISLAND_NETS 64
 
@@ -86,7 +88,7 @@ struct mpib_islands {
  * Parse the configuration of islands: a prefix of 1..32, or 0 and a text. In
  * the text commas separate islands, and plus signs join the networks of an
  * island: "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16". With prefix 0 and an empty
- * text there are no islands. -EINVAL: `why` holds the fault and the remedy, as
+ * text there are no islands. -EINVAL: `why` names the fault and the remedy, as
  * part of a sentence.
  */
 int mpib_islands_parse(struct mpib_islands *is, unsigned prefix,
@@ -99,7 +101,7 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 
 /* Return whether both addresses are in one island. If several networks contain
  * an address, the one with the longest prefix determines its island. An address
- * in no network is a separate island, and so is address 0, which means
+ * in no network is an island of its own. So is address 0, which means
  * unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);

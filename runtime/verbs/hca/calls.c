@@ -166,9 +166,10 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 
 /*
  * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: the
- * flag was set, so try again. The flag is only an optimisation, but a kernel or
- * device that does not know the flag refuses the whole call. (ibv_reg_mr_iova2
- * itself drops the flag only if the kernel says that flags may be dropped.)
+ * flag was set, so try again. The flag only makes transfers faster, but a
+ * kernel or device that does not know the flag refuses the whole call.
+ * (ibv_reg_mr_iova2 itself drops the flag only if the kernel says that flags
+ * may be dropped.)
  */
 static bool again_without(struct hca_job *job)
 {
@@ -279,8 +280,9 @@ static int calls_destroy_channel(struct ibv_comp_channel *ch)
 				  end_channel));
 }
 
-/* Return the next of the device's completion vectors, so that the interrupts of
- * different shards go to different CPUs; 0 if the device has fewer than two. */
+/* Return the device's next completion vector, so that the interrupts of
+ * different shards go to different CPUs. Return 0 if the device has fewer than
+ * two vectors. */
 static int next_vector(const struct ibv_context *ctx)
 {
 	static atomic_uint next;
@@ -456,9 +458,9 @@ static int run_modify_qp(struct hca_job *job)
 	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* A QP is moved to ERR so that its peer can write no more data. If the device
+/* A QP is moved to ERR so that its peer can no longer write data. If the device
  * does not answer in time, this function returns -EIO, but the HCA's thread
- * still makes the call later. The same thread deregisters memory, and does that
+ * still makes the call later. The same thread deregisters memory, but only
  * after this call. So late writes reach only memory that is still pinned and
  * reserved. */
 static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,

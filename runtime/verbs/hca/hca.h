@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verbs calls that an HCA's firmware answers, with a time limit. Each HCA has a
- * thread that makes its calls one after another. The caller waits for the
- * answer, up to the limit. After the limit the HCA and all its open contexts
- * count as lost: get_async_event() returns -ETIMEDOUT, calls that create or
- * query objects fail immediately, and calls that destroy objects are queued for
- * the thread. So an HCA with hanging firmware delays its caller once, and does
- * not affect other HCAs. If the late call returns, the thread destroys the
- * object that the call created. Then the thread makes the queued calls, in
- * order. After that the HCA can be opened again.
+ * thread that makes the calls one after another. The caller waits for the
+ * answer, but not longer than the limit. After the limit the HCA and all its
+ * open contexts count as lost. From then on get_async_event() returns
+ * -ETIMEDOUT, calls that create or query objects fail immediately, and calls
+ * that destroy objects are queued for the thread. So an HCA with hanging
+ * firmware delays its caller once, and does not affect other HCAs. If the late
+ * call returns, the thread destroys the object that the call created. Then the
+ * thread makes the queued calls, in order. Then the HCA can be opened again.
  *
  * Any thread may call. One lock protects all jobs and records; no thread holds
  * the lock during a verbs call.
@@ -22,15 +22,15 @@
 
 #include "verbs/verbs.h"
 
-/* The time limit of a call. Time in which the waiting thread does not run, for
- * example in a stopped process, does not count. Registering memory has a longer
- * limit, which depends on the length of the memory. Tests change
- * mpib_hca_wait_ms. */
+/* The time limit of a call. Only time in which the waiting thread can run
+ * counts, so time in which the process is stopped does not count. Registering
+ * memory has a longer limit, which depends on the length of the memory. Tests
+ * change mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
-/* A thread that waits for longer than 5 s calls this every 5 s, so that the
- * watchdog does not kill the process. Healthy devices can cause such waits.
- * NULL at first. */
+/* A thread that waits for longer than 5 s calls this function every 5 s, so
+ * that the watchdog does not kill the process. Even healthy devices can cause
+ * such long waits. NULL at first. */
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
@@ -87,8 +87,8 @@ struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
 /* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If hca_job_do() has set *job to NULL,
- * the thread will free the job. */
+ * frees *job. -EIO: no answer in time. If *job is NULL afterwards, the HCA's
+ * thread will free the job. */
 int hca_job_do(struct hca_job **job);
 
 /* Like hca_job_do(), for a call that opens a context: start the thread of the

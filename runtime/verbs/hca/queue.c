@@ -128,13 +128,13 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
-	/* Also wake the callers whose jobs are queued behind this one, so that
-	 * they stop waiting. */
+	/* Also wake the callers of all queued jobs, so that these callers stop
+	 * waiting. */
 	pthread_cond_broadcast(&h->answered);
 }
 
-/* Accept calls again after the late call has returned and the queue is empty,
- * so that queued calls run before new ones. */
+/* Accept calls again after the late call has returned and the queue is empty.
+ * So queued calls run before new calls. */
 static void hca_look(struct hca *h)
 {
 	if (!h->hung || !TAILQ_EMPTY(&h->jobs))
@@ -258,8 +258,8 @@ static uint64_t patience_ms(const struct hca_job *job)
 }
 
 /* Sleep for `ns` or until a wake-up. Return the time slept, but at most `ns`.
- * More time is not counted, because a process that was stopped or had no CPU
- * time could not receive the answer. */
+ * Time beyond `ns` is not counted, because a process that was stopped or had no
+ * CPU time could not receive the answer. */
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;
@@ -281,9 +281,9 @@ static void tell_of_wait(void)
 }
 
 /* Wait for the job. True: the answer has come. The time limit begins when the
- * HCA's thread starts this job, not when the job is queued: earlier jobs have
- * their own limits, and if one exceeds its limit, its caller marks the HCA as
- * lost. */
+ * HCA's thread starts this job, not when the job is queued. Each earlier job
+ * has its own limit. If an earlier job exceeds its limit, its caller marks the
+ * HCA as lost. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();

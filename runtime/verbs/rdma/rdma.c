@@ -77,7 +77,8 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 	return rc;
 }
 
-/* added to the rank of a GID of this namespace; larger than all ranks */
+/* added to the rank of a GID that is in this namespace; larger than all
+ * ranks */
 #define HERE 8
 
 /* Return the rank of a GID; 0: not usable. Only RoCE v2 is usable: v1 frames
@@ -105,11 +106,11 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 	info->gid_type = (uint8_t)e->gid_type;
 }
 
-/* Return whether the GID's interface is in this network namespace. A device
- * that several namespaces share lists the GIDs of all of them, and each may
- * have an eth0, so the address counts, too. A link-local GID is made from the
- * port's GUID, and its interface may have no such address. Also true if sysfs
- * names no interface. */
+/* Return whether the GID's interface is in this network namespace. If several
+ * namespaces share a device, the device lists the GIDs of all these namespaces.
+ * Each namespace may have an eth0, so the address is compared, too. A
+ * link-local GID is made from the port's GUID, and its interface may not have
+ * that address. Also return true if sysfs names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
 {
@@ -164,8 +165,8 @@ static ssize_t all_gids(struct ibv_context *ctx)
 	return rc ? -rc : n;
 }
 
-/* On InfiniBand the port's own GID has index 0. If routers connect subnets, the
- * GID with the port's FLID (lane/qps.c) has index 1. */
+/* On InfiniBand the port's own GID has index 0. If routers connect subnets,
+ * index 1 is the GID with the port's FLID (lane/qps.c). */
 static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)
@@ -253,8 +254,8 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-/* Return the rate in sysfs, as in "800 Gb/sec (4X XDR)". Used for speeds for
- * which active_speed has no bit. */
+/* Return the rate in sysfs, as in "800 Gb/sec (4X XDR)". Use this for speeds
+ * that have no bit in active_speed. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
 	char text[32];
@@ -367,8 +368,8 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.pkeys = attr.pkey_tbl_len;
 	port_place(ctx->device, &out);
 	rc = choose_gid(ctx, port, &attr, &out);
-	/* A port that is down may have no GID: report success and the state,
-	 * which tells the caller more than -EADDRNOTAVAIL. */
+	/* A port that is down may have no GID. Then report success and the
+	 * state, which tells the caller more than -EADDRNOTAVAIL. */
 	if (rc < 0 && (rc != -EADDRNOTAVAIL || attr.state == IBV_PORT_ACTIVE))
 		return rc;
 	*info = out;

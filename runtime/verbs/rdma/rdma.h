@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RDMA devices beyond the verbs table: discovery of their ports, and the
- * preferred networks for the choice of a port's GID.
+ * Functions for RDMA devices that are not in the verbs table: discovery of
+ * ports, and the preferred networks for the choice of a port's GID.
  */
 #ifndef MPIB_VERBS_RDMA_H
 #define MPIB_VERBS_RDMA_H
@@ -47,11 +47,10 @@ void mpib_rdma_place(const struct mpib_rail_spec *spec,
  * the reason why they cannot be listed. Any thread. */
 void mpib_rdma_device_names(char *buf, size_t len);
 
-/* The parts of the provider on libibverbs that hca/ runs on a thread for each
- * HCA. Only rdma/ and hca/ call libibverbs' control verbs. The verbs of
- * libibverbs report failures by NULL and errno, by -1 and errno, or by a
- * positive errno. The functions below return -errno, by the rules of struct
- * mpib_verbs. */
+/* The calls to libibverbs that hca/ makes on a thread for each HCA. Only rdma/
+ * and hca/ call libibverbs' control verbs. The verbs of libibverbs report
+ * failures by NULL and errno, by -1 and errno, or by a positive errno. The
+ * functions below return -errno, by the rules of struct mpib_verbs. */
 
 /* Return -errno after a failed call, or -EIO if the call did not set errno. The
  * caller must set errno to 0 before the call. */

@@ -214,8 +214,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* Wait for an event by reading. If the event's CQ was destroyed after this
- * thread read the count, read again. */
+/* Wait for an event by reading. If the event's CQ was destroyed after the read,
+ * read again. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {
@@ -263,9 +263,9 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
  * Asynchronous events. An object has one bit per pending event type, so raising
  * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
  * counts the bits. An object may be destroyed after a reader has read the count
- * of its event and before that reader gets the lock. Such counts are stray. So
- * the count in the fd plus the counts that readers hold equals the pending bits
- * plus the stray counts.
+ * of the object's event, but before the reader gets the lock. The count is then
+ * stray. So the count in the fd plus the counts that readers hold equals the
+ * pending bits plus the stray counts.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
@@ -339,8 +339,8 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 
 /* Return whether all events including DEVICE_FATAL were delivered, so that no
  * further event will come. Only threaded mode, which verbs programs use, needs
- * this: in the other mode callers read only after the descriptor became
- * readable. */
+ * this function. In the other mode, callers read only after the descriptor
+ * became readable. */
 static bool all_is_told(const struct soft_ctx *ctx)
 {
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);

@@ -22,8 +22,8 @@ struct soft_channel {
 	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	/* number of events that threads had read from the fd, but whose CQ was
-	 * destroyed before the threads got the events */
+	/* number of events that threads had read from the fd and whose CQ was
+	 * then destroyed, before the threads got the events */
 	unsigned stray;
 	LIST_ENTRY(soft_channel) link;
 };
@@ -74,7 +74,8 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents);
 int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool soft_disarm_cq(struct ibv_cq *cq, bool spoke);
-/* Drop the entries of qp that were not polled yet: no poll will return them. */
+/* Drop the entries of qp that were not polled yet, so that no poll returns
+ * them. */
 void soft_cq_forget(struct soft_qp *qp);
 /* Add an entry for the send WQE at idx of qp. */
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);

@@ -9,14 +9,13 @@
  *    turn frees entries by a release of `head`.
  *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * A turn only tries to take the lock; control verbs wait for the lock. A turn
- * that finds the lock taken leaves its work undone, so soft_unlock() kicks the
+ * Control verbs wait for the lock, but a turn only tries to take it. If the
+ * lock is taken, the turn leaves its work undone. So soft_unlock() kicks the
  * sleepers.
  *
- * No operation is in the kernel between turns, because sockets are read and
- * written only by nonblocking calls. So while a thread holds ctx->lock and
- * makes no turn, nothing accesses the memory of an MR, and dereg_mr needs no
- * other fence.
+ * Between turns no operation is in the kernel, because all reads and writes of
+ * sockets are nonblocking. So while a thread holds ctx->lock and makes no turn,
+ * nothing accesses the memory of an MR. dereg_mr needs no other fence.
  */
 #ifndef MPIB_VERBS_SOFT_CTX_H
 #define MPIB_VERBS_SOFT_CTX_H
@@ -55,7 +54,7 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
 /* Remove n events from fd, a semaphore that counts events. Return how many of
- * these were missing in fd, because waiting threads have read them but not
+ * the n events were missing, because waiting threads have read them but not
  * handled them yet. */
 unsigned soft_uncount(int fd, unsigned n);
 /* Call this before the object is destroyed. Drop its pending events, and block
@@ -93,11 +92,12 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
-	/* number of threads that wait for `lock`, not counting those that want
-	 * to make a turn */
+	/* number of threads that wait for `lock`, without threads that want to
+	 * make a turn */
 	_Atomic int waiters;
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
-	unsigned empty_polls; /* number of consecutive ones */
+	/* number of consecutive polls that found nothing */
+	unsigned empty_polls;
 	/* number of armed CQs and of threads about to sleep */
 	_Atomic int sleepers;
 	struct mpib_bell kick;
@@ -123,10 +123,10 @@ struct soft_ctx {
 	bool shared; /* several domains share the thread in this turn */
 	bool rest; /* busy domains wait for a later turn */
 	uint32_t most; /* maximum bytes of an operation */
-	/* number of the last turn with a large operation; the turns of all
-	 * devices of the thread are counted together */
+	/* number of the last turn with a large operation; one count for the
+	 * turns of all devices of the thread */
 	uint64_t much_at;
-	/* at this point of the turn only light domains are served */
+	/* for now this turn serves only light domains */
 	bool little;
 	/* last turn in which busy domains waited */
 	uint64_t gave_way;
@@ -150,8 +150,8 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Number of events that threads had read from async_fd, but whose
-	 * object was destroyed before the threads got the events. */
+	/* Number of events that threads had read from async_fd and whose object
+	 * was then destroyed, before the threads got the events. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* number of port events not delivered yet */
@@ -162,7 +162,7 @@ struct soft_ctx {
 
 	struct mpib_soft_fault fault;
 	/* For fault.c: the time to read the device's file again (0: never), and
-	 * its text. */
+	 * the text of the file. */
 	uint64_t faults_at;
 	char fault_text[128];
 	bool paused;
@@ -211,8 +211,8 @@ void soft_faults_look(struct soft_ctx *ctx, uint64_t now);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Return whether the engine must start to watch the port. Each watch ends with
- * the next connection. */
+/* Return whether the engine must start to watch the port. A watch ends with the
+ * next connection. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;
@@ -227,7 +227,8 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 /* Return whether a fault delays messages of qp (fault.delay_turns,
  * fault.delay_ns). */
 bool soft_fault_slow(struct soft_qp *qp);
-/* Return whether the delay forbids qp to start another message in this turn. */
+/* Return whether the delay prevents qp from starting another message in this
+ * turn. */
 bool soft_fault_hold(struct soft_qp *qp);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protection domains and memory regions. Each region has two independent random
- * keys, so that no key can be guessed from other keys, and an lkey is not valid
- * as an rkey. Each kind of key has a hash table, indexed by the lowest bits of
- * the key. */
+ * keys. So no key can be guessed from other keys, and no lkey is valid as an
+ * rkey. Each kind of key has a hash table, indexed by the lowest bits of the
+ * key. */
 #include "verbs/soft/mr.h"
 
 #include <errno.h>
@@ -230,7 +230,7 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	busy = pd->refs;
 	if (!busy) {
 		ctx->npds--;
-		/* Forget pd, so that pd and the next domain do not count as
+		/* Forget pd. Otherwise pd and the next domain would count as
 		 * sharing the thread. */
 		if (ctx->served == pd)
 			ctx->served = NULL;
@@ -243,8 +243,8 @@ int soft_dealloc_pd(struct ibv_pd *p)
 }
 
 /* Check the range at registration, as an HCA does when it pins pages. Refuse a
- * range that is not mapped, or not writable although access requires it. Ranges
- * that are paged in on demand are not checked. */
+ * range that is not mapped. Also refuse a read-only range if `access` includes
+ * writes. Ranges that are paged in on demand are not checked. */
 static int mr_populate(void *addr, size_t len, int access)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -15,9 +15,9 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* For wire/soft_conn.c, as numbers of turns: when a socket of this
-	 * domain was last served, when credit was last added, and until when
-	 * the domain counts as busy. */
+	/* For wire/soft_conn.c, as turn numbers. `turn`: a socket of this
+	 * domain was last served. `grown`: credit was last added. `much_until`:
+	 * until this turn the domain counts as busy. */
 	uint64_t turn, grown, much_until;
 	int64_t credit; /* bytes; above 0: the domain is light */
 };
@@ -60,9 +60,9 @@ int soft_dereg_mr(struct ibv_mr *mr);
  * do not allow this access to the whole range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
-/* Fill iov with the pieces of an SGE list from byte `off` on: at most `len`
- * bytes and `max` pieces. Return the number of pieces, or -EACCES if no region
- * of pd allows this access to a piece. */
+/* Fill iov with the pieces of an SGE list, starting at byte `off`: at most
+ * `len` bytes and `max` pieces. Return the number of pieces, or -EACCES if no
+ * region of pd allows this access to a piece. */
 int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,
 		 int max);

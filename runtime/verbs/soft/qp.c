@@ -34,8 +34,8 @@ static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 		qp->idx = idx;
 		qp->ibv.qp_num = (uint32_t)ctx->slot << 16 | idx;
 		qp->ibv.handle = qp->ibv.qp_num;
-		/* Relaxed: passing the QP to another thread later orders this
-		 * store. */
+		/* Relaxed: this store is ordered when the QP is passed to
+		 * another thread. */
 		atomic_store_explicit(&ctx->qps[idx].sq_done,
 				      (uint64_t)qp->ibv.qp_num << 32,
 				      memory_order_relaxed);
@@ -77,7 +77,7 @@ static size_t sq_bytes(const struct soft_qp *qp)
 }
 
 /* Map the queue, so that a QP uses memory only for slots that were used.
- * Otherwise each of a thousand idle QPs would use 176 KiB. */
+ * Otherwise every idle QP would use 176 KiB. */
 static int sq_alloc(struct soft_qp *qp, const struct ibv_qp_cap *c)
 {
 	size_t bytes = sizeof(struct soft_swqe) +
@@ -252,8 +252,8 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 {
 	struct soft_qp *qp = to_qp(q);
 
-	/* Refuse the mask bits that libibverbs refuses for every device. For
-	 * all other masks fill in all attributes, as most providers do. */
+	/* Refuse the mask bits that libibverbs refuses for every device. With
+	 * any other mask, fill in all attributes, as most providers do. */
 	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);

@@ -53,8 +53,8 @@ int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 /* Copy the next receive for qp to qp->recv_*. False: none is posted. */
 bool soft_recv_take(struct soft_qp *qp);
-/* Return the PD whose regions a receive of qp may use: that of the receive
- * queue. */
+/* Return the PD of the receive queue. A receive of qp may use only regions of
+ * this PD. */
 struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out);
@@ -120,8 +120,8 @@ struct soft_qp {
 	uint32_t sq_una; /* first WQE that is not complete */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* Index from which to search for the READ that is answered next, and
-	 * number of READs sent but not answered. */
+	/* `rd_idx`: where to start the search for the READ that is answered
+	 * next. `reads_out`: number of READs sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
 	bool rnr_wait; /* nothing is sent until rnr_at */
@@ -146,7 +146,7 @@ struct soft_qp {
 	struct ibv_sge recv_sge[SOFT_MAX_SGE];
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
-	/* the QP reads no more, and goes to ERR after the NAK is sent */
+	/* the QP has stopped reading, and goes to ERR after the NAK is sent */
 	bool dying;
 	/* NAK and msn of the refused request, kept for the next connection;
 	 * `refusal` 0: no request was refused */
@@ -170,8 +170,7 @@ struct soft_qp {
 	TAILQ_ENTRY(soft_qp) ready_link;
 	_Atomic int belled; /* on ctx->bell */
 	struct soft_qp *bell_next;
-	/* end of a delay: the number of a turn, or with fault.delay_ns a time
-	 * in ns */
+	/* end of a delay: a turn number, or with fault.delay_ns a time in ns */
 	uint64_t hold_until;
 	uint64_t conn_backoff;
 
@@ -210,8 +209,8 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
 /* Get or set a token as the vendor options of an ECE. A QP's own ECE contains
- * its token. The owner of the peer QP receives the token over a channel that
- * strangers cannot use, and sets it on the peer QP before RTR. */
+ * its token. The owner of the peer QP receives the token over a channel that is
+ * closed to strangers. The owner sets the token on the peer QP before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,

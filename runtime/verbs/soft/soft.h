@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA beyond the verbs table: its I/O engine, threaded mode, and
- * injected faults that simulate a failing network. */
+/* Functions of the software HCA that are not in the verbs table: its I/O
+ * engine, threaded mode, and injected faults that simulate a failing
+ * network. */
 #ifndef MPIB_VERBS_SOFT_H
 #define MPIB_VERBS_SOFT_H
 
@@ -15,8 +16,8 @@
  * thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
-/* Return the speed of a rail at `addr`: the speed of its interface from sysfs
- * ("/sys"), or a typical one. Any thread. */
+/* Return the speed of a rail at `addr`: the speed of its interface according to
+ * `sysfs` ("/sys"), or a typical speed. Any thread. */
 uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs);
 
 /* Like mpib_verbs_soft.open(), but the context gets a thread that makes
@@ -81,7 +82,7 @@ struct mpib_soft_fault {
 	uint64_t delay_ns; /* each outgoing message is delayed for this time */
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	/* the device is lost: DEVICE_FATAL, then nothing, see fault.c. Clearing
-	 * it has no effect */
+	 * `gone` has no effect */
 	uint8_t gone;
 };
 
@@ -89,8 +90,8 @@ int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
 
 /* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
- * one GID contains the address itself, and a link-local one is derived from a
- * MAC address: 02:00:a:b:c:d. */
+ * one GID contains the address itself. The other is link-local and derived from
+ * a MAC address, 02:00:a:b:c:d. */
 
 static inline union ibv_gid soft_gid_mapped(struct in_addr addr)
 {

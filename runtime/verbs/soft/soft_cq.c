@@ -15,9 +15,9 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Return whether ctx->sleepers includes c while c is armed, so that its owner
- * is woken. In threaded mode it does not, because the context's thread adds
- * itself to ctx->sleepers when it sleeps. */
+/* Return whether ctx->sleepers includes c while c is armed, so that the owner
+ * of c is woken. In threaded mode c is not included, because the context's
+ * thread adds itself to ctx->sleepers when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;
@@ -47,10 +47,10 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 }
 
 /* Arm cq. The callers of this function and of cq_notify() hold ctx->lock. So if
- * a completion comes before the CQ is armed, the next poll finds it. If it
- * comes later, cq_notify() finds the CQ armed. Without the lock both functions
- * would need a full fence, and cq_notify() would execute it at each
- * completion. */
+ * a completion comes before the CQ is armed, the next poll finds the
+ * completion. If a completion comes later, cq_notify() finds the CQ armed.
+ * Without the lock both functions would need a full fence, and cq_notify()
+ * would execute it at each completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
 	/* Keep the value 1 if another thread has armed the CQ for any
@@ -79,8 +79,8 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	}
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
-	/* soft_unlock() kicks, because the caller may go to sleep, and WRs that
-	 * were posted but not sent yet must wake it. */
+	/* soft_unlock() kicks, because the caller may go to sleep. WRs that
+	 * were posted but not sent yet must wake the caller. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -123,7 +123,7 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
-/* Handle an entry of qp that found the CQ full: qp cannot continue. qp goes to
+/* The CQ is full, so an entry of qp is lost and qp cannot continue. qp goes to
  * ERR in the next turn, not now, because the callers still use its queues. */
 static void cqe_lost(struct soft_qp *qp)
 {
@@ -148,7 +148,7 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 }
 
 /* Fill the undefined fields of a completion with garbage, so that no caller
- * relies on them: on an error an HCA sets only four fields. */
+ * relies on these fields. On an error an HCA sets only four fields. */
 static void cq_garbage(struct ibv_wc *wc)
 {
 	wc->opcode = (enum ibv_wc_opcode)0x5a;
@@ -161,8 +161,9 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: the polling thread itself changed `life` (soft_cq_forget()),
-	 * or its caller has synchronized with the thread that did. */
+	/* Relaxed: either the polling thread changed `life` itself
+	 * (soft_cq_forget()), or its caller has synchronized with the thread
+	 * that changed it. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 

@@ -27,7 +27,7 @@
 /*
  * Speed of a rail whose interface reports no speed (loopback, most virtual
  * interfaces). NCCL chooses algorithm and protocol by this speed. One TCP
- * stream over loopback reaches about 40 Gb/s, but with that value NCCL chose
+ * stream over loopback reaches about 40 Gb/s, but with that speed NCCL chose
  * badly for a software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary
  * memory was twice as fast. bench/nccl --nets MPIB,Socket measures this.
  */
@@ -52,9 +52,10 @@ void soft_unlock(struct soft_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 	/*
 	 * If a thread could not make its turn because the lock was taken, it
-	 * may be about to sleep. If this read-modify-write sees that thread's
-	 * increment of sleepers, this function kicks. Otherwise the increment
-	 * comes later, and that thread's last turn finds the lock free.
+	 * may be about to sleep. If this read-modify-write sees the increment
+	 * of `sleepers` by such a thread, this function kicks. Otherwise the
+	 * increment comes later, and the last turn of that thread finds the
+	 * lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);
@@ -84,8 +85,8 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the first of the 256 ports. Each context listens on a free one of these
- * 256 ports. */
+/* Find the first of the 256 ports. Each context listens on one of these ports
+ * that is free. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");

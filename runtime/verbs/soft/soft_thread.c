@@ -3,12 +3,12 @@
  * Threaded mode: a thread of the context makes turns, so that peers can write
  * to a process that only polls its memory. Data verbs then take ctx->lock.
  *
- * While the program polls CQs, the context's thread would only compete with it
- * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
- * it does without the thread. While the program polls (ctx->polled), the
- * context's thread only checks regularly that the polls continue. Polls make
- * turns only with an engine on which any thread may do so (`shared`). With
- * other engines only the context's thread makes turns.
+ * While the program polls CQs, the context's thread would only compete with the
+ * program for the lock and the core. So a poll of an empty CQ makes a turn, as
+ * in a context without a thread. While the program polls (ctx->polled), the
+ * context's thread only checks regularly that the polls continue. If the engine
+ * allows turns of only one thread (`shared` is false), polls make no turns, and
+ * the context's thread makes all turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -44,7 +44,7 @@ void soft_data_unlock(struct soft_ctx *ctx)
 {
 	/*
 	 * If the context's thread sleeps, make the turn on this thread, because
-	 * that costs no more than waking the context's thread. The context's
+	 * a turn costs no more than waking the context's thread. The context's
 	 * thread increments sleepers before its last turn, which needs the
 	 * lock. So either this thread sees the increment, or that turn sees the
 	 * bell.
@@ -62,9 +62,9 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 
 	if (!ctx->engine->shared)
 		return false;
-	/* Relaxed, like the loads below: these are hints. A poll of an armed CQ
-	 * is the last one before its thread sleeps, so it does not set
-	 * `polled`. */
+	/* Relaxed, like the loads below, because the values are hints. The poll
+	 * of an armed CQ is the last poll before its thread sleeps, so it does
+	 * not set `polled`. */
 	if (!atomic_load_explicit(&cq->armed, memory_order_relaxed))
 		atomic_store_explicit(&ctx->polled, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed)) {
@@ -102,9 +102,9 @@ static void sleep_until_work(struct soft_ctx *ctx)
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
-/* Return how many idle turns to make before sleeping: few on a machine with few
- * cores, where a spinning thread takes CPU time from the peer that it waits
- * for. */
+/* Return how many idle turns to make before sleeping. On a machine with few
+ * cores the number is small, because a spinning thread takes CPU time from the
+ * peer that it waits for. */
 static unsigned idle_turns(void)
 {
 	cpu_set_t cpus;
@@ -161,7 +161,7 @@ void soft_thread_stop(struct soft_ctx *ctx)
 {
 	if (!ctx->threaded)
 		return;
-	/* Set `stop` under the lock: otherwise a turn that has not seen it
+	/* Set `stop` under the lock. Otherwise a turn that has not seen `stop`
 	 * could clear the thread's kick (turn_unkick()). */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);

@@ -6,9 +6,9 @@
  *
  * A sleeper counts in ctx->sleepers. (An armed CQ counts as one sleeper.) A
  * sleeper waits on an epoll set of the engine's fd for sockets, timer_fd for
- * timers, and the kick for everything else. A turn that could not finish, a
- * post, and a control verb must kick if they leave work behind while there are
- * sleepers.
+ * timers, and the kick for everything else. If work is left while there are
+ * sleepers, a kick must follow. It comes from the turn that could not finish,
+ * from the post, or from the control verb.
  */
 #include "verbs/soft/ctx.h"
 
@@ -35,8 +35,8 @@ static void soft_nudge(struct soft_ctx *ctx)
 }
 
 /* Clear the kick, because a turn checks all work anyway. But if `stop` is set,
- * leave the kick, because it must wake the context's thread: if a turn of
- * another thread cleared the kick, the context's thread would miss it. */
+ * leave the kick. Otherwise a turn of another thread could clear it, and the
+ * context's thread would not wake up. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -51,7 +51,7 @@ void soft_bell(struct soft_qp *qp)
 	/* Pairs with the exchange in soft_bells_drain(). */
 	if (!atomic_exchange(&qp->belled, 1)) {
 		/*
-		 * Relaxed: the compare-exchange below orders it. The
+		 * Relaxed: the compare-exchange below orders this load. The
 		 * compare-exchange and the load of `sleepers` in soft_nudge()
 		 * are sequentially consistent, and so are a sleeper's increment
 		 * of `sleepers` and its load of `bell` in soft_bells_drain().
@@ -264,7 +264,8 @@ static void set_timer(struct soft_ctx *ctx, uint64_t at)
 }
 
 /* Prepare for threads that sleep: set the timer, and kick if work is left. So
- * they are woken for all work that this turn does not finish. */
+ * the sleeping threads are woken for all work that this turn does not
+ * finish. */
 static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 {
 	uint64_t at = ctx->timer_min;
@@ -321,9 +322,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += turn_finish(ctx);
-	/* In this turn also read the sockets that the engine has just found
-	 * readable: the next turn would make the same system calls, only
-	 * later. */
+	/* Also read the sockets that the engine has just found readable. The
+	 * next turn would make the same system calls, only later. */
 	if (ctx->told && !ctx->paused) {
 		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
@@ -339,9 +339,8 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock. Otherwise the context's thread might find
-		 * the lock taken by a post that has no work, and go to
-		 * sleep. */
+		/* Wait for the lock. Otherwise a post without work might hold
+		 * the lock, and the context's thread would go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
 	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
 	 * of the thread that waits for the lock kicks this one. */

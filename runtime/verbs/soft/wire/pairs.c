@@ -30,8 +30,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 }
 
 /* Copy in ascending order, like soft_stream.c, for readers that poll a flag at
- * the end. If the ranges overlap so that this would overwrite the source, copy
- * without that order. */
+ * the end. If the ranges overlap and an ascending copy would overwrite the
+ * source, copy in another order. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
 	mpib_bus_begin(to, from, n);

@@ -53,10 +53,10 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* Record that the payload of the WQE at idx was sent up to byte `off`. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* Call these when the peer, on a new connection, has reported that it has
- * completed `ack` requests. The first function returns whether this number is
- * possible. If it is, the second function continues with the first request that
- * the peer has not completed. */
+/* On a new connection, the peer has reported that it has completed `ack`
+ * requests. soft_tx_may_resume() returns whether this number is possible. If
+ * so, soft_tx_resume() continues with the first request that the peer has not
+ * completed. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 /* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
@@ -81,13 +81,13 @@ void soft_rx_begin(struct soft_qp *qp);
 uint32_t soft_rx_payload(const struct soft_hdr *h);
 /* Fill iov with the destinations of the payload that begins at byte qp->rx_off;
  * iov_base is NULL for payload that is dropped. < 0: qp may no longer write to
- * them. */
+ * these destinations. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
 /* Return whether a due ack may still wait for a message that carries it. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* Drop the partly received message after the connection is gone. The peer will
- * send it again. */
+/* The connection is gone: drop the partly received message. The peer will send
+ * it again. */
 void soft_rx_unplug(struct soft_qp *qp);
 /* End the request with an error, after soft_rx_iov() failed. */
 void soft_rx_abort(struct soft_qp *qp);

@@ -14,11 +14,11 @@
 #include "verbs/soft/wire/soft_wire.h"
 
 /*
- * The program that gets a small message often answers immediately with its own
- * message. That answer carries the ack for free, and should not wait behind a
- * separate ACK. So the ack of one small message waits a few turns for such an
- * answer. After a second unacked request an ACK is sent immediately, because a
- * peer that streams needs the ACK to free its send queue.
+ * A program that gets a small message often answers immediately with a message.
+ * The answer carries the ack for free, and should not wait behind a separate
+ * ACK. So the ack of one small message waits a few turns for an answer. After a
+ * second unacked request, an ACK is sent immediately, because a peer that
+ * streams needs the ACK to free its send queue.
  */
 #define ACK_TURNS 8
 

@@ -195,9 +195,9 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* reads_out limits the requests that may follow, but counts a
-		 * READ only after it was sent. So add nothing after a READ in
-		 * this turn. */
+		/* Add nothing after a READ in this turn. reads_out limits the
+		 * requests that may follow, but counts a READ only after it was
+		 * sent. */
 		if (one || h.op == SOFT_OP_READ)
 			break;
 	}
@@ -238,7 +238,8 @@ static int add_new(struct gather *g, bool slow)
 	if (qp->nak && g->op->nitems > qp->conn->has_cur)
 		return 0;
 	/* Order: the rest of a partly sent request, then all answers, then
-	 * requests. So neither kind starves the other. */
+	 * requests. So answers do not starve requests, and requests do not
+	 * starve answers. */
 	if (requests && g->off)
 		rc = add_requests(g, true);
 	if (rc >= 0 && g->whole && (!g->off || !requests))
@@ -333,10 +334,10 @@ static size_t byte_limit(struct soft_ctx *ctx)
 
 /* Handle an item whose memory can no longer be read. A request may fail only
  * after all earlier requests are done. If the earlier requests are done, fail
- * this request, so that the QP goes to ERR. If they are not done, or if the
- * item is an answer, end the connection, because a partly sent segment cannot
- * be withdrawn. The next connection then handles the request, and a repeated
- * READ is refused. */
+ * this request, so that the QP goes to ERR. If earlier requests are not done,
+ * or if the item is an answer, end the connection, because a partly sent
+ * segment cannot be withdrawn. The next connection then handles the request,
+ * and a repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -439,8 +440,8 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 }
 
 /* Handle a send that stopped early. If the socket is full, the engine will
- * report when the socket accepts more. If the source memory is gone, or if
- * memory is short, the kernel reports that only at the next try. */
+ * report when the socket accepts more. The kernel reports unmapped source
+ * memory or a shortage of memory only at the next try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;

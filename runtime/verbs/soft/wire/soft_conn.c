@@ -333,20 +333,20 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * Sharing of one thread's turns between protection domains. While several
  * domains use a thread's devices, a turn of a device serves one socket of each
  * domain. Completions appear after all socket operations of a turn, so each
- * domain waits for the operations of the others. Other sockets wait for later
- * turns. While these sockets wait, they collect more data, so fewer operations
- * move the same bytes. A single domain uses the whole turn.
+ * domain waits for the operations of the others. The other sockets of a domain
+ * wait for later turns. A waiting socket collects more data, so fewer
+ * operations move the same bytes. A single domain uses the whole turn.
  *
  * A domain that moves few bytes is "light"; all others are "busy". Light
  * domains go first, as new traffic does in fq_codel (RFC 8290). If a light
  * domain has an operation in a turn, busy domains wait for the next turn. Busy
  * domains also rest in the turn after a turn that served them, so that a thread
  * with several devices reaches the next device sooner. If a light domain was
- * active recently, busy domains rest on all devices after an operation, until
- * the device of that operation has had a turn without them. So at most one
- * operation of each busy domain is made between two turns of a device, and
- * turns are shorter. The device that has rested longest is next, independent of
- * the order of turns.
+ * active recently, an operation makes busy domains rest on all devices. The
+ * rest ends when the device of that operation has had a turn without busy
+ * domains. So at most one operation of each busy domain is made between two
+ * turns of a device, and turns are shorter. The device that has rested longest
+ * is next, independent of the order of turns.
  *
  * Domains share the thread, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
@@ -357,8 +357,8 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * shares the thread. */
 #define LATELY 131072
 
-/* A domain is light if it moves at most this many bytes per turn. It may save
- * the bytes that it did not use, at most those of 16 turns. */
+/* A domain is light if it moves at most this many bytes per turn. A domain may
+ * save unused bytes, at most those of 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
@@ -366,9 +366,9 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * because a peer's answer takes several turns. So each small message delays
  * busy domains by at most this many turns. */
 #define LITTLE_LATELY 128
-/* After an operation of MUCH bytes a domain counts as busy for MUCH_LATELY
- * turns, even if it then moves few bytes because its peers' answers are small.
- * So other domains wait only for shorter operations. */
+/* After an operation of MUCH bytes, a domain counts as busy for MUCH_LATELY
+ * turns, even if small answers follow. So other domains wait only for shorter
+ * operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
 /* A device rests for at most this many turns, in case the other device makes no
@@ -383,8 +383,8 @@ static _Thread_local struct {
 } mine = { .waits = UINT64_MAX };
 
 /* Return whether this device must rest. If another device rests and its last
- * large operation is older, that device goes first. Without this rule, if the
- * turns of two devices alternate, the same device could rest each time. */
+ * large operation is older, the other device goes first. Otherwise the same
+ * device could rest each time if the turns of two devices alternate. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||

@@ -88,8 +88,8 @@ struct soft_conn {
 	 * the next message. */
 	bool led;
 	bool indirect; /* soft_stream.c: reading into place has failed once */
-	/* State UP: the QP that sent the hello may be gone. Only its next bytes
-	 * will show that it still exists. */
+	/* State UP: the QP that sent the hello may be gone. Only the QP's next
+	 * bytes will show that it still exists. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of `cur` that were sent */
@@ -132,7 +132,7 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
-	/* run() costs no more if different threads call it alternately. */
+	/* Different threads may call run() in turn at no extra cost. */
 	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
@@ -208,8 +208,8 @@ void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
 /* Call before accepting another connection from this address. If too many
  * connections from this address have sent no hello, close the oldest of them.
- * Else, if too many connections from all addresses have sent no hello, close
- * the oldest of these. So silent connections do not block callers that send
+ * Otherwise, if too many connections from all addresses have sent no hello,
+ * close the oldest of all. So silent connections do not block callers that send
  * their hello immediately. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);

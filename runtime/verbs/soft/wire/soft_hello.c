@@ -47,8 +47,8 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 
 /*
  * Set socket options. A peer's kernel may forget the connection, and its reset
- * may be lost. Keepalive detects that within a second if this end has nothing
- * to send. The kernel does that without a turn.
+ * may be lost. If this end has nothing to send, keepalive detects the loss
+ * within a second. The kernel does this without a turn.
  *
  * Between two addresses of one machine there is no network to share, so
  * congestion control has only costs (BBR paces by timers). Use reno, which
@@ -234,8 +234,9 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h comes from the life of the peer to which qp was connected,
- * and is meant for the current life of qp. An unknown life matches any life. */
+/* Return whether h fits: it comes from the peer's life to which qp was
+ * connected, and is meant for the current life of qp. An unknown life matches
+ * any life. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -252,7 +253,7 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
 }
 
-/* Return the QP that h asks for if it may connect, else NULL. */
+/* If h may connect, return the QP that h asks for, else NULL. */
 static struct soft_qp *hello_wanted(struct soft_conn *conn,
 				    const struct soft_hello *h)
 {
@@ -270,9 +271,8 @@ static struct soft_qp *hello_wanted(struct soft_conn *conn,
 static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
 	struct soft_qp *qp = hello_wanted(conn, ask);
-	/* If the asking QP was connected before (peer_life), the QP that it
-	 * asks for will not come back: GONE. Otherwise that QP may still be
-	 * created. */
+	/* If the asking QP was connected before (peer_life), the wanted QP will
+	 * not come back: GONE. Otherwise the wanted QP may still be created. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };

@@ -2,10 +2,10 @@
 /*
  * Receiving on a socket. Bytes are read into a buffer and copied from there to
  * their destinations in ascending order, for readers that poll a flag behind
- * the last byte. Reading from the socket directly into the destination stores
- * bytes in any order, so this is done only for regions that allow any order.
- * Whatever a peer sends, this file writes only where soft_rx_iov() allows, and
- * allocates nothing.
+ * the last byte. A read from the socket directly into the destination stores
+ * bytes in any order. So such reads are made only for regions that allow any
+ * order. Whatever a peer sends, this file writes only where soft_rx_iov()
+ * allows, and allocates nothing.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -249,7 +249,7 @@ static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 /*
  * Reading payload from the socket directly into its destination, without a
  * copy. The kernel writes in any order. So only WRITEs into regions that are
- * not read before the completion (MPIB_ACCESS_ANY_ORDER) use this.
+ * not read before the completion (MPIB_ACCESS_ANY_ORDER) are read directly.
  *
  * One read gets as much of the message as possible. The read scatters the bytes
  * as if all headers between segments were MOREs. If there is another header,
@@ -448,8 +448,8 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 	}
 	/* If the socket is empty, wait until the engine reports it readable.
 	 * But continue reading if the peer has closed the connection, because
-	 * the engine reports that only once. Also continue after a direct read,
-	 * because only the next read would report a missing page. */
+	 * the engine reports the close only once. Also continue after a direct
+	 * read, because only the next read would report a missing page. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)

@@ -47,7 +47,7 @@ static void tx_arm(struct soft_qp *qp)
 	soft_timer_update(qp);
 }
 
-/* Start the ack timer instead of failing the WQEs immediately: an HCA does not
+/* Start the ack timer instead of failing the WQEs immediately. An HCA does not
  * learn that its peer is gone, and retries as the QP's attributes say. */
 void soft_tx_unanswered(struct soft_qp *qp)
 {

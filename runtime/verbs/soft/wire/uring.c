@@ -4,15 +4,15 @@
  * ring and cost nothing while idle. Sends and receives never wait
  * (MSG_DONTWAIT), so they are complete when the io_uring_enter() that submits
  * them returns. So one system call serves all ready QPs and leaves no operation
- * in the kernel. A turn that finds sockets readable makes a second call, to
+ * in the kernel. If a turn finds sockets readable, it makes a second call to
  * read them.
  *
  * Sleepers wait on an eventfd of the ring, because deferred task work does not
  * wake the ring's own fd. The eventfd is disabled while there are no sleepers.
  *
  * A single-issuer ring belongs to the thread that makes the first turn. When
- * another thread makes a turn, a plain ring replaces it. The only things lost
- * are the polls, which are added again. If memory or descriptors are short,
+ * another thread makes a turn, a plain ring replaces it. Only the polls are
+ * lost, and they are added again. If memory or descriptors are short,
  * run_without() makes plain system calls and treats every socket as ready.
  */
 #include "verbs/soft/wire/soft_conn.h"
@@ -169,8 +169,8 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* Give up the ring. Operations that the ring has not started keep the result
- * -EINTR, and are tried again. */
+/* Give up the ring. Operations that the ring has not started still have the
+ * result -EINTR and are tried again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
@@ -375,8 +375,8 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
-/* Run the turn. If the ring submits nothing, replace the ring. That also
- * discards the operations prepared in it. */
+/* Run the turn. If the ring submits nothing, replace the ring. The operations
+ * that were prepared in the old ring are then discarded. */
 static void uring_run(struct soft_ctx *ctx)
 {
 	if (!ctx->uring->lost)
