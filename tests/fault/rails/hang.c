@@ -22,7 +22,7 @@
 #define MESSAGES 16 /* messages of each connection */
 /* Timeout of a call while another call hangs. */
 #define WAIT_MS 500
-#define START_MS 5000 /* timeout for the calls of all devices together */
+#define START_MS 2500 /* timeout for the calls of all devices together */
 
 static struct nodes nodes;
 static struct traffic traffic;
