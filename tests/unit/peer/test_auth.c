@@ -113,17 +113,6 @@ TEST(the_newline_that_ends_a_key_file_does_not_count)
 	expect_refused("0123456789abcde\n", 16, 0600, "16 to 4096");
 }
 
-TEST(a_missing_key_file_is_an_error)
-{
-	struct mpib_cluster_key key = { 0 };
-	const char *bad = "";
-
-	assert_int_equal(
-		mpib_cluster_key_load("/nonexistent/key", 0, &key, &bad),
-		-ENOENT);
-	assert_non_null(strstr(bad, "no such file"));
-}
-
 TEST(a_proof_is_valid_for_one_key_one_end_and_one_greeting)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");

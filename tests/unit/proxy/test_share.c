@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/check.c: valid and invalid rules for shares. */
-#include <errno.h>
-
+/* proxy/config/check.c: the rules for shares. */
 #include "config/config.h"
 #include "test.h"
 
@@ -47,24 +45,4 @@ TEST(the_first_matching_rule_counts_and_otherwise_the_default)
 	assert_int_equal(mpib_share_of_user(&rules, 1, dflt).limit, 0);
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(rules.n, 0);
-}
-
-TEST(the_error_names_a_bad_rule)
-{
-	static const char *const bad[] = {
-		"uid=1000",	     "uid=:weight=1",
-		"uid=x:weight=1",    "uid=1:weight=0",
-		"uid=1:weight=101",  "uid=1:limit=-1",
-		"uid=1:limit=1G",    "gid=1:weight=1",
-		"name=:weight=1",    "uid=1:weight=1,,",
-		"weight=1",	     "uid=4294967296:weight=1",
-		"job=0xzz:weight=1", "uid=1:wait=1",
-	};
-
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (parse(bad[i]) != -EINVAL)
-			fail_msg("%s is accepted", bad[i]);
-	}
-	parse("uid=1:weight=1,gid=7:weight=1");
-	assert_non_null(strstr(why, "\"gid=7:weight=1\""));
 }
