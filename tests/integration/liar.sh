@@ -94,6 +94,13 @@ found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
 found nccl 30 --pattern nccl --channels 1
 found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
 found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
+# If only node 1 has LIAR_DOES, half of the corruptions remain. --env also takes
+# an empty value and a value with "=".
+LIAR_LOG=$dir/lies=1
+export -n LIAR_LOG
+found "--env" 30 --env "LIAR_LOG=$LIAR_LOG" --env 0:LIAR_DOES=
+[ "$lies" -lt 60 ] || fail "--env: node 0 has the variable of node 1"
+export LIAR_LOG
 # With early completion, the plugin reports no size of a message, so do not
 # corrupt sizes.
 all_lies "${bytes[@]}"

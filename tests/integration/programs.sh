@@ -174,9 +174,42 @@ refuses 2 "$monitor"
 
 refuses 2 "$agent"
 refuses 2 "$agent" --dir
-refuses 2 "$agent" static 1025
-refuses 2 "$agent" nonsense
+refuses 2 "$agent" static -1
+for rule in 'static 1025' static 'static x' 'static 5x' 'drain up' drain \
+	'adaptive sup' 'steady 1' nonsense; do
+	# shellcheck disable=SC2086 # words
+	refuses 2 "$agent" $rule
+	grep -qF "mpib-agent: $rule: " "$dir/err" || fail "$rule: $(<"$dir/err")"
+done
 refuses 1 "$agent" --dir "$dir/conf/agent" adaptive
+# Each of these lines must be refused with its number, a text and a remedy.
+while IFS='|' read -r line text; do
+	printf '\n# x\n%s\n' "$line" >"$dir/rules"
+	"$agent" --config "$dir/rules" --check-config >"$dir/out" 2>"$dir/err"
+	[ $? -eq 2 ] && grep -qF "rules:3: $text" "$dir/err" &&
+		grep -qF '(' "$dir/err" || fail "$line: $(<"$dir/err")"
+done <<EOF
+rul static 1|unknown word "rul"
+rule|rule: not a rule
+rule static 1025|static 1025: not a rule
+rule peer 10.0.0 static 1|peer 10.0.0: expected
+rule peer|peer : expected
+rule network 10.0.0.1/8 static 1|network 10.0.0.1/8: expected
+island|island: expected one name
+speed up 400|speed: expected sout or sup
+speed sup 0|speed: expected sout or sup
+sick x|sick: expected
+congested up x 1|congested: expected
+rule from 2030-01-31 drain sup|from 2030-01-31: expected
+rule from 2030-02-31T20:00:00Z drain sup|from 2030-02-31T20:00:00Z: expected
+rule from 2030-01-31T20:00:00Z to 2030-01-31T20:00:00Z drain sup|to 2030-01-31T20:00:00Z: expected
+hold 0|hold 0: expected seconds
+rule 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3|the line has too many words
+$(printf '#%0600d' 1)|the line is too long
+EOF
+printf '%s\n' '' '# x' 'rule peer 10.0.0.1 static 0' 'rule static 1024' >"$dir/rules"
+"$agent" --config "$dir/rules" --check-config 2>"$dir/err" ||
+	fail "valid rules: $(<"$dir/err")"
 
 refuses 2 "$perf" --plugin
 refuses 2 "$perf" --plugin "$dir/none.so"
@@ -192,4 +225,36 @@ for option in '--min 1X' '--factor 1' '--abi 7' '--pattern star' '--order x' \
 	# shellcheck disable=SC2086
 	refuses 2 "$perf" --plugin "$plugin" $option
 done
+for option in '--max=' '--max= ' '--max=4 ' '--max= 4' --max=+4 --max=-4 --max=4KB \
+	'--max=4K ' --max=K --max=0x10 --max=4.5 --max=4k4 --max=4@ '--max=4`' \
+	--max=1e3 '--max=4 K' --max=16E --max=2048G --max=18446744073709551616 \
+	--max=18014398509481984K --max=17179869184G --max=99999999999999999999G \
+	--iters=-1 --iters=4294967296 '--warmup=1 ' --channels=0 \
+	--channels=4294967297 '--inflight= 1' --seed=18446744073709551616 \
+	'--steady=1 s' '--steady= 1s' --steady=0x10s --steady=nans --steady=infs \
+	--steady=-1s --timeout=1e9 --timeout=5x --check=2 '--check=1 ' \
+	--env=4294967296:A=b '--env=0 :A=b' --env=:A=b --env==b --json=/; do
+	refuses 2 "$perf" --plugin "$plugin" "$option"
+done
+# The default maximum is 64M, or 1M with --random-sizes. A given maximum
+# replaces it, in any order: 2G is more than one isend may have.
+for option in '--min 65M' '--random-sizes 9 --min 2M' '--random-sizes 9 --max 2G' \
+	'--max 2G --random-sizes 9'; do
+	# shellcheck disable=SC2086 # words
+	refuses 2 "$perf" --plugin "$plugin" $option
+done
+for option in '--check 0' '-c 0' '--group 2' --early-completion '--random-sizes 9'; do
+	# shellcheck disable=SC2086 # words
+	refuses 2 "$perf" check a b --plugin "$plugin" $option
+done
+# Ranks of a launcher with an invalid number, and without the host of rank 0.
+RANK=2 WORLD_SIZE=2 MASTER_ADDR=a refuses 2 "$perf" --plugin "$plugin"
+RANK=-1 WORLD_SIZE=2 MASTER_ADDR=a refuses 2 "$perf" --plugin "$plugin"
+RANK=x WORLD_SIZE=2 MASTER_ADDR=a refuses 2 "$perf" --plugin "$plugin"
+RANK=1 WORLD_SIZE=99999999999999999999 MASTER_ADDR=a \
+	refuses 2 "$perf" --plugin "$plugin"
+RANK=1 WORLD_SIZE=257 MASTER_ADDR=a refuses 2 "$perf" --plugin "$plugin"
+RANK=1 WORLD_SIZE=2 refuses 2 "$perf" --plugin "$plugin"
+OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
+	refuses 2 "$perf" --plugin "$plugin"
 exit "$failed"
