@@ -207,7 +207,9 @@ hold 0|hold 0: expected seconds
 rule 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3|the line has too many words
 $(printf '#%0600d' 1)|the line is too long
 EOF
-printf '%s\n' '' '# x' 'rule peer 10.0.0.1 static 0' 'rule static 1024' >"$dir/rules"
+mkfifo "$dir/pipe"
+refuses 2 "$agent" --config "$dir/pipe" --check-config
+printf '%s\n' 'rule peer 10.0.0.1 static 0' 'rule static 1024' >"$dir/rules"
 "$agent" --config "$dir/rules" --check-config 2>"$dir/err" ||
 	fail "valid rules: $(<"$dir/err")"
 

@@ -69,12 +69,12 @@ told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 
 # If the agent refuses the file at a reload, nothing must change. A valid file
 # must take effect.
-rules "rule peer nowhere static 1"
+rules "rule static 1024" "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for an unknown peer was accepted"
-grep -q "conf:3: peer nowhere: expected" "$dir/refused" ||
+grep -q "conf:4: peer nowhere: expected" "$dir/refused" ||
 	fail "the refusal does not name the line: $(cat "$dir/refused")"
-told "the reload" 'not reloaded: .*conf:3: peer nowhere' ctl agent
+told "the reload" 'not reloaded: .*conf:4: peer nowhere' ctl agent
 expect "a bad file" '$1 > 0 && $2 > 0'
 rules "rule peer $net.99 static 0" "rule network $net.0/24 static 256"
 expect "a rule by network" '$1 == 3 * $2'

@@ -3,9 +3,6 @@
  * counters, and decisions. */
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/decide.h"
 #include "scratch.h"
@@ -54,44 +51,6 @@ static struct mpib_agent_slot *conn(unsigned slot, const char *peer)
 	return s;
 }
 
-fixture_test(errors_of_a_file_name_the_line)
-{
-	static const struct {
-		const char *text, *says;
-	} row[] = {
-		{ "\n# x\nrul static 1\n", "conf:3: unknown word \"rul\"" },
-		{ "rule\n", "conf:1: rule: not a rule" },
-		{ "rule static 1025\n", "static 1025: not a rule" },
-		{ "rule peer 10.0.0 static 1\n", "peer 10.0.0: expected" },
-		{ "rule peer\n", "peer : expected" },
-		{ "rule network 10.0.0.1/8 static 1\n", "network 10.0.0.1/8" },
-		{ "island\n", "island: expected one name" },
-		{ "speed up 400\n", "speed: expected sout or sup" },
-		{ "speed sup 0\n", "speed: expected sout or sup" },
-		{ "sick x\n", "conf:1: sick: expected" },
-		{ "congested up x 1\n", "congested: expected" },
-		{ "rule from 2030-01-31 drain sup\n",
-		  "from 2030-01-31: expected" },
-		{ "rule from 2030-02-31T20:00:00Z drain sup\n",
-		  "from 2030-02" },
-		{ "rule from 2030-01-31T20:00:00Z to 2030-01-31T20:00:00Z "
-		  "drain sup\n",
-		  "to 2030-01-31T20:00:00Z: expected" },
-		{ "hold 0\n", "hold 0: expected seconds" },
-		{ "rule 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3\n",
-		  "too many words" },
-	};
-
-	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		assert_false(read_conf(row[i].text));
-		if (!strstr(why, row[i].says))
-			fail_msg("\"%s\" is reported as: %s", row[i].text, why);
-		/* The message must name a remedy, in brackets. */
-		assert_non_null(strchr(why, '('));
-	}
-	assert_true(read_conf("# nothing\n\n"));
-}
-
 /* After a crash, a file that was being written may contain zeros. */
 fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 {
@@ -102,29 +61,6 @@ fixture_test(a_file_of_zeros_is_not_read_as_an_empty_file)
 	fclose(f);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
 	assert_non_null(strstr(why, "conf:1: the line contains a NUL byte ("));
-}
-
-/* No process writes to the pipe, so a blocking open would never return. */
-fixture_test(a_pipe_instead_of_the_file_is_refused_at_once)
-{
-	assert_int_equal(mkfifo(path, 0600), 0);
-	alarm(20);
-	assert_false(mpib_agent_conf_read(&conf, path, why));
-	alarm(0);
-	assert_in(why, "conf: it is not a regular file (");
-}
-
-fixture_test(a_very_long_line_uses_no_memory)
-{
-	struct rusage before, after;
-
-	scratch_write("conf", "# a line\nhold 5\n");
-	assert_int_equal(truncate(path, 256 << 20), 0);
-	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
-	assert_false(mpib_agent_conf_read(&conf, path, why));
-	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
-	assert_in(why, "conf:3: the line is too long (give at most 500 bytes)");
-	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
 
 /* Return the line number of the rule for connections to the peer. */
@@ -289,21 +225,6 @@ fixture_test(the_worse_of_two_sick_rails_is_avoided)
 	assert_int_equal(s->choice.sup_bw, 1024);
 }
 
-fixture_test(a_bad_file_does_not_change_the_rules)
-{
-	conn(0, "10.1.0.1");
-	scratch_write("conf", "rule static 100\n");
-	assert_true(mpib_agent_reload(&policy, path, why));
-	scratch_write("conf", "rule static 200\nnonsense\n");
-	assert_false(mpib_agent_reload(&policy, path, why));
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(0), 100);
-	scratch_write("conf", "rule static 200\n");
-	assert_true(mpib_agent_reload(&policy, path, why));
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(0), 200);
-}
-
 /* A proxy in advanced mode would take MPIB_HINT_OWN, like any number above
  * 1024, for "all on SUP". */
 fixture_test(a_proxy_in_advanced_mode_always_gets_a_share)
@@ -315,4 +236,7 @@ fixture_test(a_proxy_in_advanced_mode_always_gets_a_share)
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 0);
+	s->adaptive = true;
+	mpib_agent_decide_all(&policy);
+	assert_int_equal(hint(0), MPIB_HINT_OWN);
 }
