@@ -128,6 +128,27 @@ ctl events '' >/dev/null || fail "an empty word that limits nothing"
 ctl config set limit.readers '' 2>"$dir/err" && fail "an empty number is accepted"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
+# A command that the proxy refuses must change nothing and must name the reason
+# and a remedy. refused TEXT ARGUMENT...
+refused() {
+	local text=$1
+	shift
+	ctl "$@" >/dev/null 2>"$dir/err" && fail "$* is accepted"
+	has -F "$text" <"$dir/err" || fail "$*: $(<"$dir/err")"
+}
+refused 'run.dir cannot change while the proxy runs (change mpib.conf and restart the proxy)' \
+	config set run.dir /x
+refused 'there is no setting "sup.bv" (did you mean sup.bw?)' config set sup.bv 1
+refused 'sup.bw has an effect in static mode only (restart' config set sup.bw 1
+refused 'log.level = "loud" is not one of its values (give error, warn, info, debug)' \
+	config set log.level loud
+refused 'quota.fds = 3 is less than the 6 that a process with a region needs (raise it, or set 0)' \
+	config set quota.fds 3
+refused 'quota.messages = "4611686018427387904" is out of range (give 0 to 1000000000)' \
+	config set quota.messages 4611686018427387904
+refused 'there is no rail "EAST" (rails lists them)' rails drain EAST
+is "$(ctl config -o section,key,value | sed -n 's/^quota\tfds\t//p')" 16384
+
 # mpibctl must refuse an option that would have no effect.
 for command in metrics 'events follow'; do
 	# shellcheck disable=SC2086 # words
