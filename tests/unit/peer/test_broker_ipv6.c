@@ -36,11 +36,10 @@ static void both_up(struct rig *rig, struct client **a, struct client **b)
 	rig_connect(rig, *a, 1, *b, 1);
 }
 
-#define CASE(name) TEST_OF(name, setup, rig_teardown)
+#define CASE(name) RIG_TEST_OF(name, setup, rig_teardown)
 
 CASE(nodes_connect_over_ipv6_in_both_directions)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	both_up(rig, &a, &b);
@@ -54,13 +53,11 @@ CASE(nodes_connect_over_ipv6_in_both_directions)
 
 CASE(a_broken_link_over_ipv6_is_made_again)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	both_up(rig, &a, &b);
 	rig_cut(rig, 0);
 	rig_pass(rig, MPIB_SEC);
-	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
-	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
+	rig_assert_ready(a, b, 1);
 	rig_connect(rig, b, 2, a, 2);
 }

@@ -13,20 +13,6 @@ static const struct mpib_cluster_key cluster = { true, "cluster" };
 static const struct mpib_cluster_key other = { true, "other" };
 static const struct mpib_cluster_key none;
 
-rig_test(nodes_with_the_same_key_connect)
-{
-	struct rig *rig = *state;
-	struct client *a, *b;
-
-	rig->key = cluster;
-	rig_both_up(rig, &a, &b, 0);
-	rig_connect(rig, a, 0, b, 0);
-	rig_connect(rig, b, 1, a, 1);
-	/* Pings are sealed, too. */
-	rig_pass(rig, 10 * MPIB_SEC);
-	rig_connect(rig, a, 2, b, 2);
-}
-
 /* Keep the entry of a refused peer, which the statistics show. */
 static void keep_refusal(void *arg, const struct mpib_broker_told *t)
 {
@@ -59,9 +45,7 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	rig_call(a, 0, -1, &handle);
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-	if (!strstr(mpib_broker_why(&a->client, 0), why))
-		fail_msg("\"%s\" does not say \"%s\"",
-			 mpib_broker_why(&a->client, 0), why);
+	assert_in(mpib_broker_why(&a->client, 0), why);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 	mpib_broker_each_told(a->node->broker, keep_refusal, &told);
 	assert_non_null(told);
@@ -69,34 +53,17 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	assert_true(told->refusals > 1);
 }
 
-rig_test(a_caller_without_the_key_is_refused)
-{
-	expect_refused(*state, &none, &cluster, "the calling proxy has none");
-}
-
-rig_test(a_caller_with_a_key_refuses_a_node_without_one)
-{
-	expect_refused(*state, &cluster, &none, "the called proxy has none");
-}
-
-rig_test(a_caller_with_another_key_is_refused)
-{
-	expect_refused(*state, &other, &cluster,
-		       "does not know the cluster's key");
-}
-
 /* A changed key does not affect a link that is up. Reconnecting then fails, and
  * both ends report the reason. */
 rig_test(a_key_changed_at_one_end_ends_lanes_when_their_link_breaks)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig->key = cluster;
 	rig_both_connected(rig, &a, &b);
 	rig->node[1].broker->key = other;
 	rig_pass(rig, 30 * MPIB_SEC);
-	rig_connect(rig, a, 1, b, 1);
+	rig_connect(rig, b, 1, a, 1);
 	rig_cut(rig, 0);
 	rig_pass(rig, 50 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
@@ -119,12 +86,15 @@ static void count(enum mpib_log_level level, const char *line)
 }
 
 /* While a client wants to connect, its broker dials ten times a second. */
-TEST(a_refusal_is_logged_once)
+TEST(a_node_with_another_key_is_refused_and_the_refusal_is_logged_once)
 {
-	static const struct mpib_cluster_key *const keys[][2] = {
-		{ &none, &cluster },
-		{ &cluster, &none },
-		{ &other, &cluster },
+	static const struct {
+		const struct mpib_cluster_key *from, *to;
+		const char *why;
+	} row[] = {
+		{ &none, &cluster, "the calling proxy has none" },
+		{ &cluster, &none, "the called proxy has none" },
+		{ &other, &cluster, "does not know the cluster's key" },
 	};
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -132,7 +102,7 @@ TEST(a_refusal_is_logged_once)
 		mpib_log_set_level(MPIB_LOG_WARN);
 		mpib_log_set_sink(count);
 		lines = 0;
-		expect_refused(*state, keys[i][0], keys[i][1], "key");
+		expect_refused(*state, row[i].from, row[i].to, row[i].why);
 		mpib_log_set_sink(NULL);
 		assert_in_range(lines, 1, 3);
 		rig_teardown(state);

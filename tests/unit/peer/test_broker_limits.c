@@ -71,7 +71,6 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
  * closed. */
 rig_test(an_abandoned_lane_is_closed_even_if_its_id_was_used_before)
 {
-	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a;
 
@@ -107,7 +106,6 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;
-	struct rig *rig = *state;
 	struct client *a, *b;
 	uint32_t id;
 
@@ -119,15 +117,13 @@ rig_test(a_listener_has_room_for_all_connections_of_its_client)
 		rig_accept(b, id, i);
 	rig_pass(rig, MPIB_SEC);
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
-		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
-		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+		rig_assert_ready(a, b, i);
 	}
 }
 
 /* The lane closes at both ends a minute after its last connection. */
 rig_test(an_unused_lane_is_closed_after_a_minute)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_up(rig, &a, &b, 0);
@@ -152,7 +148,6 @@ rig_test(an_unused_lane_is_closed_after_a_minute)
 /* The connect is cancelled before its lane is up. */
 rig_test(a_lane_whose_connect_was_cancelled_is_closed)
 {
-	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b;
 
@@ -170,7 +165,6 @@ rig_test(a_lane_whose_connect_was_cancelled_is_closed)
  * connect must continue over a new lane. */
 rig_test(a_connect_succeeds_while_its_idle_lane_is_being_closed)
 {
-	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b;
 	uint32_t id;
@@ -191,14 +185,12 @@ rig_test(a_connect_succeeds_while_its_idle_lane_is_being_closed)
 	rig_call(b, 1, 0, &handle);
 	rig_pass(rig, 2 * MPIB_SEC);
 	for (unsigned i = 1; i <= 2; i++) {
-		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
-		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
+		rig_assert_ready(b, a, i);
 	}
 }
 
 rig_test(a_users_lanes_are_limited_and_others_keep_theirs)
 {
-	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b, *c, *d;
 
@@ -227,7 +219,6 @@ rig_test(a_users_lanes_are_limited_and_others_keep_theirs)
  * nodes. */
 rig_test(nodes_outside_the_configured_networks_are_not_peers)
 {
-	struct rig *rig = *state;
 	struct mpib_networks own, all;
 	struct mpib_handle handle;
 	struct client *a, *b, *self;

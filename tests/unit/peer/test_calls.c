@@ -3,7 +3,6 @@
  * Two nodes that dial each other at the same time, and callers that do not
  * prove that they have the key.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,7 +28,6 @@ static void hear(struct client *c, struct mpib_link *link, bool on)
  * link. */
 rig_test(one_of_two_simultaneous_calls_is_accepted)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 	struct mpib_link *link;
 	struct mpib_peer *p, *other;
@@ -70,15 +68,13 @@ rig_test(one_of_two_simultaneous_calls_is_accepted)
 	rig_pass(rig, MPIB_SEC);
 	assert_ptr_equal(p->link, link);
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
-		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+		rig_assert_ready(a, b, i);
 	}
 }
 
 /* The peer closes the connection before any message has reached this node. */
 rig_test(a_call_whose_answer_is_lost_is_repeated)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 	struct mpib_handle to;
 	struct mpib_peer *p;
@@ -98,53 +94,24 @@ rig_test(a_call_whose_answer_is_lost_is_repeated)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-static int dial(const struct mpib_broker *b)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons(mpib_broker_port(b)) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	to.sin_addr.s_addr = htonl(0x7f170001u);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
-}
-
-static void say(int fd, const struct mpib_peer_msg *m)
-{
-	uint8_t frame[MPIB_PEER_FRAME_MAX];
-	size_t n = mpib_peer_encode(m, frame);
-
-	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
-}
-
 /* Before a caller has sent READY, the broker must not answer its pings.
  * Otherwise the broker would have to queue answers for a caller that does not
  * read them. */
 rig_test(a_ping_before_the_proof_ends_the_call)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
-	struct mpib_peer_msg hello = {
-		.type = MPIB_PEER_HELLO,
-		.magic = MPIB_PEER_MAGIC,
-		.version_min = MPIB_PEER_VERSION_MIN,
-		.version = MPIB_PEER_VERSION,
-		.node = { .addr = mpib_address_of_ip(htonl(0x7f000001u)),
-			  .port = 1,
-			  .boot = 1 },
-	};
-	struct rig *rig = *state;
+	const struct mpib_peer_msg hello = rig_hello(1);
 	char heard[MPIB_PEER_FRAME_MAX];
 
 	rig_up(rig, 0);
 	for (unsigned greets = 0; greets < 2; greets++) {
-		int fd = dial(rig->node[0].broker);
+		int fd = rig_stranger(rig);
 		unsigned turns = 0;
 		ssize_t n;
 
 		if (greets)
-			say(fd, &hello);
-		say(fd, &ping);
+			rig_say(fd, &hello);
+		rig_say(fd, &ping);
 		while ((n = recv(fd, heard, sizeof(heard), MSG_DONTWAIT))) {
 			assert_true(n > 0 || errno == EAGAIN);
 			assert_true(turns++ < 1000);

@@ -33,8 +33,7 @@ static void pair_accept(const struct pair *pair)
 {
 	rig_accept(pair->b, pair->listener, 0);
 	rig_settle(pair->rig);
-	assert_int_equal(rig_state(pair->a, 0), MPIB_CONN_READY);
-	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
+	rig_assert_ready(pair->a, pair->b, 0);
 }
 
 /* Make a message that the end at `a`, or another node that knows the
@@ -71,7 +70,7 @@ rig_test(a_repeated_conn_open_makes_one_end)
 	struct mpib_peer_msg open;
 	struct pair pair;
 
-	pair_up(&pair, *state);
+	pair_up(&pair, rig);
 	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
 	say(&pair, pair.peer, &open);
 	rig_accept(pair.b, pair.listener, 1);
@@ -99,7 +98,7 @@ rig_test(a_conn_open_replaces_the_previous_one)
 	struct mpib_peer_msg open;
 	struct pair pair;
 
-	pair_up(&pair, *state);
+	pair_up(&pair, rig);
 	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
 	open.from += 1000;
 	say(&pair, pair.peer, &open);
@@ -122,7 +121,7 @@ rig_test(a_connections_name_belongs_to_one_user)
 	};
 	struct pair pair;
 
-	pair_up(&pair, *state);
+	pair_up(&pair, rig);
 	for (unsigned i = 1; i < 3; i++) {
 		struct mpib_peer_msg m = from_a(&pair, type[i]);
 
@@ -138,8 +137,7 @@ rig_test(a_connections_name_belongs_to_one_user)
 		m.from += 1000;
 		say(&pair, pair.peer, &m);
 	}
-	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
+	rig_assert_ready(pair.a, pair.b, 0);
 }
 
 /* A third node, which has learned the connection's key, must not affect the
@@ -155,7 +153,7 @@ rig_test(a_connections_name_belongs_to_one_node)
 	struct mpib_peer *p;
 	struct pair pair;
 
-	pair_up(&pair, *state);
+	pair_up(&pair, rig);
 	rig_up(pair.rig, 2);
 	c = rig_client(pair.rig, 2, 1000, 0);
 	rig_connect(pair.rig, c, 0, pair.b, 1);
@@ -170,8 +168,7 @@ rig_test(a_connections_name_belongs_to_one_node)
 		if (!ready)
 			pair_accept(&pair);
 	}
-	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
+	rig_assert_ready(pair.a, pair.b, 0);
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
@@ -202,7 +199,7 @@ rig_test(a_connections_key_is_unique)
 	struct mpib_ctl_connect ask = { .conn = 1, .number = 1 };
 	struct pair pair;
 
-	pair_up(&pair, *state);
+	pair_up(&pair, rig);
 	ask.handle = pair.handle;
 	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
 					     &pair.a->client, &ask),

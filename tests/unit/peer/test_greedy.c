@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that cause answers and do not read them. The number of bytes that are
  * queued for a peer, and for all peers together, is limited. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,31 +19,13 @@ static const struct mpib_peer_msg end = { .type = MPIB_PEER_CONN_CLOSE,
 /* Become a peer of node 0 at a port that no node dials. */
 static int become_a_peer(struct rig *rig, uint16_t port)
 {
-	const struct mpib_peer_msg hello = {
-		.type = MPIB_PEER_HELLO,
-		.magic = MPIB_PEER_MAGIC,
-		.version_min = MPIB_PEER_VERSION_MIN,
-		.version = MPIB_PEER_VERSION,
-		.node = { .addr = mpib_address_of_ip(htonl(0x7f170009u)),
-			  .port = port,
-			  .boot = 1 },
-	};
+	const struct mpib_peer_msg hello = rig_hello(port);
 	const struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
-	struct sockaddr_in to = { .sin_family = AF_INET },
-			   self = { .sin_family = AF_INET };
-	uint8_t frame[2 * MPIB_PEER_FRAME_MAX];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), least = 4096;
-	size_t n = mpib_peer_encode(&hello, frame);
+	int fd = rig_stranger(rig), least = 4096;
 
-	n += mpib_peer_encode(&ready, frame + n);
-	self.sin_addr.s_addr = htonl(0x7f170009u);
-	to.sin_addr.s_addr = htonl(0x7f170001u);
-	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
-	assert_true(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
-	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
+	rig_say(fd, &hello);
+	rig_say(fd, &ready);
 	rig_settle(rig);
 	return fd;
 }
@@ -97,7 +78,6 @@ static unsigned linked(const struct rig *rig)
 rig_test(unread_answers_to_pings_are_limited)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
-	struct rig *rig = *state;
 	struct mpib_peer *p;
 	int fd;
 
@@ -128,7 +108,6 @@ rig_test(all_peers_together_have_one_limit_for_queued_bytes)
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
 					    .name = { 1, 1000, true },
 					    .from = 1 };
-	struct rig *rig = *state;
 	struct client *a, *b;
 	size_t most = 4u << 20;
 	int fd[PEERS];
@@ -154,7 +133,6 @@ rig_test(all_peers_together_have_one_limit_for_queued_bytes)
  * closes of a large job. */
 rig_test(a_peer_that_reads_has_queue_space_beside_peers_that_do_not)
 {
-	struct rig *rig = *state;
 	struct mpib_peer *p, *honest;
 	struct client *a, *b;
 	int fd[PEERS];
@@ -172,8 +150,7 @@ rig_test(a_peer_that_reads_has_queue_space_beside_peers_that_do_not)
 	}
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(waits_for(honest), 0);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
-	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+	rig_assert_ready(a, b, 0);
 	for (unsigned i = 0; i < PEERS; i++)
 		close(fd[i]);
 }

@@ -27,7 +27,6 @@ static void assert_refused(struct rig *rig, struct client *from,
 rig_test(a_peer_needs_a_listeners_handle_to_open_a_lane)
 {
 	struct mpib_handle handle, wrong;
-	struct rig *rig = *state;
 	struct client *a, *b, *other;
 
 	rig_both_up(rig, &a, &b, 0);
@@ -53,7 +52,6 @@ rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 {
 	/* a valid handle, a damaged one, and one of a closed listener */
 	struct mpib_handle handle[3];
-	struct rig *rig = *state;
 	struct client *a, *b;
 	uint32_t id;
 
@@ -80,7 +78,6 @@ rig_test(a_connect_to_a_refused_listener_fails_no_other_connect)
 rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
 	struct mpib_handle closed, open;
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_connected(rig, &a, &b);
@@ -91,8 +88,7 @@ rig_test(a_lane_that_both_ends_open_needs_one_listener)
 	rig_call(b, 2, 104, &open);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 1), MPIB_CONN_FAILED);
-	assert_int_equal(rig_state(a, 2), MPIB_CONN_READY);
-	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
+	rig_assert_ready(a, b, 2);
 }
 
 /* Open lanes with different traffic classes until a lane is refused. Return the
@@ -114,7 +110,6 @@ rig_test(lanes_opened_by_peers_do_not_use_up_the_users_quota)
 {
 	struct client *user, *hostile[2], *b;
 	struct mpib_handle handle;
-	struct rig *rig = *state;
 
 	for (unsigned n = 0; n < NODES; n++)
 		rig_up(rig, n);
@@ -136,7 +131,6 @@ rig_test(lanes_opened_by_peers_do_not_use_up_the_users_quota)
 /* The peer opened the lane, but does not close the idle lane. */
 rig_test(a_lane_that_its_opener_does_not_use_is_closed)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_connected(rig, &a, &b);

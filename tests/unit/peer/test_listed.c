@@ -9,13 +9,6 @@
 #include "rig.h"
 #include "test.h"
 
-static void assert_ready(const struct client *a, const struct client *b,
-			 uint32_t index)
-{
-	assert_int_equal(rig_state(a, index), MPIB_CONN_READY);
-	assert_int_equal(rig_state(b, index), MPIB_CONN_READY);
-}
-
 static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 {
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
@@ -30,7 +23,6 @@ rig_test(a_peer_can_list_only_its_own_connections)
 		MPIB_PEER_CONN_CANCEL, MPIB_PEER_CONN_CLOSE,
 		MPIB_PEER_CONN_CLOSED, MPIB_PEER_CONN_ACCEPT,
 	};
-	struct rig *rig = *state;
 	struct client *a, *b, *c;
 	struct mpib_peer *p;
 	uint64_t key[2];
@@ -60,7 +52,7 @@ rig_test(a_peer_can_list_only_its_own_connections)
 		}
 		rig_settle(rig);
 	}
-	assert_ready(a, b, 0);
+	rig_assert_ready(a, b, 0);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
@@ -69,7 +61,6 @@ rig_test(a_message_that_no_peer_can_decode_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
 				   .to = 0x7fffffff };
-	struct rig *rig = *state;
 	struct client *a, *b;
 
 	rig_both_connected(rig, &a, &b);
@@ -96,7 +87,6 @@ static void lose_accept(struct rig *rig)
 /* A private lane is identified only by the number that its opener gave it. */
 rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 {
-	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b;
 
@@ -106,7 +96,7 @@ rig_test(a_lane_that_is_requested_again_is_the_same_lane)
 	rig_call(a, 0, 0, &handle);
 	lose_accept(rig);
 	rig_pass(rig, MPIB_SEC);
-	assert_ready(a, b, 0);
+	rig_assert_ready(a, b, 0);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
@@ -114,7 +104,6 @@ rig_test(a_lane_that_is_requested_again_is_the_same_lane)
  * learns this, it lists a connect on the lane, which it still has. */
 rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
-	struct rig *rig = *state;
 	struct mpib_handle to[2];
 	struct client *a, *b;
 
@@ -125,14 +114,13 @@ rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 	lose_accept(rig);
 	rig_call(b, 1, 0, &to[0]);
 	rig_pass(rig, MPIB_SEC);
-	assert_ready(a, b, 0);
-	assert_ready(a, b, 1);
+	rig_assert_ready(a, b, 0);
+	rig_assert_ready(a, b, 1);
 }
 
 /* The opener closes an idle lane, but the message is lost. */
 rig_test(a_lane_closed_at_one_end_is_closed_at_the_other)
 {
-	struct rig *rig = *state;
 	struct client *a, *b;
 	struct peer_lane *lane;
 
@@ -161,7 +149,6 @@ rig_test(no_message_about_rails_is_sent_before_the_lane_is_listed)
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };
 	unsigned before[LANES], unlisted = 0;
 	struct mpib_lane *lane[2][LANES];
-	struct rig *rig = *state;
 	struct node *node = rig->node;
 	struct client *a, *b;
 

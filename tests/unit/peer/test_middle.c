@@ -199,7 +199,6 @@ static void stand_between(struct rig *rig, struct middle *m)
 
 rig_test(an_attacker_who_only_relays_does_no_harm)
 {
-	struct rig *rig = *state;
 	struct middle m;
 
 	stand_between(rig, &m);
@@ -317,10 +316,10 @@ static void expect_no_peer(struct rig *rig, unsigned whom)
 
 rig_test(an_attacker_cannot_pose_as_a_proxy_to_the_called_node)
 {
-	expect_no_peer(*state, 1);
+	expect_no_peer(rig, 1);
 }
 
 rig_test(an_attacker_cannot_pose_as_a_proxy_to_the_caller)
 {
-	expect_no_peer(*state, 0);
+	expect_no_peer(rig, 0);
 }

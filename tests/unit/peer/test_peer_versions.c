@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A broker and callers that use other versions of the peer protocol. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -11,40 +10,18 @@
 #include "rig.h"
 #include "test.h"
 
-/* Return a TCP connection to the broker of node 0, from an address that no node
- * has. */
-static int call(struct rig *rig, struct in6_addr *from)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	struct sockaddr_in self = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	to.sin_addr.s_addr = htonl(0x7f170001u);
-	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
-	self.sin_addr.s_addr = htonl(0x7f170009u);
-	*from = mpib_address_of_ip(self.sin_addr.s_addr);
-	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
-}
-
 /* Send a HELLO with these versions and return the broker's answer. */
 static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 		  struct mpib_peer_msg *answer)
 {
-	struct mpib_peer_msg hello = { .type = MPIB_PEER_HELLO,
-				       .magic = MPIB_PEER_MAGIC,
-				       .version_min = (uint16_t)lowest,
-				       .version = (uint16_t)highest,
-				       .node = { .port = 1, .boot = 1 } };
+	struct mpib_peer_msg hello = rig_hello(1);
 	uint8_t buf[MPIB_PEER_FRAME_MAX];
 	uint32_t len;
-	size_t n;
-	int fd = call(rig, &hello.node.addr);
+	int fd = rig_stranger(rig);
 
-	n = mpib_peer_encode(&hello, buf);
-	assert_int_equal(send(fd, buf, n, MSG_NOSIGNAL), n);
+	hello.version_min = (uint16_t)lowest;
+	hello.version = (uint16_t)highest;
+	rig_say(fd, &hello);
 	/* Make turns of the broker until it has answered. */
 	while (recv(fd, &len, sizeof(len), MSG_PEEK | MSG_DONTWAIT) < 0) {
 		assert_true(errno == EAGAIN);
@@ -64,9 +41,9 @@ rig_test(a_refusal_of_a_version_names_both_ranges)
 	struct mpib_peer_msg answer;
 	char text[120];
 
-	rig_up(*state, 0);
+	rig_up(rig, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		greet(*state, other[i], other[i], &answer);
+		greet(rig, other[i], other[i], &answer);
 		assert_int_equal(answer.type, MPIB_PEER_REFUSED);
 		assert_int_equal(answer.error, -EPROTONOSUPPORT);
 		snprintf(text, sizeof(text),
@@ -82,11 +59,11 @@ rig_test(the_newest_common_version_is_used)
 {
 	struct mpib_peer_msg answer;
 
-	rig_up(*state, 0);
-	greet(*state, MPIB_PEER_VERSION, MPIB_PEER_VERSION + 5, &answer);
+	rig_up(rig, 0);
+	greet(rig, MPIB_PEER_VERSION, MPIB_PEER_VERSION + 5, &answer);
 	assert_int_equal(answer.type, MPIB_PEER_WELCOME);
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
-	greet(*state, 1, MPIB_PEER_VERSION, &answer);
+	greet(rig, 1, MPIB_PEER_VERSION, &answer);
 	assert_int_equal(answer.type, MPIB_PEER_WELCOME);
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
 }

@@ -45,8 +45,7 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig_call(r->from, 0, 0, &r->handle);
 	rig_accept(r->to, r->listener, 0);
 	rig_settle(rig);
-	assert_int_equal(rig_state(r->from, 0), MPIB_CONN_READY);
-	assert_int_equal(rig_state(r->to, 0), MPIB_CONN_READY);
+	rig_assert_ready(r->from, r->to, 0);
 	learn(r, 0, 0);
 	r->key = r->sender.key;
 }
@@ -103,7 +102,7 @@ rig_test(a_listener_keeps_its_nonce)
 	struct resumed r;
 	uint32_t id;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	rig_kill(r.rig, 1);
 	rig_call(r.from, 1, 0, &r.handle);
 	rig_up(r.rig, 1);
@@ -130,7 +129,7 @@ rig_test(another_users_listener_with_the_same_nonce_gets_no_connect)
 	struct resumed r;
 	uint32_t id;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	rig_kill(r.rig, 1);
 	rig_up(r.rig, 1);
 	other = rig_client(r.rig, 1, 1001, 0);
@@ -159,7 +158,7 @@ rig_test(another_user_cannot_resume_a_connection)
 	struct client *other;
 	struct resumed r, theirs;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	other = rig_client(r.rig, 1, 1001, 0);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
 	rig_settle(r.rig);
@@ -179,7 +178,7 @@ rig_test(an_end_that_resumes_ends_the_pause_of_the_other_end)
 {
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	rig_kill(r.rig, 1);
 	rig_pass(r.rig, MPIB_SEC / 10);
 	rig_up(r.rig, 1);
@@ -196,7 +195,7 @@ rig_test(a_client_that_resumes_too_late_gets_an_error)
 {
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
 	rig_pass(r.rig, MPIB_SEC);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);
@@ -221,7 +220,7 @@ rig_test(a_quota_counts_a_lost_end_and_its_next_end_once)
 {
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	assert_int_equal(r.from->client.quota_conns, 1);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
 	rig_settle(r.rig);
@@ -246,7 +245,7 @@ rig_test(a_connection_that_was_closed_is_not_resumed)
 {
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	mpib_broker_drop(r.from->node->broker, &r.from->client, 0);
 	rig_settle(r.rig);
 	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_FAILED);
@@ -356,7 +355,7 @@ rig_test(a_resumed_connection_does_not_use_up_an_accept)
 {
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	rig_kill(r.rig, 0);
 	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC);
 	close_end(r.to, 0);
@@ -374,7 +373,7 @@ rig_test(a_connection_whose_peer_broke_the_protocol_ends)
 	struct resumed r;
 	struct node *n;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	n = r.to->node;
 	mpib_broker_events.lane_broken(&n->broker, n->broker->lanes->lane,
 				       -EPROTO, "of a test");
@@ -390,7 +389,7 @@ rig_test(another_client_cannot_resume_the_connection)
 	struct client *other;
 	struct resumed r;
 
-	connected(&r, *state);
+	connected(&r, rig);
 	/* the connection is not lost */
 	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
 	peer_lane_lose(r.from->node->broker->lanes, "a test");
