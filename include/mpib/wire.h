@@ -181,10 +181,19 @@ struct mpib_record {
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_cts) == 64);
+MPIB_ABI_ASSERT(offsetof(struct mpib_cts, rkey) == 8);
+MPIB_ABI_ASSERT(offsetof(struct mpib_cts, len) == 16);
+MPIB_ABI_ASSERT(offsetof(struct mpib_cts, tag) == 32);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, ended) == 40);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, status) == 8);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, n) == 12);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, expected) == 13);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, ends) == 14);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, size) == 16);
+MPIB_ABI_ASSERT(offsetof(struct mpib_record, rail) == 48);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
 /* The 8 bits in an IMM must distinguish all slots in use. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);

@@ -61,17 +61,3 @@ TEST(sizes_round_up_to_128_until_the_sentinel)
 	assert_int_equal(mpib_size_q(UINT64_MAX), 0x3fffff);
 	assert_true(MPIB_IMM_SIZEQ_MAX == (512ull << 20) - 256);
 }
-
-TEST(records_have_the_layout_that_the_peer_expects)
-{
-	assert_int_equal(offsetof(struct mpib_cts, rkey), 8);
-	assert_int_equal(offsetof(struct mpib_cts, len), 16);
-	assert_int_equal(offsetof(struct mpib_cts, tag), 32);
-	assert_int_equal(offsetof(struct mpib_cts, seq), 56);
-	assert_int_equal(offsetof(struct mpib_record, status), 8);
-	assert_int_equal(offsetof(struct mpib_record, n), 12);
-	assert_int_equal(offsetof(struct mpib_record, expected), 13);
-	assert_int_equal(offsetof(struct mpib_record, ends), 14);
-	assert_int_equal(offsetof(struct mpib_record, size), 16);
-	assert_int_equal(offsetof(struct mpib_record, rail), 48);
-}
