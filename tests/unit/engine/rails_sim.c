@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "draw.h"
 #include "engine/split/mode.h"
 
 #define STEP (10 * SIM_US)
@@ -12,11 +13,7 @@
 
 uint64_t sim_draw(struct rails_sim *s, uint64_t n)
 {
-	uint64_t z = s->seed += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
+	return draw(&s->seed, n);
 }
 
 void sim_start(struct rails_sim *s, uint64_t seed, uint64_t sout, uint64_t sup)

@@ -99,6 +99,7 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 /* Record the parts of the message that tests check. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
+	const struct mpib_ctl_accept *accept = (const void *)ask->bytes;
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
 	struct mpib_reply_end *end;
 
@@ -117,9 +118,7 @@ static void note(struct fake_proxy *f, const struct mpib_message *ask)
 		end->base = atomic_load(&f->base);
 		break;
 	case MPIB_CTL_ACCEPT:
-		end = &f->reply->end[((const struct mpib_ctl_accept
-					       *)(const void *)ask->bytes)
-					     ->conn];
+		end = &f->reply->end[accept->conn];
 		end->key = atomic_load(&f->accept_key);
 		end->addr[15] = 9;
 		end->port = 4444;
@@ -184,6 +183,7 @@ static int refusal(const struct fake_proxy *f, const struct mpib_message *ask)
 
 static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 {
+	const struct mpib_ctl_accept *accept = (const void *)ask->bytes;
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
 	struct mpib_ctl_listening l = { .listen_id = LISTENER };
 	struct mpib_ctl_region r = { .mr = 999 };
@@ -213,19 +213,10 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		l.handle.nonce = 12345;
 		return answer(f, ask, &l, sizeof(l), NULL, 0);
 	case MPIB_CTL_CONNECT:
-		atomic_store(&f->traffic_class,
-			     ((const struct mpib_ctl_connect *)(const void *)
-				      ask->bytes)
-				     ->traffic_class);
-		return begin(f, ask,
-			     ((const struct mpib_ctl_connect *)(const void *)
-				      ask->bytes)
-				     ->conn);
+		atomic_store(&f->traffic_class, f->connect.traffic_class);
+		return begin(f, ask, f->connect.conn);
 	case MPIB_CTL_ACCEPT:
-		return begin(f, ask,
-			     ((const struct mpib_ctl_accept *)(const void *)
-				      ask->bytes)
-				     ->conn);
+		return begin(f, ask, accept->conn);
 	case MPIB_CTL_RESUME:
 		return begin(f, ask, f->resume.conn);
 	case MPIB_CTL_CLOSE:

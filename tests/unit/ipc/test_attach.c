@@ -31,22 +31,6 @@ CASE(closing_a_null_pointer_has_no_effect)
 	assert_int_equal(mpib_alive(c), 0);
 }
 
-CASE(attaching_returns_the_nodes_properties)
-{
-	struct mpib_device_info device;
-	struct mpib_node_info info;
-
-	attach();
-	mpib_query(c, &info);
-	assert_int_equal(info.client, 7);
-	assert_int_equal(info.devices, 1);
-	assert_int_equal(mpib_query_device(c, 0, &device), 0);
-	assert_int_equal(device.rails, 2);
-	assert_string_equal(device.rail[1].name, "soft:127.0.0.2");
-	assert_int_equal(device.rail[1].speed_mbps, 400000);
-	assert_int_equal(mpib_alive(c), 0);
-}
-
 static void set_up_hello(int refuse, uint32_t version, uint32_t part, bool mute)
 {
 	pthread_mutex_lock(&f->lock);

@@ -32,22 +32,6 @@ CASE(the_state_word_shows_the_progress_of_a_connect)
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), -EINVAL);
 }
 
-CASE(a_failed_connection_has_a_reason)
-{
-	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
-	struct mpib_conn *conn;
-	int rc;
-
-	attach();
-	atomic_store(&f->refuse_conn, -ECONNREFUSED);
-	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
-	while ((rc = mpib_ready(conn)) == 0)
-		sched_yield();
-	assert_int_equal(rc, -ECONNREFUSED);
-	assert_string_equal(mpib_strerror(), "the peer has no such listener");
-	mpib_close(conn);
-}
-
 /* If the receiver accepts a connection and closes it at once, NCCL's connect()
  * must still succeed. */
 CASE(a_connection_that_was_ready_before_it_failed_fails_at_its_first_send)

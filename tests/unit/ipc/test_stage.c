@@ -11,14 +11,6 @@
 #include "loop.h"
 #include "test.h"
 
-/* A stream of random messages, each in its own buffer. */
-struct stream {
-	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
-	size_t size[64], got[64];
-	unsigned sent, posted, s_done, r_done, n;
-	size_t most; /* most bytes of one message */
-};
-
 #define CASE(name) TEST_OF(name, loop_start, loop_stop)
 
 CASE(a_send_that_is_too_large_fails_with_both_sizes)

@@ -10,7 +10,6 @@
 /* In all versions of the table, iflush has these arguments. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
 				   void **);
-typedef enum nccl_result test_fn(void *, int *, int *);
 
 static struct rig *r;
 static char gpu[65536], host[65536];
@@ -31,24 +30,6 @@ static iflush_fn *iflush_of(int version)
 		return ((const struct nccl_net_v11 *)t)->iflush;
 	default:
 		return ((const struct nccl_net_v12 *)t)->iflush;
-	}
-}
-
-static test_fn *test_of(int version)
-{
-	const void *t = rig_table(version);
-
-	switch (version) {
-	case 8:
-		return ((const struct nccl_net_v8 *)t)->test;
-	case 9:
-		return ((const struct nccl_net_v9 *)t)->test;
-	case 10:
-		return ((const struct nccl_net_v10 *)t)->test;
-	case 11:
-		return ((const struct nccl_net_v11 *)t)->test;
-	default:
-		return ((const struct nccl_net_v12 *)t)->test;
 	}
 }
 
@@ -113,10 +94,10 @@ CASE(every_version_flushes_the_last_buffer_that_is_not_empty)
 			assert_non_null(req);
 			assert_int_equal(receiver()->flushes, ++n);
 			assert_int_equal(receiver()->flush.off, want[i].off);
-			assert_int_equal(test_of(version)(req, &done, NULL), 0);
+			assert_int_equal(r->net->test(req, &done, NULL), 0);
 			assert_int_equal(done, 0);
 			atomic_store(&r->f->reply->conn[1].flushed, n);
-			assert_int_equal(test_of(version)(req, &done, NULL), 0);
+			assert_int_equal(r->net->test(req, &done, NULL), 0);
 			assert_int_equal(done, 1);
 		}
 	}

@@ -8,17 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "test.h"
 
 struct mpib_agent agent;
 struct mpib_agent_policy policy;
-char dir[64], why[MPIB_AGENT_WHY];
+char why[MPIB_AGENT_WHY];
 
 int steered_begin(void **state)
 {
-	snprintf(dir, sizeof(dir), "/tmp/mpib-steered-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
+	assert_int_equal(scratch_make(state), 0);
+	assert_int_equal(mpib_agent_start(&agent, scratch, "nobody", why), 0);
 	memset(&policy, 0, sizeof(policy));
 	policy.agent = &agent;
 	mpib_agent_conf_init(&policy.conf);
@@ -31,7 +31,7 @@ int steered_end(void **state)
 {
 	mpib_agent_stop(&agent);
 	/* fails if the directory is not empty */
-	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(rmdir(scratch), 0);
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int steered_dial(void)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
-		 dir);
+		 scratch);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
 	return fd;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent in its own directory, for unit tests of the agent's decisions. */
+/* An agent in the directory of scratch.h, for unit tests of the agent's decisions. */
 #ifndef MPIB_TEST_STEERED_H
 #define MPIB_TEST_STEERED_H
 
@@ -7,7 +7,7 @@
 
 extern struct mpib_agent agent;
 extern struct mpib_agent_policy policy;
-extern char dir[64], why[MPIB_AGENT_WHY];
+extern char why[MPIB_AGENT_WHY];
 
 /* Setup and teardown of a test. */
 int steered_begin(void **state);

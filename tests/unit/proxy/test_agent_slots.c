@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "stall.h"
 #include "test.h"
 
@@ -46,10 +47,8 @@ static struct mpib_agent_response enlist(int fd, uint64_t id)
 static ino_t hints_found(void)
 {
 	struct stat st = { 0 };
-	char path[96];
 
-	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
-	return stat(path, &st) < 0 ? 0 : st.st_ino;
+	return stat(scratch_path(MPIB_AGENT_HINTS), &st) < 0 ? 0 : st.st_ino;
 }
 
 static ino_t found_at_listen;
@@ -75,13 +74,11 @@ static bool hung_up(int fd)
 /* Map the hint file, as a proxy does. */
 static const struct mpib_hint_shm *map(void)
 {
-	char path[96];
 	struct stat st;
 	void *p;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(scratch_path(MPIB_AGENT_HINTS), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_size, 16 + 16 * 4096);
@@ -241,7 +238,7 @@ CASE(a_second_agent_does_not_disturb_the_first)
 	int fd = steered_dial();
 
 	assert_int_equal(enlist(fd, 1).status, 0);
-	assert_int_equal(mpib_agent_start(&other, dir, "nobody", why),
+	assert_int_equal(mpib_agent_start(&other, scratch, "nobody", why),
 			 -EADDRINUSE);
 	assert_int_equal(enlist(fd, 2).status, 0);
 	assert_int_equal(map()->entries[0].dst_ip, htonl(2));
@@ -251,12 +248,10 @@ CASE(a_second_agent_does_not_disturb_the_first)
 /* Open the socket to all users, and connect as the user `uid`. */
 static int dial_as(uid_t uid)
 {
-	char path[96];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
-	assert_int_equal(chmod(dir, 0755), 0);
-	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(chmod(scratch, 0755), 0);
+	assert_int_equal(chmod(scratch_path(MPIB_AGENT_SOCK), 0666), 0);
 	assert_int_equal(setegid(61000), 0);
 	assert_int_equal(seteuid(uid), 0);
 	fd = steered_dial();
@@ -271,7 +266,7 @@ static bool admitted(const char *path, uid_t uid, gid_t gid)
 {
 	bool yes;
 
-	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chmod(scratch, 0755), 0);
 	assert_int_equal(setegid(gid), 0);
 	assert_int_equal(seteuid(uid), 0);
 	yes = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
@@ -283,11 +278,10 @@ static bool admitted(const char *path, uid_t uid, gid_t gid)
 CASE(only_proxies_of_known_users_are_served)
 {
 	const struct passwd *pw = getpwnam("nobody");
-	char path[96];
+	const char *path = scratch_path(MPIB_AGENT_SOCK);
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_SOCK, dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0007, 0);
 	if (geteuid() != 0 || !pw)
@@ -339,7 +333,7 @@ CASE(a_new_agent_takes_over_the_files_of_a_killed_one)
 	close(dead.lock);
 	close(dead.dir_fd);
 	mpib_loop_fini(&dead.loop);
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
+	assert_int_equal(mpib_agent_start(&agent, scratch, "nobody", why), 0);
 	new = map();
 	assert_int_equal(new->entries[3].sup_bw, 0);
 	assert_int_equal(old->entries[3].sup_bw, 999);
@@ -351,13 +345,13 @@ CASE(a_proxy_that_gets_an_answer_finds_the_current_hints)
 	char path[96], old[96];
 	ino_t before;
 
-	snprintf(path, sizeof(path), "%s/" MPIB_AGENT_HINTS, dir);
-	snprintf(old, sizeof(old), "%s/old", dir);
+	snprintf(path, sizeof(path), "%s", scratch_path(MPIB_AGENT_HINTS));
+	snprintf(old, sizeof(old), "%s", scratch_path("old"));
 	assert_int_equal(rename(path, old), 0);
 	mpib_agent_stop(&agent);
 	assert_int_equal(rename(old, path), 0);
 	before = hints_found();
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
+	assert_int_equal(mpib_agent_start(&agent, scratch, "nobody", why), 0);
 	assert_int_not_equal(hints_found(), before);
 	assert_int_equal(found_at_listen, hints_found());
 }
