@@ -149,6 +149,20 @@ refused 'quota.messages = "4611686018427387904" is out of range (give 0 to 10000
 refused 'there is no rail "EAST" (rails lists them)' rails drain EAST
 is "$(ctl config -o section,key,value | sed -n 's/^quota\tfds\t//p')" 16384
 
+# The proxy must take only digits as a number, and two numbers as a connection.
+for word in -1 x 1x +1 99999999999999999999; do
+	refused "\"$word\" is not a whole number from 0 to " events -- "$word"
+done
+ctl history 60 >/dev/null || fail "history 60"
+refused '"61" is not a whole number from 0 to 60 (' history 61
+for word in 7 . 7. .0 7.x x.0 7.0.1 -7.0 7.-0 +7.0 4294967296.0 4294967297.0 \
+	7.4294967295 7.4294967296 99999999999999999999.0 7.99999999999999999999; do
+	refused "\"$word\" is not a CLIENT.CONNECTION (" why -- "$word"
+done
+for word in 7.12 4294967295.0; do
+	refused "no connection $word sends (" why "$word"
+done
+
 # mpibctl must refuse an option that would have no effect.
 for command in metrics 'events follow'; do
 	# shellcheck disable=SC2086 # words
