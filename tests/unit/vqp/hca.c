@@ -181,10 +181,8 @@ bool hca_step(struct hca_qp *q)
 
 	if (q->err || q->sq_tail == q->sq_head)
 		return false;
-	if (wants && q->peer->rq_tail == q->peer->rq_head) {
-		q->hca->rnr++;
+	if (wants && q->peer->rq_tail == q->peer->rq_head)
 		return false;
-	}
 	if (w->wr.opcode == IBV_WR_SEND) {
 		/* The data of a SEND is not placed. */
 	} else if (q->peer->hca->lazy) {

@@ -47,7 +47,6 @@ struct hca {
 	uint32_t wc_head, wc_tail;
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
-	unsigned rnr; /* number of times that a WR found no receive */
 	bool fail_poll;
 	/* place data only when an IMM arrives at this device */
 	bool lazy;

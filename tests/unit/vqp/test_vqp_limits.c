@@ -91,12 +91,6 @@ teardown_test(no_wr_is_longer_than_the_devices_maximum)
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &attr, &v), -EINVAL);
 }
 
-enum held {
-	HOLD_FIRST,
-	HOLD_LAST,
-	HOLDS,
-};
-
 /* T9 */
 teardown_test(t9_a_poll_takes_a_bounded_number_of_completions)
 {
