@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The order within a QP, and a soak test: thousands of WRITE_WITH_IMM of random
- * sizes over several QPs. Every byte is compared. The seed is printed, and can
- * be set with MPIB_TEST_SEED. For slow networks, MPIB_TEST_SOAK sets a smaller
- * number of messages.
- */
+/* The order of the WRITEs of a QP. */
 #include "vt.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 
 vt_test(writes_become_visible_in_posted_order)
 {
@@ -49,21 +43,3 @@ vt_test(writes_become_visible_in_posted_order)
 	assert_int_equal(dst.p[0], N - 1);
 	assert_int_equal(dst.p[SIZE - 1], N - 1);
 }
-
-enum {
-	QPS = 6,
-	SLOTS = 8,
-	MAX_LEN = 1 << 20
-};
-
-/* Each QP has a part of both buffers. Message number `k` of a QP uses slot `k`
- * % SLOTS of that part. */
-struct soak {
-	struct vt *t;
-	struct vt_mem src, dst;
-	struct ibv_qp *qa[QPS], *qb[QPS];
-	uint32_t sent[QPS], received[QPS], acked[QPS];
-	uint32_t len[QPS][SLOTS];
-	uint64_t rng;
-	unsigned total, done;
-};
