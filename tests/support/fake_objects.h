@@ -5,9 +5,6 @@
 
 #include "fake_engine.h"
 
-/* If `ok` is false, record a violation with the text `what`. */
-void fake_expect(bool ok, const char *what);
-void fake_forget(void);
 /* At a later dispatch, call `done`(`arg`, 0), and set *`mark` to true if `mark`
  * is not NULL. */
 void fake_later(struct mpib_engine *e, mpib_done_fn *done, void *arg,

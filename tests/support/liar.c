@@ -9,20 +9,34 @@
  * errors as there are lines.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lies.h"
 #include "nccl_abi.h"
 
+#define LIES_MAX 64
 #define COMMS_MAX 1024
 #define REQUESTS_MAX 4096
 #define GROUP_MAX 8
 /* Number of polls for which a message waits for the next message, with which it
  * should be exchanged. After these polls the message is delivered unchanged. */
 #define PATIENCE 200000
+
+enum lie_kind {
+	LIE_FIRST, /* flip a bit of the first byte */
+	LIE_MIDDLE, /* flip a bit of a byte in the middle */
+	LIE_LAST, /* flip a bit of the last byte */
+	LIE_DROP, /* report the message as complete without its bytes */
+	LIE_TAIL, /* report it as complete without its second half */
+	LIE_SHORT, /* deliver all data, but report a size that is one less */
+	LIE_LONG, /* deliver all data, but report a size that is one more */
+	LIE_DOUBLE, /* deliver the previous message instead */
+	LIE_SWAP, /* exchange this message with the next one */
+	LIE_KINDS
+};
 
 struct comm {
 	void *real;
@@ -40,6 +54,60 @@ struct request {
 	uint64_t first; /* number of the first message of this request */
 	char *data[GROUP_MAX], *before[GROUP_MAX];
 };
+
+static const char *const kind_name[LIE_KINDS] = {
+	"first", "middle", "last",   "drop", "tail",
+	"short", "long",   "double", "swap",
+};
+
+static struct {
+	enum lie_kind kind;
+	uint64_t at;
+} lie[LIES_MAX];
+static int lies, log_fd = -1;
+
+/* Read LIAR_DOES. Return false if the text is invalid or has too many
+ * entries. */
+static bool lies_take(void)
+{
+	const char *text = getenv("LIAR_DOES"), *to = getenv("LIAR_LOG");
+	char name[16];
+	unsigned long at;
+	int used;
+
+	if (to)
+		log_fd = open(to, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
+			      0644);
+	text = text ? text : "";
+	while (sscanf(text, "%15[a-z]@%lu%n", name, &at, &used) == 2) {
+		int kind = 0;
+
+		while (kind < LIE_KINDS && strcmp(kind_name[kind], name) != 0)
+			kind++;
+		if (kind == LIE_KINDS || lies == LIES_MAX)
+			return false;
+		lie[lies].kind = (enum lie_kind)kind;
+		lie[lies++].at = at;
+		text += used + (text[used] == ',');
+	}
+	return !*text;
+}
+
+static bool lies_does(enum lie_kind kind, uint64_t number)
+{
+	for (int i = 0; i < lies; i++) {
+		if (lie[i].kind == kind && lie[i].at == number)
+			return true;
+	}
+	return false;
+}
+
+/* Write to LIAR_LOG that message `number` was corrupted. */
+static void lies_note(enum lie_kind kind, uint64_t number)
+{
+	dprintf(log_fd, "%s %llu\n", kind_name[kind],
+		(unsigned long long)number);
+}
 
 static struct comm comm[COMMS_MAX];
 static struct request request[REQUESTS_MAX];

@@ -81,9 +81,10 @@ static int get_memory(struct mover *m, bool direct)
 	return mpib_reg(m->to, m->dst, m->room, &m->rx_mr);
 }
 
-static int begin(struct mover *m, const char *from, const char *to, size_t room,
-		 bool direct, uint64_t seed, struct mpib_handle *h)
+int mover_open(struct mover *m, const char *from, const char *to, size_t room,
+	       bool direct, uint64_t seed)
 {
+	struct mpib_handle h;
 	int rc;
 
 	*m = (struct mover){ .room = room, .seed = seed };
@@ -93,32 +94,9 @@ static int begin(struct mover *m, const char *from, const char *to, size_t room,
 	if (rc == 0)
 		rc = get_memory(m, direct);
 	if (rc == 0)
-		rc = mpib_listen(m->to, h, &m->listener);
-	return rc;
-}
-
-int mover_call(struct mover *m, const char *from, const char *to, size_t room,
-	       bool direct, uint64_t seed)
-{
-	struct mpib_handle h;
-	int rc = begin(m, from, to, room, direct, seed, &h);
-
-	return rc == 0 ? mpib_connect(m->from, &h, -1, &m->tx) : rc;
-}
-
-int mover_answer(struct mover *m)
-{
-	return mpib_accept(m->listener, &m->rx);
-}
-
-int mover_open(struct mover *m, const char *from, const char *to, size_t room,
-	       bool direct, uint64_t seed)
-{
-	struct mpib_handle h;
-	int rc = begin(m, from, to, room, direct, seed, &h);
-
+		rc = mpib_listen(m->to, &h, &m->listener);
 	if (rc == 0)
-		rc = mover_answer(m);
+		rc = mpib_accept(m->listener, &m->rx);
 	return rc == 0 ? mpib_connect(m->from, &h, -1, &m->tx) : rc;
 }
 

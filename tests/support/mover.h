@@ -39,11 +39,6 @@ struct mover {
  * memory that is sent without a copy. Return 0 or -errno. */
 int mover_open(struct mover *m, const char *from, const char *to, size_t room,
 	       bool direct, uint64_t seed);
-/* The two steps of mover_open(): mover_call() connects, and mover_answer()
- * accepts. */
-int mover_call(struct mover *m, const char *from, const char *to, size_t room,
-	       bool direct, uint64_t seed);
-int mover_answer(struct mover *m);
 /* Return 1 if both ends are ready, 0 if they are not ready yet, or -errno. */
 int mover_ready(struct mover *m);
 /* Wait until both ends are ready. Return 0, -ETIME after a minute, or

@@ -123,7 +123,7 @@ int rig_teardown(void **state)
 		if (n->broker)
 			take_down(n);
 	}
-	if (fake_violations())
+	if (fake_violation())
 		fail_msg("%s", fake_violation());
 	fake_reset();
 	free(rig);
