@@ -5,12 +5,13 @@
  * which links the library, and the conformance suite test what the functions
  * do.
  */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "addr.h"
 #include "test.h"
 
 #undef ibv_get_device_list
@@ -60,6 +61,11 @@ static void *library;
 
 static int open_library(void **state)
 {
+	struct in_addr in = { htonl(test_addr(1)) };
+	char devices[32];
+
+	snprintf(devices, sizeof(devices), "soft0=%s", inet_ntoa(in));
+	setenv("MPIB_SOFT_DEVICES", devices, 1);
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
 	/* NCCL tries the name libibverbs.so first, and must get the same
 	 * library. */
@@ -121,7 +127,7 @@ static void side_close(struct side *s)
 	assert_int_equal(v.ibv_close_device(s->ctx), 0);
 }
 
-static void every_function_exists_in_its_version(void **state)
+TEST(every_function_exists_in_its_version)
 {
 #define PRESENT(name, version) assert_non_null(v.name);
 	FUNCTIONS(PRESENT)
@@ -129,7 +135,7 @@ static void every_function_exists_in_its_version(void **state)
 	assert_null(dlvsym(library, "ibv_query_ece", "IBVERBS_1.1"));
 }
 
-static void the_library_is_the_drop_in(void **state)
+TEST(the_library_is_the_drop_in)
 {
 	Dl_info info;
 
@@ -137,7 +143,7 @@ static void the_library_is_the_drop_in(void **state)
 	assert_non_null(strstr(info.dli_fname, MPIB_DROPIN));
 }
 
-static void unsupported_calls_are_refused_with_errno(void **state)
+TEST(unsupported_calls_are_refused_with_errno)
 {
 	struct ibv_port_attr port;
 	struct ibv_ece ece;
@@ -157,20 +163,4 @@ static void unsupported_calls_are_refused_with_errno(void **state)
 	side_close(&s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_function_exists_in_its_version),
-		cmocka_unit_test(the_library_is_the_drop_in),
-		cmocka_unit_test(unsupported_calls_are_refused_with_errno),
-	};
-	char devices[64];
-	int x = (int)getpid();
-
-	/* Use an address of this process only, so that tests may run at the
-	 * same time. */
-	snprintf(devices, sizeof(devices), "soft0=127.229.%d.%d", x / 250 % 250,
-		 1 + x % 250);
-	setenv("MPIB_SOFT_DEVICES", devices, 1);
-	return cmocka_run_group_tests_name("dropin", tests, open_library, NULL);
-}
+struct test_group test_group = { open_library, NULL };

@@ -3,11 +3,13 @@
  * The extended verbs, ibv_wr_*() and ibv_cq_ex, in a program that is linked
  * with the drop-in libibverbs.so.1. The test uses two QPs of one device.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "addr.h"
 #include "test.h"
 
 #define DEPTH 4
@@ -96,16 +98,21 @@ static void connect_qp(struct fixture *f, struct ibv_qp *qp,
 		0);
 }
 
-static int set_up(void **state)
+static int setup(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 4 * DEPTH,
 		.wc_flags = IBV_WC_STANDARD_FLAGS |
 			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
 	};
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct fixture *f = calloc(1, sizeof(*f));
+	struct in_addr in = { htonl(test_addr(1)) };
+	struct ibv_device **list;
+	char devices[32];
 
+	snprintf(devices, sizeof(devices), "soft0=%s", inet_ntoa(in));
+	setenv("MPIB_SOFT_DEVICES", devices, 1);
+	list = ibv_get_device_list(NULL);
 	f->ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	f->pd = ibv_alloc_pd(f->ctx);
@@ -126,7 +133,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
@@ -183,7 +190,7 @@ static void set_lower_half(struct fixture *f)
 	ibv_wr_set_sge(f->ex, f->mr->lkey, (uintptr_t)f->buf, HALF);
 }
 
-static void every_operation_does_what_its_name_says(void **state)
+fixture_test(every_operation_does_what_its_name_says)
 {
 	struct fixture *f = *state;
 	uint64_t upper = (uintptr_t)f->buf + HALF;
@@ -228,7 +235,7 @@ static void every_operation_does_what_its_name_says(void **state)
 	assert_memory_equal(f->buf, f->buf + HALF, 100);
 }
 
-static void a_wrong_batch_is_refused_as_a_whole(void **state)
+fixture_test(a_wrong_batch_is_refused_as_a_whole)
 {
 	struct fixture *f = *state;
 	struct ibv_sge three[3] = { { 0 } };
@@ -284,7 +291,7 @@ static void a_wrong_batch_is_refused_as_a_whole(void **state)
 	ibv_end_poll(f->cq);
 }
 
-static void unsupported_operations_are_refused_at_creation(void **state)
+fixture_test(unsupported_operations_are_refused_at_creation)
 {
 	struct fixture *f = *state;
 	struct ibv_qp_init_attr_ex init = {
@@ -314,23 +321,3 @@ static void unsupported_operations_are_refused_at_creation(void **state)
 	assert_int_equal(ibv_destroy_qp(plain), 0);
 }
 
-#undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_operation_does_what_its_name_says),
-		TEST(a_wrong_batch_is_refused_as_a_whole),
-		TEST(unsupported_operations_are_refused_at_creation),
-	};
-	char devices[64];
-	int x = (int)getpid();
-
-	/* Use an address of this process only, so that tests may run at the
-	 * same time. */
-	snprintf(devices, sizeof(devices), "soft0=127.228.%d.%d", x / 250 % 250,
-		 1 + x % 250);
-	setenv("MPIB_SOFT_DEVICES", devices, 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

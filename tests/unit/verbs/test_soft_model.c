@@ -3,12 +3,9 @@
  * Random messages, compared with a simple model of what verbs promise. No
  * matter what the network does, each request must be executed once, in order
  * and with its data, and must complete if it is signalled. Each message must
- * use the oldest receive. The options -n SEEDS and --seed FIRST select other
- * seeds, and -v prints them.
+ * use the oldest receive. The argument is the number of seeds.
  */
 #include "model.h"
-
-#include <stdlib.h>
 
 #include "unkind.h"
 
@@ -18,8 +15,7 @@ enum {
 	STUCK_MS = 100000
 };
 
-static unsigned long first_seed = 1, seeds = 2;
-static bool verbose;
+static unsigned seeds = 2;
 
 static bool take_all(struct model *m)
 {
@@ -163,15 +159,12 @@ static void traffic_of(struct vt *t, uint64_t seed)
 	o.rd_atomic = (uint8_t)(1 + model_draw(m, 4));
 	o.timeout = 20;
 	assert_int_equal(t->v->create_srq(t->b.pd, &srq, &m->srq), 0);
-	if (verbose)
-		print_message("seed %lu: space %d, %u %% cut, breaks %u\n",
-			      (unsigned long)seed, unkind.room, unkind.cut,
-			      m->breaks);
+	print_message("seed %lu: space %d, %u %% cut, breaks %u\n",
+		      (unsigned long)seed, unkind.room, unkind.cut, m->breaks);
 	for (int i = 0; i < PAIRS; i++)
 		pair_begin(m, i, &o);
 	run(m);
-	if (verbose)
-		print_message("broken %u, turns %u\n", m->broken, m->turns);
+	print_message("broken %u, turns %u\n", m->broken, m->turns);
 	for (int i = 0; i < PAIRS; i++) {
 		vt_destroy(t, m->side[i][0].qp, m->side[i][1].qp);
 		vt_mem_free(t, &m->side[i][0].mem);
@@ -182,26 +175,10 @@ static void traffic_of(struct vt *t, uint64_t seed)
 	free(m);
 }
 
-static void requests_are_executed_once_and_in_order(void **state)
+vt_test(requests_are_executed_once_and_in_order)
 {
-	for (unsigned long i = 0; i < seeds; i++)
-		traffic_of(*state, first_seed + i);
+	for (unsigned seed = 1; seed <= seeds; seed++)
+		traffic_of(*state, seed);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			requests_are_executed_once_and_in_order, vt_setup,
-			vt_teardown),
-	};
-
-	for (int i = 1; i < argc; i++) {
-		verbose |= !strcmp(argv[i], "-v");
-		if (i + 1 < argc && !strcmp(argv[i], "-n"))
-			seeds = strtoul(argv[++i], NULL, 10);
-		else if (i + 1 < argc && !strcmp(argv[i], "--seed"))
-			first_seed = strtoul(argv[++i], NULL, 10);
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+unsigned *test_times = &seeds;
