@@ -320,4 +320,3 @@ fixture_test(unsupported_operations_are_refused_at_creation)
 	assert_null(ibv_qp_to_qp_ex(plain));
 	assert_int_equal(ibv_destroy_qp(plain), 0);
 }
-

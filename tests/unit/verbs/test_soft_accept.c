@@ -80,7 +80,6 @@ static unsigned accepts_now(struct vt *t)
 vt_test(accepts_are_limited_per_turn_and_over_time)
 {
 	const unsigned every = SOFT_ACCEPT_EVERY, batch = SOFT_ACCEPTS_A_TURN;
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 
 	flood(t, qp->qp_num);
@@ -98,7 +97,6 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 
 vt_test(connections_that_wait_do_not_wake_a_thread)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	struct soft_ctx *ctx = to_ctx(t->a.ctx);
 	struct pollfd port;
@@ -121,7 +119,6 @@ vt_test(connections_that_wait_do_not_wake_a_thread)
 
 vt_test(a_peer_behind_a_flood_is_answered)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	struct soft_hello h = liar_greeting(t, qp);
 	int peer;

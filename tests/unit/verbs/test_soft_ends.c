@@ -249,7 +249,7 @@ static void ends_of(struct vt *t, uint64_t seed)
 vt_test(failed_pairs_have_their_statuses_in_order)
 {
 	for (unsigned seed = 1; seed <= seeds; seed++)
-		ends_of(*state, seed);
+		ends_of(t, seed);
 	assert_true(lost <= 1 + seeds / 100);
 }
 

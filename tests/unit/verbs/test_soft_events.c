@@ -113,7 +113,6 @@ static void disturb(struct waiter *w, int flags, int most)
 /* libibverbs waits with read(), which behaves in the same way. */
 vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
-	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
 	struct vt_end saved;
 	struct waiter w;
@@ -152,7 +151,6 @@ vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 vt_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
-	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
 	struct ibv_async_event ev;
 	struct waiter w[2];
@@ -188,7 +186,6 @@ static bool readable(int fd)
 vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
-	struct vt *t = *state;
 	struct waiter w[3];
 	struct vt_end saved;
 	int events = 0;
@@ -234,7 +231,6 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
  * too. */
 vt_test(an_event_of_a_destroyed_qp_is_dropped)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *gone, *qp;
 	struct vt_end saved;
@@ -262,7 +258,6 @@ vt_test(an_event_of_a_destroyed_qp_is_dropped)
 
 vt_test(an_event_of_a_destroyed_cq_is_dropped)
 {
-	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *gone, *cq;
 	struct ibv_qp *first, *second;
@@ -297,7 +292,6 @@ vt_test(an_event_of_a_destroyed_cq_is_dropped)
  * dropped event. */
 vt_test(no_thread_waits_for_events_of_a_destroyed_object)
 {
-	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *plain, *cq;
 	struct vt_end saved;

@@ -25,7 +25,6 @@ static uint8_t port_state(struct vt *t, struct vt_end *e)
 
 vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_quick();
 	struct ibv_qp *qa, *qb;
 
@@ -42,7 +41,6 @@ vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 /* Requests that wait during the fault must continue when the fault ends. */
 vt_test(requests_continue_after_a_black_hole)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 

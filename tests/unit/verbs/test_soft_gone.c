@@ -18,7 +18,6 @@ static void lose(struct vt_end *e)
 
 vt_test(a_lost_device_has_one_event_and_no_completions)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_quick();
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct ibv_comp_channel *ch;

@@ -178,7 +178,7 @@ static void traffic_of(struct vt *t, uint64_t seed)
 vt_test(requests_are_executed_once_and_in_order)
 {
 	for (unsigned seed = 1; seed <= seeds; seed++)
-		traffic_of(*state, seed);
+		traffic_of(t, seed);
 }
 
 unsigned *test_times = &seeds;

@@ -29,7 +29,6 @@ vt_test(a_passive_target_needs_no_polling_thread)
 	enum {
 		SIZE = 300000
 	};
-	struct vt *t = *state;
 	struct vt_end saved;
 	struct vt_mem src, dst;
 	struct ibv_sge out, in;
@@ -57,7 +56,6 @@ vt_test(a_passive_target_needs_no_polling_thread)
 
 vt_test(a_blocking_channel_wakes_in_threaded_mode)
 {
-	struct vt *t = *state;
 	struct vt_end saved;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *plain, *cq, *which;
@@ -92,7 +90,6 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 vt_test(signals_go_to_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
-	struct vt *t = *state;
 	struct vt_end saved;
 	sigset_t mine, before;
 	struct ibv_qp *qa, *qb;
@@ -120,7 +117,6 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 		ROUNDS = 300
 	};
 	static const uint32_t sizes[] = { 8, 64, 104, 4000, 4104, 100000 };
-	struct vt *t = *state;
 	struct vt_end saved;
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
@@ -167,7 +163,6 @@ vt_test(a_context_can_be_closed_with_its_objects)
 	 * finds no leak. */
 	static struct vt_end left;
 	static struct ibv_qp *left_qp;
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct vt_end saved;
 	struct ibv_qp *qa;
@@ -243,7 +238,6 @@ static void *control_loop(void *arg)
 
 vt_test(control_verbs_do_not_disturb_a_running_owner)
 {
-	struct vt *t = *state;
 	struct control c = { .t = t };
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 65536, VT_ALL);
@@ -295,7 +289,6 @@ static void *exchange(void *arg)
 
 vt_test(progress_may_move_to_another_thread)
 {
-	struct vt *t = *state;
 	struct move m = { .t = t };
 	pthread_t thread;
 

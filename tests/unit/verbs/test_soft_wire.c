@@ -32,7 +32,6 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 
 vt_test(only_a_correct_greeting_connects)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 
 	for (int wrong = 0; wrong < 12; wrong++) {
@@ -71,7 +70,6 @@ vt_test(only_a_correct_greeting_connects)
 
 vt_test(a_greeting_with_another_life_does_not_replace_a_connection)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	struct soft_hello h = liar_greeting(t, qp), other = h;
 	int first = liar_dial(t, qp->qp_num), second = liar_dial(t, qp->qp_num);
@@ -95,7 +93,6 @@ vt_test(a_greeting_with_another_life_does_not_replace_a_connection)
 /* A stranger may know or guess everything in a greeting except the token. */
 vt_test(a_caller_without_the_token_cannot_cut_a_connection)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	struct soft_hello h = liar_greeting(t, qp), forged = h;
 	int peer = liar_dial(t, qp->qp_num);
@@ -119,7 +116,6 @@ vt_test(a_caller_without_the_token_cannot_cut_a_connection)
 
 vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual), *other;
 	struct ibv_ece own, its, none = { 0 };
 
@@ -167,7 +163,6 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 vt_test(a_qp_connects_again_to_a_peer_that_accepts_but_never_answers)
 {
 	const uint32_t peer_qpn = 255u << 16 | 7;
-	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
 	int listener = listen_as_b(t, peer_qpn), fd[2];
 	uint8_t in[SOFT_HELLO_LEN];
@@ -255,7 +250,6 @@ static void be_refused_again(struct vt *t, int fd, const struct soft_hdr *bad)
 
 vt_test(a_caller_that_lost_its_connection_still_gets_its_nak)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	struct soft_hello h = liar_greeting(t, qp);
 	int first = liar_dial(t, qp->qp_num), second;
@@ -319,13 +313,12 @@ static void be_called_for_a_nak(struct vt *t, bool reset)
 
 vt_test(a_qp_whose_connection_broke_connects_again_to_get_its_nak)
 {
-	be_called_for_a_nak(*state, false);
-	be_called_for_a_nak(*state, true);
+	be_called_for_a_nak(t, false);
+	be_called_for_a_nak(t, true);
 }
 
 vt_test(a_caller_that_sends_noise_is_disconnected)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
 	int fd = liar_dial(t, qp->qp_num);
 	uint8_t noise[300];
@@ -393,7 +386,6 @@ vt_test(wrong_headers_break_only_their_own_qp)
 	enum {
 		PAGE = 4096
 	};
-	struct vt *t = *state;
 	struct vt_mem all = vt_mem(t, &t->a, 3 * PAGE, VT_ALL);
 	struct vt_mem own = vt_mem(t, &t->a, PAGE, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&own, 0, 64);

@@ -83,7 +83,6 @@ static void one_message(struct vt *t, struct fixture *f, unsigned flags)
 
 vt_test(an_armed_cq_causes_one_event_and_is_then_disarmed)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -102,7 +101,6 @@ vt_test(an_armed_cq_causes_one_event_and_is_then_disarmed)
 
 vt_test(a_cq_armed_for_solicited_events_ignores_other_messages)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -116,7 +114,6 @@ vt_test(a_cq_armed_for_solicited_events_ignores_other_messages)
 
 vt_test(an_error_counts_as_solicited)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -130,7 +127,6 @@ vt_test(an_error_counts_as_solicited)
 
 vt_test(the_channel_is_readable_while_an_event_waits)
 {
-	struct vt *t = *state;
 	struct pollfd pfd;
 	struct fixture f;
 
@@ -145,7 +141,6 @@ vt_test(the_channel_is_readable_while_an_event_waits)
 
 vt_test(an_event_left_unread_does_not_outlive_its_queue)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -208,7 +203,6 @@ vt_test(a_sleeping_owner_misses_no_completion)
 	enum {
 		N = 500
 	};
-	struct vt *t = *state;
 	struct sleeper s = { .t = t, .messages = N };
 	struct fixture f;
 	pthread_t thread;
@@ -240,7 +234,6 @@ vt_test(a_sleeping_owner_misses_no_completion)
 
 vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 {
-	struct vt *t = *state;
 	struct ibv_cq *small, *usual = t->a.send.cq;
 	struct ibv_qp *qa, *qb;
 	struct ibv_async_event ev;
@@ -279,7 +272,6 @@ vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 /* mlx5 removes the completions. rxe leaves them in the queue. */
 vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa, *qb, *stays, *other;
 
 	if (t->rxe)
@@ -306,7 +298,6 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 
 vt_test(a_poll_of_an_empty_queue_returns_nothing)
 {
-	struct vt *t = *state;
 	struct ibv_wc wc;
 
 	assert_int_equal(ibv_poll_cq(t->a.send.cq, 0, &wc), 0);

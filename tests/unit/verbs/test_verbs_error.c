@@ -11,7 +11,6 @@ static enum ibv_wc_status bad_lkey(struct vt *t)
 
 writes_test(an_unknown_lkey_fails_after_the_requests_before_it)
 {
-	struct vt *t = *state;
 	struct ibv_sge bad;
 
 	bad = vt_sge(&writes.src, 0, 64);
@@ -29,7 +28,6 @@ writes_test(an_unknown_lkey_fails_after_the_requests_before_it)
 
 writes_test(a_piece_beyond_its_region_fails_at_the_requester)
 {
-	struct vt *t = *state;
 	struct ibv_sge bad;
 
 	bad = vt_sge(&writes.src, 8000, 193);
@@ -41,7 +39,6 @@ writes_test(a_piece_beyond_its_region_fails_at_the_requester)
 
 writes_test(a_region_of_another_pd_fails_at_the_requester)
 {
-	struct vt *t = *state;
 	struct ibv_pd *own = t->a.pd, *other;
 	struct vt_mem mem;
 
@@ -59,7 +56,6 @@ writes_test(a_region_of_another_pd_fails_at_the_requester)
 
 writes_test(a_send_to_a_receive_that_is_too_small_fails_at_both_ends)
 {
-	struct vt *t = *state;
 	struct ibv_sge in, out;
 
 	in = vt_sge(&writes.src, 0, 100);
@@ -79,7 +75,6 @@ writes_test(a_send_to_a_receive_that_is_too_small_fails_at_both_ends)
 
 writes_test(a_send_to_a_receive_with_a_bad_key_fails_at_both_ends)
 {
-	struct vt *t = *state;
 	struct ibv_sge in, out;
 
 	in = vt_sge(&writes.src, 0, 100);
@@ -95,8 +90,6 @@ writes_test(a_send_to_a_receive_with_a_bad_key_fails_at_both_ends)
 
 writes_test(moving_to_error_flushes_everything_in_order)
 {
-	struct vt *t = *state;
-
 	for (uint64_t i = 0; i < 10; i++) {
 		/* Flushed requests have completions even if they are not
 		 * signalled. */
@@ -121,7 +114,6 @@ writes_test(moving_to_error_flushes_everything_in_order)
 
 writes_test(an_error_completion_names_its_qp)
 {
-	struct vt *t = *state;
 	struct ibv_wc wc;
 
 	assert_int_equal(vt_to(t, writes.qa, IBV_QPS_ERR), 0);
@@ -145,7 +137,6 @@ static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 
 writes_test(requests_to_a_destroyed_qp_end_in_retry_exceeded)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 
 	o.timeout = 14;
@@ -158,7 +149,6 @@ writes_test(requests_to_a_destroyed_qp_end_in_retry_exceeded)
 
 writes_test(requests_to_a_destroyed_qp_do_not_fail_before_their_timeout)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 
 	o.timeout = 20; /* half a minute */
@@ -169,7 +159,6 @@ writes_test(requests_to_a_destroyed_qp_do_not_fail_before_their_timeout)
 
 writes_test(requests_to_a_qp_that_never_existed_end_in_retry_exceeded)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct vt_mem src = vt_mem(t, &t->a, 64, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 64);
@@ -191,7 +180,6 @@ writes_test(requests_to_a_qp_that_never_existed_end_in_retry_exceeded)
 
 writes_test(an_error_does_not_affect_other_qps)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
 
 	vt_pair(t, &vt_usual, &qa, &qb);
@@ -206,8 +194,6 @@ writes_test(an_error_does_not_affect_other_qps)
 
 writes_test(a_received_message_is_acked_even_if_the_qp_is_destroyed)
 {
-	struct vt *t = *state;
-
 	for (int i = 0; i < 30; i++) {
 		assert_int_equal(vt_recv(writes.qb, 1, NULL, 0), 0);
 		assert_int_equal(vt_send_imm(writes.qa, 2, 0, NULL, 0), 0);

@@ -10,7 +10,6 @@
 
 vt_test(a_queue_pair_in_error_places_no_data)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, BIG, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, BIG, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 64);
@@ -41,7 +40,6 @@ vt_test(a_queue_pair_in_error_places_no_data)
 
 vt_test(acknowledged_writes_have_completions_after_an_error)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 64);

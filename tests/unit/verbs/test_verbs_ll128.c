@@ -141,7 +141,6 @@ static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
 
 vt_test(a_flag_is_never_visible_before_its_line)
 {
-	struct vt *t = *state;
 	struct vt_mem src, dst;
 	struct reader r = { 0 };
 	struct ibv_qp *qa, *qb;

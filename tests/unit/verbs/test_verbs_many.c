@@ -10,7 +10,6 @@ enum {
 
 vt_test(hundreds_of_qps_share_two_ports)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, N * 1000, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, N * 1000, VT_ALL);
 	struct ibv_qp *qa[N], *qb[N];

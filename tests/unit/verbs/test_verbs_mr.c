@@ -9,7 +9,6 @@
 
 vt_test(an_iova_replaces_the_address)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem raw = vt_mem(t, &t->b, 8192, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
@@ -36,7 +35,6 @@ vt_test(an_iova_replaces_the_address)
 
 vt_test(a_deregistered_key_is_invalid_even_if_registered_again)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
@@ -59,7 +57,6 @@ vt_test(a_deregistered_key_is_invalid_even_if_registered_again)
 
 vt_test(remote_write_access_needs_local_write_access)
 {
-	struct vt *t = *state;
 	static char buf[64];
 	struct ibv_mr *mr;
 
@@ -70,7 +67,6 @@ vt_test(remote_write_access_needs_local_write_access)
 
 vt_test(any_region_may_allow_remote_atomics)
 {
-	struct vt *t = *state;
 	static char buf[64];
 	struct ibv_mr *mr;
 
@@ -85,7 +81,6 @@ vt_test(any_region_may_allow_remote_atomics)
 
 vt_test(access_flags_that_the_device_lacks_are_unsupported)
 {
-	struct vt *t = *state;
 	static char buf[64];
 	struct ibv_mr *mr;
 
@@ -105,7 +100,6 @@ vt_test(access_flags_that_the_device_lacks_are_unsupported)
 
 vt_test(unmapped_memory_is_not_registered)
 {
-	struct vt *t = *state;
 	long page = sysconf(_SC_PAGESIZE);
 	struct ibv_mr *mr;
 	void *p = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE,
@@ -120,7 +114,6 @@ vt_test(unmapped_memory_is_not_registered)
 
 vt_test(memory_for_reading_is_not_registered_for_writing)
 {
-	struct vt *t = *state;
 	struct ibv_mr *mr;
 	void *p =
 		mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -133,7 +126,6 @@ vt_test(memory_for_reading_is_not_registered_for_writing)
 
 vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 {
-	struct vt *t = *state;
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
@@ -168,7 +160,6 @@ vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 
 vt_test(relaxed_ordering_may_be_requested_for_any_region)
 {
-	struct vt *t = *state;
 	struct vt_mem m =
 		vt_mem(t, &t->a, 4096, VT_ALL | IBV_ACCESS_RELAXED_ORDERING);
 
@@ -177,7 +168,6 @@ vt_test(relaxed_ordering_may_be_requested_for_any_region)
 
 vt_test(a_dmabuf_is_written_through_its_fd)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
 	/* The iova may differ from the offset in the dma-buf, but only by whole
@@ -217,7 +207,6 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 
 vt_test(a_region_beyond_the_end_of_a_dmabuf_is_refused)
 {
-	struct vt *t = *state;
 	struct ibv_mr *mr;
 	int fd;
 
@@ -322,8 +311,6 @@ static void stop_leaving(struct vt *t)
 
 vt_test(dereg_stops_a_write_that_is_arriving)
 {
-	struct vt *t = *state;
-
 	if (t->same)
 		skip();
 	stop_arriving(t);
@@ -331,8 +318,6 @@ vt_test(dereg_stops_a_write_that_is_arriving)
 
 vt_test(dereg_stops_a_write_that_is_leaving)
 {
-	struct vt *t = *state;
-
 	if (t->same)
 		skip();
 	stop_leaving(t);
@@ -343,7 +328,6 @@ vt_test(many_regions_have_different_keys)
 	enum {
 		N = 1000
 	};
-	struct vt *t = *state;
 	static char buf[N];
 	struct ibv_mr *mr[N];
 

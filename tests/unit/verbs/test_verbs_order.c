@@ -10,7 +10,6 @@ vt_test(writes_become_visible_in_posted_order)
 		N = 200,
 		SIZE = 4000
 	};
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, N * SIZE, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	struct vt_opt o = vt_usual;

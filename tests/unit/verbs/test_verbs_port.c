@@ -47,7 +47,6 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 
 vt_test(a_link_that_comes_back_in_time_loses_no_message)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -66,7 +65,6 @@ vt_test(a_link_that_comes_back_in_time_loses_no_message)
 
 vt_test(a_link_that_stays_down_ends_in_retry_exceeded)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 

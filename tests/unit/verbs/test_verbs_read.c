@@ -28,7 +28,6 @@ static int post_read(struct fixture *f, uint64_t id, unsigned flags, size_t off,
 vt_test(a_read_fetches_any_size)
 {
 	static const size_t sizes[] = { 0, 1, 4063, 4064, 100000, 1 << 20 };
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f, &vt_usual, 1 << 20, VT_ALL);
@@ -47,7 +46,6 @@ vt_test(a_read_fetches_any_size)
 
 vt_test(a_read_scatters_over_several_pieces)
 {
-	struct vt *t = *state;
 	struct fixture f;
 	struct ibv_sge sge[3];
 
@@ -71,7 +69,6 @@ vt_test(reads_beyond_the_depth_wait_and_complete_later)
 		N = 40,
 		SIZE = 3000
 	};
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f, &vt_usual, N * SIZE, VT_ALL);
@@ -85,7 +82,6 @@ vt_test(reads_beyond_the_depth_wait_and_complete_later)
 /* The engine uses a QP that is connected to itself to flush device memory. */
 vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
-	struct vt *t = *state;
 	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem to = vt_mem(t, &t->a, 4096, VT_ALL);
 	struct vt_mem back = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -110,7 +106,6 @@ vt_test(reads_and_writes_complete_in_posted_order)
 		N = 30,
 		SIZE = 2000
 	};
-	struct vt *t = *state;
 	struct fixture f;
 	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
@@ -138,7 +133,6 @@ vt_test(reads_and_writes_complete_in_posted_order)
 
 vt_test(a_read_sees_the_write_posted_before_it)
 {
-	struct vt *t = *state;
 	struct fixture f;
 	struct vt_mem src = vt_mem(t, &t->a, 50000, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 50000);
@@ -155,7 +149,6 @@ vt_test(a_read_sees_the_write_posted_before_it)
 
 vt_test(a_fenced_send_carries_what_the_read_fetched)
 {
-	struct vt *t = *state;
 	struct fixture f;
 	struct vt_mem dst = vt_mem(t, &t->b, 30000, VT_LOCAL);
 	struct ibv_sge in, out = vt_sge(&dst, 0, 30000);
@@ -178,7 +171,6 @@ vt_test(both_sides_can_read_at_once)
 	enum {
 		SIZE = 600000
 	};
-	struct vt *t = *state;
 	struct fixture f;
 	struct vt_mem back = vt_mem(t, &t->b, SIZE, VT_LOCAL);
 	struct vt_mem theirs = vt_mem(t, &t->a, SIZE, VT_ALL);
@@ -196,7 +188,6 @@ vt_test(both_sides_can_read_at_once)
 
 vt_test(a_read_of_a_region_without_read_access_is_refused)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f, &vt_usual, 4096,
@@ -210,7 +201,6 @@ vt_test(a_read_of_a_region_without_read_access_is_refused)
 
 vt_test(a_read_from_a_qp_without_read_access_is_refused)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct fixture f;
 
@@ -223,7 +213,6 @@ vt_test(a_read_from_a_qp_without_read_access_is_refused)
 
 vt_test(a_read_into_memory_that_may_not_be_written_fails)
 {
-	struct vt *t = *state;
 	struct fixture f;
 	struct vt_mem ro = vt_mem(t, &t->a, 4096, 0);
 	struct ibv_sge sge = vt_sge(&ro, 0, 64);

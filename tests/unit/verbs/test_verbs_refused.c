@@ -20,29 +20,26 @@ static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 
 writes_test(an_unknown_rkey_is_refused_by_the_responder)
 {
-	refused(*state, vt_addr(&writes.dst), writes.dst.mr->rkey ^ 0x77001,
-		64);
+	refused(t, vt_addr(&writes.dst), writes.dst.mr->rkey ^ 0x77001, 64);
 }
 
 writes_test(a_write_beyond_the_region_is_refused)
 {
-	refused(*state, vt_addr(&writes.dst) + 8192 - 63, writes.dst.mr->rkey,
-		64);
+	refused(t, vt_addr(&writes.dst) + 8192 - 63, writes.dst.mr->rkey, 64);
 }
 
 writes_test(a_write_before_the_region_is_refused)
 {
-	refused(*state, vt_addr(&writes.dst) - 1, writes.dst.mr->rkey, 64);
+	refused(t, vt_addr(&writes.dst) - 1, writes.dst.mr->rkey, 64);
 }
 
 writes_test(an_address_that_wraps_round_is_refused)
 {
-	refused(*state, UINT64_MAX - 10, writes.dst.mr->rkey, 64);
+	refused(t, UINT64_MAX - 10, writes.dst.mr->rkey, 64);
 }
 
 writes_test(a_write_to_a_region_without_write_access_is_refused)
 {
-	struct vt *t = *state;
 	struct vt_mem ro =
 		vt_mem(t, &t->b, 4096, VT_LOCAL | IBV_ACCESS_REMOTE_READ);
 
@@ -52,7 +49,6 @@ writes_test(a_write_to_a_region_without_write_access_is_refused)
 
 writes_test(an_rkey_of_another_pd_is_refused)
 {
-	struct vt *t = *state;
 	struct ibv_pd *own = t->b.pd, *other;
 	struct vt_mem mem;
 
@@ -68,7 +64,6 @@ writes_test(an_rkey_of_another_pd_is_refused)
 
 writes_test(a_write_to_a_qp_without_write_access_is_refused)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 
 	vt_destroy(t, writes.qa, writes.qb);
@@ -82,8 +77,6 @@ writes_test(a_write_to_a_qp_without_write_access_is_refused)
 
 writes_test(a_zero_length_write_needs_no_valid_key)
 {
-	struct vt *t = *state;
-
 	vt_nothing(writes.qa, 1);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 }

@@ -8,7 +8,6 @@
 
 vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 131072, VT_LOCAL);
 	struct ibv_sge in = vt_sge(&src, 0, 60000);
@@ -37,7 +36,6 @@ vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 
 vt_test(a_send_with_imm_delivers_data_and_imm)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_LOCAL);
 	struct ibv_sge in = vt_sge(&src, 0, 10), out = vt_sge(&dst, 0, 4096);
@@ -59,7 +57,6 @@ vt_test(a_send_with_imm_delivers_data_and_imm)
 
 vt_test(inline_data_is_copied_at_the_post)
 {
-	struct vt *t = *state;
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	char text[] = "not registered at all";
 	struct ibv_sge sge = { .addr = (uintptr_t)text,
@@ -85,7 +82,6 @@ vt_test(inline_data_is_copied_at_the_post)
 
 vt_test(more_inline_data_than_granted_is_refused)
 {
-	struct vt *t = *state;
 	static char big[4096];
 	struct ibv_sge sge = { .addr = (uintptr_t)big, .length = sizeof(big) };
 	struct ibv_qp *qa, *qb;
@@ -98,7 +94,6 @@ vt_test(more_inline_data_than_granted_is_refused)
 
 vt_test(without_a_receive_the_sender_gives_up_after_rnr_retry)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -118,7 +113,6 @@ vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 		N = 10,
 		SIZE = 20000
 	};
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, N * SIZE, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, N * SIZE, VT_ALL);
 	struct ibv_qp *qa, *qb;
@@ -154,7 +148,6 @@ vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 	enum {
 		SIZE = 24 << 20
 	};
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
@@ -189,7 +182,6 @@ static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
 
 vt_test(a_full_send_queue_returns_the_refused_request)
 {
-	struct vt *t = *state;
 	struct ibv_send_wr wr[2] = { { .opcode = IBV_WR_SEND },
 				     { .opcode = IBV_WR_SEND } };
 	struct ibv_send_wr *bad = NULL;
@@ -208,7 +200,6 @@ vt_test(a_full_send_queue_returns_the_refused_request)
 
 vt_test(unsignalled_requests_are_freed_by_a_later_completion)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
 	uint32_t room, i;
 
@@ -227,7 +218,6 @@ vt_test(unsignalled_requests_are_freed_by_a_later_completion)
 
 vt_test(with_sq_sig_all_every_request_is_signalled)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -242,7 +232,6 @@ vt_test(with_sq_sig_all_every_request_is_signalled)
 
 vt_test(a_receive_for_a_full_queue_is_refused)
 {
-	struct vt *t = *state;
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
 	struct ibv_qp *qa, *qb;
 	int n = 0;

@@ -12,7 +12,6 @@ vt_test(several_qps_use_receives_in_the_order_of_their_posts)
 	enum {
 		N = 4
 	};
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa[N], *qb[N];
 
@@ -69,7 +68,6 @@ static void set_limit(struct vt *t, struct ibv_srq *srq, uint32_t limit)
 
 vt_test(the_limit_event_comes_once_when_fewer_receives_are_left)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_srq_attr attr;
 	struct ibv_qp *qa, *qb;
@@ -101,7 +99,6 @@ vt_test(the_limit_event_comes_once_when_fewer_receives_are_left)
 
 vt_test(an_empty_srq_makes_the_sender_wait)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -117,7 +114,6 @@ vt_test(an_empty_srq_makes_the_sender_wait)
 
 vt_test(a_full_srq_returns_the_refused_request)
 {
-	struct vt *t = *state;
 	struct ibv_srq *srq = vt_srq(t, &t->b, 16);
 	struct ibv_recv_wr wr[2] = { { 0 }, { 0 } }, *bad = NULL;
 	struct ibv_srq_attr attr;
@@ -135,7 +131,6 @@ vt_test(a_full_srq_returns_the_refused_request)
 
 vt_test(a_qp_in_error_reports_its_last_receive)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -157,7 +152,6 @@ vt_test(a_qp_in_error_reports_its_last_receive)
 
 vt_test(a_qp_on_an_srq_has_no_receive_queue)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa, *qb;
 
@@ -171,7 +165,6 @@ vt_test(a_qp_on_an_srq_has_no_receive_queue)
 
 vt_test(a_receive_belongs_to_the_domain_of_its_srq)
 {
-	struct vt *t = *state;
 	struct vt_mem foreign = vt_mem(t, &t->b, 64, VT_LOCAL);
 	struct ibv_srq_init_attr attr = { .attr = { 8, 2, 0 } };
 	struct vt_mem m = { .len = 64, .p = calloc(1, 64) };

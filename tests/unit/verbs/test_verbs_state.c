@@ -46,7 +46,6 @@ static int all(const int *bits, size_t n)
 
 vt_test(a_new_qp_is_in_reset_and_refuses_requests)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
 
 	assert_int_equal(vt_state(t, qp), IBV_QPS_RESET);
@@ -57,7 +56,6 @@ vt_test(a_new_qp_is_in_reset_and_refuses_requests)
 
 vt_test(only_rts_can_send_and_init_accepts_receives)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 
@@ -70,7 +68,6 @@ vt_test(only_rts_can_send_and_init_accepts_receives)
 
 vt_test(every_attribute_of_rtr_is_required)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 	struct ibv_qp_attr attr = rtr_attr(t, qb);
@@ -91,7 +88,6 @@ vt_test(every_attribute_of_rtr_is_required)
 
 vt_test(every_attribute_of_rts_is_required)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
@@ -115,7 +111,6 @@ vt_test(every_attribute_of_rts_is_required)
 
 vt_test(no_state_can_be_skipped)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 	uint32_t dest = qb->qp_num;
@@ -137,7 +132,6 @@ vt_test(no_state_can_be_skipped)
 
 vt_test(impossible_values_are_refused)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 99 };
@@ -156,7 +150,6 @@ vt_test(impossible_values_are_refused)
 
 vt_test(query_returns_the_attributes_that_were_set)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
@@ -178,7 +171,6 @@ vt_test(query_returns_the_attributes_that_were_set)
 
 vt_test(objects_in_use_cannot_be_destroyed)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qp;
 
@@ -206,7 +198,6 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 
 vt_test(a_pair_can_be_reset_and_connected_again)
 {
-	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
 
 	vt_pair(t, &vt_usual, &qa, &qb);
@@ -249,10 +240,10 @@ static void never_connects(struct vt *t, int turns_in_rtr)
 
 vt_test(qps_with_different_first_psns_never_connect)
 {
-	never_connects(*state, 0);
+	never_connects(t, 0);
 }
 
 vt_test(a_first_psn_set_after_connecting_is_compared)
 {
-	never_connects(*state, 2000);
+	never_connects(t, 2000);
 }

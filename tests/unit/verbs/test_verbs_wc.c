@@ -70,7 +70,6 @@ static void check_receive(struct vt *t, struct fixture *f, const struct kind *k)
 
 vt_test(a_completion_has_the_opcode_of_its_request)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -95,8 +94,6 @@ vt_test(a_completion_has_the_opcode_of_its_request)
 
 vt_test(a_failed_unsignalled_request_has_a_completion)
 {
-	struct vt *t = *state;
-
 	for (unsigned i = 0; i < KINDS; i++) {
 		struct fixture f;
 		struct ibv_wc wc;
@@ -124,7 +121,6 @@ vt_test(a_failed_unsignalled_request_has_a_completion)
 
 vt_test(every_request_is_flushed_with_its_own_id)
 {
-	struct vt *t = *state;
 	struct fixture f;
 
 	begin(t, &f);
@@ -144,7 +140,6 @@ vt_test(every_request_is_flushed_with_its_own_id)
 
 vt_test(a_too_small_receive_of_an_srq_is_used_up)
 {
-	struct vt *t = *state;
 	struct vt_opt o = vt_usual, plain = vt_usual;
 	struct fixture f;
 	struct ibv_sge out;
@@ -174,7 +169,6 @@ vt_test(a_too_small_receive_of_an_srq_is_used_up)
 
 vt_test(inline_data_may_be_as_long_as_was_granted)
 {
-	struct vt *t = *state;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	uint8_t raw[4096];

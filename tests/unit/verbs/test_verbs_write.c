@@ -7,7 +7,6 @@
 
 vt_test(a_write_places_its_bytes_and_completes)
 {
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 4096);
@@ -27,7 +26,6 @@ vt_test(a_write_places_its_bytes_and_completes)
 vt_test(a_write_with_imm_reports_its_length_and_imm)
 {
 	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 1 << 20, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 1 << 20, VT_ALL);
 	struct ibv_qp *qa, *qb;
@@ -60,7 +58,6 @@ vt_test(writes_in_both_directions_do_not_disturb_each_other)
 		SIZE = 1 << 20,
 		N = 8
 	};
-	struct vt *t = *state;
 	struct vt_mem a = vt_mem(t, &t->a, 2 * SIZE, VT_ALL);
 	struct vt_mem b = vt_mem(t, &t->b, 2 * SIZE, VT_ALL);
 	struct ibv_sge sa = vt_sge(&a, 0, SIZE), sb = vt_sge(&b, 0, SIZE);
@@ -93,7 +90,6 @@ vt_test(writes_in_both_directions_do_not_disturb_each_other)
 
 vt_test(a_write_gathers_pieces_from_several_regions)
 {
-	struct vt *t = *state;
 	struct vt_mem s1 = vt_mem(t, &t->a, 8192, VT_LOCAL);
 	struct vt_mem s2 = vt_mem(t, &t->a, 8192, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 16384, VT_ALL);
@@ -120,7 +116,6 @@ vt_test(a_chain_of_requests_is_sent_by_one_post)
 	enum {
 		N = 40
 	};
-	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, N * 512, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, N * 512, VT_ALL);
 	struct ibv_send_wr wr[N] = { 0 }, *bad = NULL;
@@ -173,8 +168,6 @@ static void write_to_rtr(struct vt *t, struct vt_end *from, struct vt_end *to)
 
 vt_test(a_responder_may_stay_in_rtr)
 {
-	struct vt *t = *state;
-
 	/* Test both directions, because only one of the ends connects. */
 	write_to_rtr(t, &t->a, &t->b);
 	write_to_rtr(t, &t->b, &t->a);

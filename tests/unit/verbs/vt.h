@@ -77,9 +77,17 @@ extern const struct vt_opt vt_usual;
 /* Return the usual attributes with a short timeout and one retry. */
 struct vt_opt vt_quick(void);
 
-/* Define a test that opens both ports. No other test uses them at the same
- * time. QPs and memory that the test leaves are freed afterwards. */
-#define vt_test(f) TEST_OF(f, vt_setup, vt_teardown)
+/* Define a test with the argument `struct vt *t`, whose ports are open. No other
+ * test uses them at the same time. QPs and memory that the test leaves are freed
+ * afterwards. */
+#define vt_test(f) vt_test_of(f, vt_setup)
+#define vt_test_of(f, setup)                                                   \
+	static void f##_in(struct vt *t);                                      \
+	TEST_OF(f, setup, vt_teardown)                                         \
+	{                                                                      \
+		f##_in(*state);                                                \
+	}                                                                      \
+	static void f##_in(struct vt *t)
 int vt_setup(void **state);
 int vt_teardown(void **state);
 

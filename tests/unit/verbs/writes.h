@@ -13,7 +13,7 @@ extern struct writes {
 	struct ibv_qp *qa, *qb;
 } writes;
 
-#define writes_test(f) TEST_OF(f, writes_setup, vt_teardown)
+#define writes_test(f) vt_test_of(f, writes_setup)
 int writes_setup(void **state);
 
 /* writes_post() posts a signalled WRITE of `sge`. writes_good() posts a correct
