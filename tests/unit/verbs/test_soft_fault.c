@@ -37,18 +37,3 @@ vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 	assert_int_equal(t->b.recv.head, t->b.recv.tail);
 	heal(t);
 }
-
-/* Requests that wait during the fault must continue when the fault ends. */
-vt_test(requests_continue_after_a_black_hole)
-{
-	struct vt_opt o = vt_usual;
-	struct ibv_qp *qa, *qb;
-
-	o.timeout = 23;
-	vt_pair(t, &o, &qa, &qb);
-	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1 });
-	vt_nothing(qa, 1);
-	vt_quiet(t, &t->a.send, 1000);
-	heal(t);
-	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-}

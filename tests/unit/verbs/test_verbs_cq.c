@@ -295,11 +295,3 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 		vt_destroy(t, how ? NULL : qa, qb);
 	}
 }
-
-vt_test(a_poll_of_an_empty_queue_returns_nothing)
-{
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_poll_cq(t->a.send.cq, 0, &wc), 0);
-	assert_int_equal(ibv_poll_cq(t->a.send.cq, 1, &wc), 0);
-}

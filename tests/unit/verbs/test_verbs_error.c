@@ -112,16 +112,6 @@ writes_test(moving_to_error_flushes_everything_in_order)
 		vt_expect(t, &t->a.recv, 200, IBV_WC_WR_FLUSH_ERR);
 }
 
-writes_test(an_error_completion_names_its_qp)
-{
-	struct ibv_wc wc;
-
-	assert_int_equal(vt_to(t, writes.qa, IBV_QPS_ERR), 0);
-	assert_int_equal(writes_good(5), 0);
-	wc = vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(wc.qp_num, writes.qa->qp_num);
-}
-
 /* Make a pair, send a message, destroy the second QP, and send another
  * message. */
 static void lose_the_peer(struct vt *t, const struct vt_opt *o)

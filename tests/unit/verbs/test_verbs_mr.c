@@ -158,14 +158,6 @@ vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 	munmap(p, len);
 }
 
-vt_test(relaxed_ordering_may_be_requested_for_any_region)
-{
-	struct vt_mem m =
-		vt_mem(t, &t->a, 4096, VT_ALL | IBV_ACCESS_RELAXED_ORDERING);
-
-	vt_mem_free(t, &m);
-}
-
 vt_test(a_dmabuf_is_written_through_its_fd)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);

@@ -63,33 +63,20 @@ vt_test(a_read_scatters_over_several_pieces)
 	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
 }
 
-vt_test(reads_beyond_the_depth_wait_and_complete_later)
-{
-	enum {
-		N = 40,
-		SIZE = 3000
-	};
-	struct fixture f;
-
-	begin(t, &f, &vt_usual, N * SIZE, VT_ALL);
-	for (size_t i = 0; i < N; i++)
-		assert_int_equal(post_read(&f, i, 0, i * SIZE, SIZE), 0);
-	for (size_t i = 0; i < N; i++)
-		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
-	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
-}
-
 /* The engine uses a QP that is connected to itself to flush device memory. */
 vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
-	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_LOCAL);
-	struct vt_mem to = vt_mem(t, &t->a, 4096, VT_ALL);
-	struct vt_mem back = vt_mem(t, &t->a, 4096, VT_LOCAL);
-	struct ibv_sge out = vt_sge(&from, 0, 4096);
-	struct ibv_sge in = vt_sge(&back, 0, 4096);
+	enum {
+		SIZE = 50000
+	};
+	struct vt_mem from = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct vt_mem to = vt_mem(t, &t->a, SIZE, VT_ALL);
+	struct vt_mem back = vt_mem(t, &t->a, SIZE, VT_LOCAL);
+	struct ibv_sge out = vt_sge(&from, 0, SIZE);
+	struct ibv_sge in = vt_sge(&back, 0, SIZE);
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
 
-	vt_fill(from.p, 4096, 9);
+	vt_fill(from.p, SIZE, 9);
 	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
 	assert_int_equal(vt_to_rtr(t, qp, &t->a, qp->qp_num, 77, &vt_usual), 0);
 	assert_int_equal(vt_to_rts(t, qp, 77, &vt_usual), 0);
@@ -97,7 +84,7 @@ vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 	vt_read(qp, 2, &in, &to);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	assert_memory_equal(back.p, from.p, 4096);
+	assert_memory_equal(back.p, from.p, SIZE);
 }
 
 vt_test(reads_and_writes_complete_in_posted_order)
@@ -129,22 +116,6 @@ vt_test(reads_and_writes_complete_in_posted_order)
 	for (size_t i = 0; i < N; i++)
 		assert_memory_equal(i % 3 ? f.local.p + i * SIZE : src.p,
 				    f.remote.p + i * SIZE, SIZE);
-}
-
-vt_test(a_read_sees_the_write_posted_before_it)
-{
-	struct fixture f;
-	struct vt_mem src = vt_mem(t, &t->a, 50000, VT_LOCAL);
-	struct ibv_sge sge = vt_sge(&src, 0, 50000);
-
-	begin(t, &f, &vt_usual, 50000, VT_ALL);
-	vt_fill(src.p, src.len, 99);
-	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_WRITE, 1, 0, &sge, 1,
-				 vt_addr(&f.remote), f.remote.mr->rkey),
-			 0);
-	assert_int_equal(post_read(&f, 2, 0, 0, 50000), 0);
-	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	assert_memory_equal(f.local.p, src.p, 50000);
 }
 
 vt_test(a_fenced_send_carries_what_the_read_fetched)

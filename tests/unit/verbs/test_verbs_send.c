@@ -34,27 +34,6 @@ vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 			 IBV_WC_SEND);
 }
 
-vt_test(a_send_with_imm_delivers_data_and_imm)
-{
-	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_LOCAL);
-	struct ibv_sge in = vt_sge(&src, 0, 10), out = vt_sge(&dst, 0, 4096);
-	struct ibv_qp *qa, *qb;
-	struct ibv_wc wc;
-
-	vt_fill(src.p, src.len, 2);
-	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_recv(qb, 9, &out, 1), 0);
-	assert_int_equal(vt_send_imm(qa, 8, 0xcafe1234, &in, 1), 0);
-	wc = vt_expect(t, &t->b.recv, 9, IBV_WC_SUCCESS);
-	assert_int_equal(wc.opcode, IBV_WC_RECV);
-	assert_int_equal(wc.byte_len, 10);
-	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
-	assert_int_equal(ntohl(wc.imm_data), 0xcafe1234);
-	assert_memory_equal(dst.p, src.p, 10);
-	vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS);
-}
-
 vt_test(inline_data_is_copied_at_the_post)
 {
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);

@@ -27,6 +27,7 @@ static void begin(struct vt *t, struct fixture *f)
 {
 	f->src = vt_mem(t, &t->a, 8192, VT_LOCAL);
 	f->dst = vt_mem(t, &t->b, 8192, VT_ALL);
+	vt_fill(f->src.p, LEN, 2);
 	vt_pair(t, &vt_usual, &f->qa, &f->qb);
 }
 
@@ -68,7 +69,7 @@ static void check_receive(struct vt *t, struct fixture *f, const struct kind *k)
 		assert_int_equal(ntohl(wc.imm_data), 77);
 }
 
-vt_test(a_completion_has_the_opcode_of_its_request)
+vt_test(every_request_moves_its_bytes_and_has_its_opcode)
 {
 	struct fixture f;
 
@@ -78,6 +79,7 @@ vt_test(a_completion_has_the_opcode_of_its_request)
 		struct ibv_sge out = vt_sge(&f.dst, 0, 8192);
 		struct ibv_wc wc;
 
+		memset(f.dst.p, 0, LEN);
 		if (k->received)
 			assert_int_equal(
 				vt_recv(f.qb, 0xfeed0000beef1234, &out, 1), 0);
@@ -89,6 +91,10 @@ vt_test(a_completion_has_the_opcode_of_its_request)
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		if (k->received)
 			check_receive(t, &f, k);
+		else
+			vt_quiet(t, &t->b.recv, 20);
+		/* A READ copies the zeros of `dst`. */
+		assert_memory_equal(f.dst.p, f.src.p, LEN);
 	}
 }
 

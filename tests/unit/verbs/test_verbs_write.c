@@ -5,24 +5,6 @@
 
 #include <arpa/inet.h>
 
-vt_test(a_write_places_its_bytes_and_completes)
-{
-	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
-	struct ibv_sge sge = vt_sge(&src, 0, 4096);
-	struct ibv_qp *qa, *qb;
-	struct ibv_wc wc;
-
-	vt_fill(src.p, src.len, 1);
-	vt_pair(t, &vt_usual, &qa, &qb);
-	vt_write(qa, 7, &sge, &dst);
-	wc = vt_expect(t, &t->a.send, 7, IBV_WC_SUCCESS);
-	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
-	assert_int_equal(wc.qp_num, qa->qp_num);
-	assert_memory_equal(src.p, dst.p, 4096);
-	vt_quiet(t, &t->b.recv, 20);
-}
-
 vt_test(a_write_with_imm_reports_its_length_and_imm)
 {
 	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
