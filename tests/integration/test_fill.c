@@ -36,10 +36,7 @@ static atomic_bool stalled; /* the filler waits */
 static atomic_int error;
 static atomic_uint pass;
 
-int __real_fstat(int fd, struct stat *st);
-int __wrap_fstat(int fd, struct stat *st);
-
-int __wrap_fstat(int fd, struct stat *st)
+WRAPS(int, fstat, int fd, struct stat *st)
 {
 	int rc = __real_fstat(fd, st);
 
@@ -48,10 +45,7 @@ int __wrap_fstat(int fd, struct stat *st)
 	return rc;
 }
 
-int __real_madvise(void *addr, size_t len, int advice);
-int __wrap_madvise(void *addr, size_t len, int advice);
-
-int __wrap_madvise(void *addr, size_t len, int advice)
+WRAPS(int, madvise, void *addr, size_t len, int advice)
 {
 	bool populates =
 		advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ;

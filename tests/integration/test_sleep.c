@@ -38,11 +38,8 @@ static _Atomic int endless = -1; /* the shard's epoll descriptor */
  * it. */
 static _Atomic unsigned began, woken;
 
-int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
-int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
-
 /* Let the shard sleep without a timeout, so that a lost wake-up is detected. */
-int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
+WRAPS(int, epoll_wait, int epfd, struct epoll_event *ev, int n, int ms)
 {
 	int rc;
 

@@ -27,15 +27,6 @@ static struct device {
 	enum placement how;
 } devices[DEVICES];
 
-uint8_t *__real_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
-			       uint32_t rkey, uint64_t addr, uint64_t len,
-			       int access);
-uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
-			       uint32_t rkey, uint64_t addr, uint64_t len,
-			       int access);
-bool __real_soft_recv_take(struct soft_qp *qp);
-bool __wrap_soft_recv_take(struct soft_qp *qp);
-
 static enum placement placement_of(const struct ibv_context *ctx)
 {
 	for (unsigned i = 0; i < DEVICES; i++) {
@@ -114,9 +105,8 @@ static uint8_t *hold(const struct ibv_context *ctx, uint8_t *to, uint64_t len)
 	return h->bytes;
 }
 
-uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
-			       uint32_t rkey, uint64_t addr, uint64_t len,
-			       int access)
+WRAPS(uint8_t *, soft_mr_remote, struct soft_ctx *ctx, struct soft_pd *pd,
+      uint32_t rkey, uint64_t addr, uint64_t len, int access)
 {
 	const struct ibv_context *c = &ctx->vctx.context;
 	uint8_t *to = __real_soft_mr_remote(ctx, pd, rkey, addr, len, access);
@@ -136,7 +126,7 @@ uint8_t *__wrap_soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd,
 
 /* If the device is FORGOTTEN, return true without taking a receive, so that a
  * WRITE_WITH_IMM causes no completion. */
-bool __wrap_soft_recv_take(struct soft_qp *qp)
+WRAPS(bool, soft_recv_take, struct soft_qp *qp)
 {
 	return (qp->srq && placement_of(&qp->ctx->vctx.context) == FORGOTTEN) ||
 	       __real_soft_recv_take(qp);

@@ -48,6 +48,13 @@ static inline void assert_in(const char *text, const char *part)
 #define TEST(f) TEST_OF(f, NULL, NULL)
 void test_add(struct CMUnitTest test, unsigned line);
 
+/* WRAPS(int, close, int fd) { ... } defines the function that replaces close()
+ * if the program is linked with --wrap=close. It can call __real_close(). */
+#define WRAPS(type, name, ...)                                                 \
+	type __real_##name(__VA_ARGS__);                                       \
+	type __wrap_##name(__VA_ARGS__);                                       \
+	type __wrap_##name(__VA_ARGS__)
+
 /* A program may have a setup before all tests and a teardown after them. If the
  * program sets `test_times`, the program's first argument is a number, which
  * main() stores in *`test_times`. The second argument is a pattern of test

@@ -22,18 +22,14 @@ static uint64_t now_ns;
 static unsigned accepted;
 static int fd[FLOOD];
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
-int __real_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags);
-int __wrap_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+WRAPS(int, clock_gettime, clockid_t id, struct timespec *ts)
 {
 	ts->tv_sec = (time_t)(now_ns / 1000000000);
 	ts->tv_nsec = (long)(now_ns % 1000000000);
 	return 0;
 }
 
-int __wrap_accept4(int lfd, struct sockaddr *sa, socklen_t *len, int flags)
+WRAPS(int, accept4, int lfd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	int rc = __real_accept4(lfd, sa, len, flags);
 

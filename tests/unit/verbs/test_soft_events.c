@@ -19,10 +19,7 @@ static struct {
 	_Atomic bool stopped, go_on;
 } halt = { .fd = -1 };
 
-ssize_t __real_read(int fd, void *buf, size_t n);
-ssize_t __wrap_read(int fd, void *buf, size_t n);
-
-ssize_t __wrap_read(int fd, void *buf, size_t n)
+WRAPS(ssize_t, read, int fd, void *buf, size_t n)
 {
 	ssize_t rc = __real_read(fd, buf, n);
 

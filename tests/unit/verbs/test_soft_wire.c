@@ -17,10 +17,7 @@
 
 static int64_t ahead_ms; /* the tests set the clock forward by this many ms */
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
-int __real_clock_gettime(clockid_t id, struct timespec *ts);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+WRAPS(int, clock_gettime, clockid_t id, struct timespec *ts)
 {
 	int rc = __real_clock_gettime(id, ts);
 

@@ -24,17 +24,6 @@ static struct {
 	struct epoll_event ev;
 } watched[FDS];
 
-int __real_socket(int domain, int type, int protocol);
-int __wrap_socket(int domain, int type, int protocol);
-int __real_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
-int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
-int __real_epoll_ctl(int set, int op, int fd, struct epoll_event *ev);
-int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev);
-ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
-ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
-ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
-
 static int narrow(int fd)
 {
 	/* About the segment size of Ethernet. If segments are larger than the
@@ -57,19 +46,19 @@ static int narrow(int fd)
 	return fd;
 }
 
-int __wrap_socket(int domain, int type, int protocol)
+WRAPS(int, socket, int domain, int type, int protocol)
 {
 	int fd = __real_socket(domain, type, protocol);
 
 	return domain == AF_INET ? narrow(fd) : fd;
 }
 
-int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+WRAPS(int, accept4, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	return narrow(__real_accept4(fd, sa, len, flags));
 }
 
-int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
+WRAPS(int, epoll_ctl, int set, int op, int fd, struct epoll_event *ev)
 {
 	int rc = __real_epoll_ctl(set, op, fd, ev);
 
@@ -129,7 +118,7 @@ static size_t fewer(size_t n)
 	return n;
 }
 
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+WRAPS(ssize_t, sendmsg, int fd, const struct msghdr *msg, int flags)
 {
 	static const int shortage[] = { EAGAIN, ENOMEM, ENOBUFS };
 	size_t want = total(msg), n = fewer(want);
@@ -148,7 +137,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 	return rc;
 }
 
-ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+WRAPS(ssize_t, recvmsg, int fd, struct msghdr *msg, int flags)
 {
 	size_t want = total(msg), n = fewer(want);
 	struct iovec iov[PIECES];

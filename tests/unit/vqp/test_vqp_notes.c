@@ -10,28 +10,21 @@
 #include "rig.h"
 #include "test.h"
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *p, size_t bytes);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *p, size_t bytes);
-
 static unsigned allocations;
 
-void *__wrap_malloc(size_t n)
+WRAPS(void *, malloc, size_t n)
 {
 	allocations++;
 	return __real_malloc(n);
 }
 
-void *__wrap_calloc(size_t n, size_t bytes)
+WRAPS(void *, calloc, size_t n, size_t bytes)
 {
 	allocations++;
 	return __real_calloc(n, bytes);
 }
 
-void *__wrap_realloc(void *p, size_t bytes)
+WRAPS(void *, realloc, void *p, size_t bytes)
 {
 	allocations++;
 	return __real_realloc(p, bytes);
