@@ -108,15 +108,13 @@ static void disturb(struct waiter *w, int flags, int most)
 }
 
 /* libibverbs waits with read(), which behaves in the same way. */
-vt_test(a_signal_ends_a_wait_only_without_sa_restart)
+vt_threaded_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct ibv_comp_channel *ch;
-	struct vt_end saved;
 	struct waiter w;
 	struct ibv_cq *plain, *cq;
 	struct ibv_qp *qb;
 
-	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
 	start_waiting(&w, t, ch);
@@ -141,19 +139,16 @@ vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 	t->b.recv.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
 }
 
 /* With a real device, the kernel does the same. */
-vt_test(waits_for_events_end_when_the_device_is_gone)
+vt_threaded_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct ibv_comp_channel *ch;
 	struct ibv_async_event ev;
 	struct waiter w[2];
-	struct vt_end saved;
 
-	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	for (unsigned i = 0; i < 2; i++)
 		start_waiting(&w[i], t, ch);
@@ -168,7 +163,6 @@ vt_test(waits_for_events_end_when_the_device_is_gone)
 	t->v->ack_async_event(&ev);
 	assert_int_equal(t->v->get_async_event(t->b.ctx, &ev), -EIO);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
 }
 
 static bool readable(int fd)
@@ -180,14 +174,12 @@ static bool readable(int fd)
 
 /* If several threads wait for the same event, one thread gets it, and the
  * others must not block. */
-vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
+vt_threaded_test(one_waiter_gets_the_event_and_the_others_get_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct waiter w[3];
-	struct vt_end saved;
 	int events = 0;
 
-	vt_thread_b(t, &saved);
 	for (unsigned i = 0; i < 3; i++)
 		start_waiting(&w[i], t, NULL);
 	usleep(20000);
@@ -203,7 +195,6 @@ vt_test(one_waiter_gets_the_event_and_the_others_get_eio)
 	assert_int_equal(events, 1);
 	/* The descriptor must not stay readable. */
 	assert_false(readable(t->b.ctx->async_fd));
-	vt_unthread_b(t, &saved);
 }
 
 /* Return a QP with a receive, or with an SRQ. When the QP moves to ERR, the
@@ -226,14 +217,12 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 
 /* When an event is dropped, its count in the descriptor must be dropped,
  * too. */
-vt_test(an_event_of_a_destroyed_qp_is_dropped)
+vt_threaded_test(an_event_of_a_destroyed_qp_is_dropped)
 {
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *gone, *qp;
-	struct vt_end saved;
 	struct waiter w;
 
-	vt_thread_b(t, &saved);
 	o.srq = vt_srq(t, &t->b, 4);
 	gone = with_receive(t, t->b.recv.cq, &o);
 	qp = with_receive(t, t->b.recv.cq, &o);
@@ -248,20 +237,15 @@ vt_test(an_event_of_a_destroyed_qp_is_dropped)
 	t->v->ack_async_event(&w.event);
 	assert_ptr_equal(w.event.element.qp, qp);
 	assert_false(readable(t->b.ctx->async_fd));
-	vt_destroy(t, qp, NULL);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
-	vt_unthread_b(t, &saved);
 }
 
-vt_test(an_event_of_a_destroyed_cq_is_dropped)
+vt_threaded_test(an_event_of_a_destroyed_cq_is_dropped)
 {
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *gone, *cq;
 	struct ibv_qp *first, *second;
-	struct vt_end saved;
 	struct waiter w;
 
-	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &gone), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
@@ -282,28 +266,23 @@ vt_test(an_event_of_a_destroyed_cq_is_dropped)
 	vt_destroy(t, second, NULL);
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
 }
 
 /* A thread that polls the descriptor must not find it readable because of a
  * dropped event. */
-vt_test(no_thread_waits_for_events_of_a_destroyed_object)
+vt_threaded_test(no_thread_waits_for_events_of_a_destroyed_object)
 {
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *plain, *cq;
-	struct vt_end saved;
-	struct ibv_srq *srq;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qb;
 
-	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	plain = t->b.send.cq;
 	t->b.send.cq = cq;
-	srq = vt_srq(t, &t->b, 4);
-	o.srq = srq;
+	o.srq = vt_srq(t, &t->b, 4);
 	qb = vt_qp(t, &t->b, &o);
 	assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
@@ -319,7 +298,5 @@ vt_test(no_thread_waits_for_events_of_a_destroyed_object)
 	t->b.send.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_false(readable(ch->fd));
-	assert_int_equal(t->v->destroy_srq(srq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
 }

@@ -24,22 +24,18 @@ static struct ibv_wc wait_a(struct vt *t)
 	return wc;
 }
 
-vt_test(a_passive_target_needs_no_polling_thread)
+vt_threaded_test(a_passive_target_needs_no_polling_thread)
 {
 	enum {
 		SIZE = 300000
 	};
-	struct vt_end saved;
-	struct vt_mem src, dst;
-	struct ibv_sge out, in;
+	struct vt_mem src = vt_mem(t, &t->a, 2 * SIZE, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
+	struct ibv_sge out = vt_sge(&src, 0, SIZE);
+	struct ibv_sge in = vt_sge(&src, SIZE, SIZE);
 	struct ibv_qp *qa, *qb;
 
-	vt_thread_b(t, &saved);
-	src = vt_mem(t, &t->a, 2 * SIZE, VT_LOCAL);
-	dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	vt_fill(src.p, SIZE, 15);
-	out = vt_sge(&src, 0, SIZE);
-	in = vt_sge(&src, SIZE, SIZE);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	for (int i = 0; i < 20; i++) {
 		vt_write(qa, 1, &out, &dst);
@@ -48,22 +44,16 @@ vt_test(a_passive_target_needs_no_polling_thread)
 		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
 		assert_memory_equal(src.p, src.p + SIZE, SIZE);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
-	vt_unthread_b(t, &saved);
 }
 
-vt_test(a_blocking_channel_wakes_in_threaded_mode)
+vt_threaded_test(a_blocking_channel_wakes_in_threaded_mode)
 {
-	struct vt_end saved;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *plain, *cq, *which;
 	struct ibv_qp *qa, *qb;
 	struct ibv_wc wc;
 	void *ctx;
 
-	vt_thread_b(t, &saved);
 	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
 	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
 	plain = t->b.recv.cq;
@@ -83,18 +73,15 @@ vt_test(a_blocking_channel_wakes_in_threaded_mode)
 	t->b.recv.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
 }
 
 /* A thread of the library must not take signals that the program waits for. */
-vt_test(signals_go_to_the_programs_threads)
+vt_threaded_test(signals_go_to_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
-	struct vt_end saved;
 	sigset_t mine, before;
 	struct ibv_qp *qa, *qb;
 
-	vt_thread_b(t, &saved);
 	/* An answer shows that the context's thread runs. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_nothing(qa, 1);
@@ -105,25 +92,20 @@ vt_test(signals_go_to_the_programs_threads)
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
 	assert_int_equal(sigtimedwait(&mine, NULL, &patience), SIGUSR1);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	vt_destroy(t, qa, qb);
-	vt_unthread_b(t, &saved);
 }
 
 /* ib_write_lat relies on the fact that the last byte becomes visible last. So
  * does the engine when it reads a CTS. */
-vt_test(the_last_byte_of_a_write_becomes_visible_last)
+vt_threaded_test(the_last_byte_of_a_write_becomes_visible_last)
 {
 	enum {
 		ROUNDS = 300
 	};
 	static const uint32_t sizes[] = { 8, 64, 104, 4000, 4104, 100000 };
-	struct vt_end saved;
-	struct vt_mem src, dst;
+	struct vt_mem src = vt_mem(t, &t->a, 100000, VT_LOCAL);
+	struct vt_mem dst = vt_mem(t, &t->b, 100000, VT_ALL);
 	struct ibv_qp *qa, *qb;
 
-	vt_thread_b(t, &saved);
-	src = vt_mem(t, &t->a, 100000, VT_LOCAL);
-	dst = vt_mem(t, &t->b, 100000, VT_ALL);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint32_t len = sizes[i % 6];
@@ -151,23 +133,17 @@ vt_test(the_last_byte_of_a_write_becomes_visible_last)
 			wc = wait_a(t);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
-	vt_unthread_b(t, &saved);
 }
 
-vt_test(a_context_can_be_closed_with_its_objects)
+vt_threaded_test(a_context_can_be_closed_with_its_objects)
 {
 	/* Keep pointers to the abandoned objects, so that the leak checker
 	 * finds no leak. */
 	static struct vt_end left;
 	static struct ibv_qp *left_qp;
 	struct vt_opt o = vt_usual;
-	struct vt_end saved;
 	struct ibv_qp *qa;
 
-	vt_thread_b(t, &saved);
 	/* The timeout is a second. The thread of `b` must run within that time,
 	 * to connect the pair. */
 	o.timeout = 18;
@@ -180,7 +156,8 @@ vt_test(a_context_can_be_closed_with_its_objects)
 	mpib_soft_abandon(t->b.ctx);
 	vt_forget(t, left_qp);
 	left = t->b;
-	t->b = saved;
+	t->b = t->plain_b;
+	t->plain_b.ctx = NULL;
 	assert_ptr_equal(left.pd->context, left.ctx);
 	assert_int_equal(vt_send_imm(qa, 3, 0, NULL, 0), 0);
 	assert_int_equal(wait_a(t).status, IBV_WC_RETRY_EXC_ERR);

@@ -33,9 +33,6 @@ vt_test(several_qps_use_receives_in_the_order_of_their_posts)
 		assert_int_equal(wc.qp_num, qb[i % N]->qp_num);
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	}
-	for (int i = 0; i < N; i++)
-		vt_destroy(t, qa[i], qb[i]);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
 static void pair_on_srq(struct vt *t, struct vt_opt *o, uint32_t wr,
@@ -93,8 +90,6 @@ vt_test(the_limit_event_comes_once_when_fewer_receives_are_left)
 	consume(t, qa);
 	consume(t, qa);
 	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_SRQ_LIMIT_REACHED);
-	vt_destroy(t, qa, qb);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
 vt_test(an_empty_srq_makes_the_sender_wait)
@@ -108,8 +103,6 @@ vt_test(an_empty_srq_makes_the_sender_wait)
 	assert_int_equal(vt_srq_recv(o.srq, 2, NULL, 0), 0);
 	vt_expect(t, &t->b.recv, 2, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
 vt_test(a_full_srq_returns_the_refused_request)
@@ -126,7 +119,6 @@ vt_test(a_full_srq_returns_the_refused_request)
 	wr[0].next = &wr[1];
 	assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr[0]);
-	assert_int_equal(t->v->destroy_srq(srq), 0);
 }
 
 vt_test(a_qp_in_error_reports_its_last_receive)
@@ -146,8 +138,6 @@ vt_test(a_qp_in_error_reports_its_last_receive)
 				 IBV_EVENT_QP_LAST_WQE_REACHED);
 	/* Unused receives stay in the shared queue. */
 	vt_quiet(t, &t->b.recv, 20);
-	vt_destroy(t, qa, qb);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
 vt_test(a_qp_on_an_srq_has_no_receive_queue)
@@ -159,8 +149,6 @@ vt_test(a_qp_on_an_srq_has_no_receive_queue)
 	/* librxe would write to a queue that does not exist. */
 	if (!t->rxe)
 		assert_int_not_equal(vt_recv(qb, 1, NULL, 0), 0);
-	vt_destroy(t, qa, qb);
-	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
 vt_test(a_receive_belongs_to_the_domain_of_its_srq)
@@ -200,6 +188,5 @@ vt_test(a_receive_belongs_to_the_domain_of_its_srq)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 	assert_int_equal(t->v->dereg_mr(m.mr), 0);
 	assert_int_equal(t->v->dealloc_pd(pd), 0);
-	vt_mem_free(t, &foreign);
 	free(m.p);
 }

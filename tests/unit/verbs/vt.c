@@ -107,6 +107,31 @@ int vt_setup(void **state)
 	return 0;
 }
 
+int vt_threaded_setup(void **state)
+{
+	int rc = vt_setup(state);
+	struct vt *t = *state;
+
+	if (rc)
+		return rc;
+	t->plain_b = t->b;
+	assert_int_equal(mpib_soft_open_threaded(&t->spec_b, &t->b.ctx), 0);
+	assert_int_equal(t->v->query_port(t->b.ctx, 1, &t->b.info), 0);
+	assert_int_equal(t->v->alloc_pd(t->b.ctx, &t->b.pd), 0);
+	t->b.send.cq = make_cq(t, t->b.ctx);
+	t->b.recv.cq = make_cq(t, t->b.ctx);
+	return 0;
+}
+
+static void unthread_b(struct vt *t)
+{
+	assert_int_equal(t->v->destroy_cq(t->b.send.cq), 0);
+	assert_int_equal(t->v->destroy_cq(t->b.recv.cq), 0);
+	assert_int_equal(t->v->dealloc_pd(t->b.pd), 0);
+	assert_int_equal(t->v->close(t->b.ctx), 0);
+	t->b = t->plain_b;
+}
+
 static int end_fini(struct vt *t, struct vt_end *e)
 {
 	int rc = t->v->destroy_cq(e->send.cq);
@@ -126,6 +151,8 @@ static int free_all(struct vt *t)
 
 	while (t->qps > 0)
 		rc = rc ?: t->v->destroy_qp(t->qp[--t->qps]);
+	if (t->srq)
+		rc = rc ?: t->v->destroy_srq(t->srq);
 	while (t->mems > 0) {
 		struct vt_mem *m = &t->mem[--t->mems];
 
@@ -142,9 +169,12 @@ static int free_all(struct vt *t)
 int vt_teardown(void **state)
 {
 	struct vt *t = *state;
-	int left = free_all(t);
-	int rc = end_fini(t, &t->a), other = end_fini(t, &t->b);
+	int left = free_all(t), rc, other;
 
+	if (t->plain_b.ctx)
+		unthread_b(t);
+	rc = end_fini(t, &t->a);
+	other = end_fini(t, &t->b);
 	if (left)
 		rc = left;
 	if (!rc)
@@ -215,23 +245,4 @@ void vt_mem_free(struct vt *t, struct vt_mem *m)
 uint64_t vt_addr(const struct vt_mem *m)
 {
 	return (uint64_t)(uintptr_t)m->p;
-}
-
-void vt_thread_b(struct vt *t, struct vt_end *saved)
-{
-	*saved = t->b;
-	assert_int_equal(mpib_soft_open_threaded(&t->spec_b, &t->b.ctx), 0);
-	assert_int_equal(t->v->query_port(t->b.ctx, 1, &t->b.info), 0);
-	assert_int_equal(t->v->alloc_pd(t->b.ctx, &t->b.pd), 0);
-	t->b.send.cq = make_cq(t, t->b.ctx);
-	t->b.recv.cq = make_cq(t, t->b.ctx);
-}
-
-void vt_unthread_b(struct vt *t, const struct vt_end *saved)
-{
-	assert_int_equal(t->v->destroy_cq(t->b.send.cq), 0);
-	assert_int_equal(t->v->destroy_cq(t->b.recv.cq), 0);
-	assert_int_equal(t->v->dealloc_pd(t->b.pd), 0);
-	assert_int_equal(t->v->close(t->b.ctx), 0);
-	t->b = *saved;
 }

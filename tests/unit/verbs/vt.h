@@ -48,6 +48,8 @@ struct vt {
 	const struct mpib_verbs *v;
 	struct mpib_rail_spec spec_a, spec_b;
 	struct vt_end a, b;
+	/* end `b` of the ports, while `b` is in threaded mode */
+	struct vt_end plain_b;
 	bool same; /* both ends are in one context */
 	bool can_fault; /* faults of the software HCA can be injected */
 	bool soft; /* the software HCA, perhaps through libibverbs */
@@ -56,8 +58,10 @@ struct vt {
 	bool rxe;
 	/* false for the simulated HCA, which uses one thread for all ends */
 	bool has_threads;
-	/* QPs of vt_qp() and memory of vt_mem() that are not freed yet */
+	/* QPs of vt_qp(), the SRQ of vt_srq() and memory of vt_mem() that are
+	 * not freed yet */
 	struct ibv_qp **qp;
+	struct ibv_srq *srq;
 	struct vt_mem *mem;
 	unsigned qps, mems;
 };
@@ -77,10 +81,12 @@ extern const struct vt_opt vt_usual;
 /* Return the usual attributes with a short timeout and one retry. */
 struct vt_opt vt_quick(void);
 
-/* Define a test with the argument `struct vt *t`, whose ports are open. No other
- * test uses them at the same time. QPs and memory that the test leaves are freed
- * afterwards. */
+/* Define a test with the argument `struct vt *t`, whose ports are open. No
+ * other test uses them at the same time. QPs, memory and an SRQ that the test
+ * leaves are freed afterwards. In a vt_threaded_test(), end `b` is in threaded
+ * mode. */
 #define vt_test(f) vt_test_of(f, vt_setup)
+#define vt_threaded_test(f) vt_test_of(f, vt_threaded_setup)
 #define vt_test_of(f, setup)                                                   \
 	static void f##_in(struct vt *t);                                      \
 	TEST_OF(f, setup, vt_teardown)                                         \
@@ -89,12 +95,8 @@ struct vt_opt vt_quick(void);
 	}                                                                      \
 	static void f##_in(struct vt *t)
 int vt_setup(void **state);
+int vt_threaded_setup(void **state);
 int vt_teardown(void **state);
-
-/* vt_thread_b() replaces end `b` by an end in threaded mode. vt_unthread_b()
- * restores end `b`. */
-void vt_thread_b(struct vt *t, struct vt_end *saved);
-void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
 /* Unplug the cable of the end's port, or plug it in. For a real device, the
  * program that MPIB_TEST_LINK names does this. Its arguments are the device and
@@ -126,6 +128,7 @@ void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb);
 /* Do not free `qp` after the test, because its context is closed. */
 void vt_forget(struct vt *t, const struct ibv_qp *qp);
 
+/* A test may have one SRQ. */
 struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr);
 struct ibv_sge vt_sge(const struct vt_mem *m, size_t off, size_t len);
 

@@ -183,5 +183,7 @@ struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr)
 	struct ibv_srq *srq;
 
 	assert_int_equal(t->v->create_srq(e->pd, &attr, &srq), 0);
+	assert_null(t->srq);
+	t->srq = srq;
 	return srq;
 }
