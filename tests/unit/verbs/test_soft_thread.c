@@ -213,16 +213,14 @@ static void *control_loop(void *arg)
 	return NULL;
 }
 
-vt_test(control_verbs_do_not_disturb_a_running_owner)
+vt_pair_test(control_verbs_do_not_disturb_a_running_owner)
 {
 	struct control c = { .t = t };
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 65536, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 65536);
-	struct ibv_qp *qa, *qb;
 	pthread_t thread;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(pthread_create(&thread, NULL, control_loop, &c), 0);
 	for (unsigned i = 0; i < 500 || atomic_load(&c.rounds) < 20; i++) {
 		assert_int_equal(atomic_load(&c.failed), 0);

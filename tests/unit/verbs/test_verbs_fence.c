@@ -8,15 +8,13 @@
 
 #define BIG (1u << 20)
 
-vt_test(a_queue_pair_in_error_places_no_data)
+vt_pair_test(a_queue_pair_in_error_places_no_data)
 {
 	struct vt_mem src = vt_mem(t, &t->a, BIG, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, BIG, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 64);
-	struct ibv_qp *qa, *qb;
 	uint8_t *before;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_fill(src.p, src.len, 4);
 	vt_write(qa, 1, &sge, &dst);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
@@ -38,14 +36,12 @@ vt_test(a_queue_pair_in_error_places_no_data)
 	free(before);
 }
 
-vt_test(acknowledged_writes_have_completions_after_an_error)
+vt_pair_test(acknowledged_writes_have_completions_after_an_error)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 64);
-	struct ibv_qp *qa, *qb;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	for (uint64_t id = 1; id <= 4; id++) {
 		assert_int_equal(vt_recv(qb, 100 + id, NULL, 0), 0);
 		assert_int_equal(vt_write_imm(qa, id, IBV_SEND_SIGNALED,

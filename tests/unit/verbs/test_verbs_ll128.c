@@ -139,18 +139,16 @@ static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
 	}
 }
 
-vt_test(a_flag_is_never_visible_before_its_line)
+vt_pair_test(a_flag_is_never_visible_before_its_line)
 {
 	struct vt_mem src, dst;
 	struct reader r = { 0 };
-	struct ibv_qp *qa, *qb;
 
 	if (!t->soft)
 		skip_as("another provider makes no promise");
 	src = vt_mem(t, &t->a, LINES * sizeof(struct line), VT_ALL);
 	dst = vt_mem(t, &t->b, LINES * sizeof(struct line), VT_ALL);
 	r.at = (struct line *)(void *)dst.p;
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(pthread_create(&r.thread, NULL, read_lines, &r), 0);
 	for (uint64_t number = 1; number <= MESSAGES; number++)
 		write_lines(t, qa, &src, &dst, &r, number);

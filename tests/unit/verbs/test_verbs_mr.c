@@ -7,16 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-vt_test(an_iova_replaces_the_address)
+vt_pair_test(an_iova_replaces_the_address)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem raw = vt_mem(t, &t->b, 8192, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
-	struct ibv_qp *qa, *qb;
 	struct ibv_mr *mr;
 
 	vt_fill(src.p, 100, 1);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(
 		t->v->reg_mr(t->b.pd, raw.p, 8192, 0x10000, VT_ALL, &mr), 0);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
@@ -33,15 +31,13 @@ vt_test(an_iova_replaces_the_address)
 	assert_int_equal(t->v->dereg_mr(mr), 0);
 }
 
-vt_test(a_deregistered_key_is_invalid_even_if_registered_again)
+vt_pair_test(a_deregistered_key_is_invalid_even_if_registered_again)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
 	uint32_t old = dst.mr->rkey;
-	struct ibv_qp *qa, *qb;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(t->v->dereg_mr(dst.mr), 0);
 	assert_int_equal(t->v->reg_mr(t->b.pd, dst.p, 4096, vt_addr(&dst),
 				      VT_ALL, &dst.mr),
@@ -124,14 +120,13 @@ vt_test(memory_for_reading_is_not_registered_for_writing)
 	munmap(p, 4096);
 }
 
-vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
+vt_pair_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 {
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 100);
 	unsigned char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_qp *qa, *qb;
 	unsigned char there[16];
 	struct ibv_mr *mr;
 
@@ -139,7 +134,6 @@ vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 		munmap(p, len);
 		skip();
 	}
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(t->v->reg_mr(t->b.pd, p, len, (uintptr_t)p,
 				      VT_ALL | IBV_ACCESS_ON_DEMAND, &mr),
 			 0);
@@ -156,14 +150,13 @@ vt_test(memory_without_pages_gets_pages_when_a_peer_writes_it)
 	munmap(p, len);
 }
 
-vt_test(a_dmabuf_is_written_through_its_fd)
+vt_pair_test(a_dmabuf_is_written_through_its_fd)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	struct ibv_sge sge = vt_sge(&src, 0, 1000);
 	/* The iova may differ from the offset in the dma-buf, but only by whole
 	 * pages. */
 	const uint64_t iova = 0x7000 + 5000 % 4096;
-	struct ibv_qp *qa, *qb;
 	uint8_t back[1000];
 	struct ibv_mr *mr;
 	int fd, rc, copy;
@@ -182,7 +175,6 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	copy = dup(fd);
 	close(fd);
 	vt_fill(src.p, 1000, 3);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
 				 &sge, 1, iova + 9000, mr->rkey),
 			 0);

@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-vt_test(a_send_scatters_over_the_pieces_of_the_receive)
+vt_pair_test(a_send_scatters_over_the_pieces_of_the_receive)
 {
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 131072, VT_LOCAL);
@@ -14,11 +14,9 @@ vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 	struct ibv_sge out[3] = { vt_sge(&dst, 7, 100),
 				  vt_sge(&dst, 1000, 50000),
 				  vt_sge(&dst, 65536, 65536) };
-	struct ibv_qp *qa, *qb;
 	struct ibv_wc wc;
 
 	vt_fill(src.p, src.len, 2);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_recv(qb, 9, out, 3), 0);
 	assert_int_equal(vt_send(qa, IBV_WR_SEND, 8, IBV_SEND_SIGNALED, &in, 1),
 			 0);
@@ -34,7 +32,7 @@ vt_test(a_send_scatters_over_the_pieces_of_the_receive)
 			 IBV_WC_SEND);
 }
 
-vt_test(inline_data_is_copied_at_the_post)
+vt_pair_test(inline_data_is_copied_at_the_post)
 {
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
 	char text[] = "not registered at all";
@@ -42,9 +40,7 @@ vt_test(inline_data_is_copied_at_the_post)
 			       .length = sizeof(text),
 			       .lkey = 0xdead };
 	struct ibv_sge out = vt_sge(&dst, 0, 64);
-	struct ibv_qp *qa, *qb;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_INLINE,
 				 &sge, 1, vt_addr(&dst) + 100, dst.mr->rkey),
 			 0);
@@ -59,13 +55,11 @@ vt_test(inline_data_is_copied_at_the_post)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-vt_test(more_inline_data_than_granted_is_refused)
+vt_pair_test(more_inline_data_than_granted_is_refused)
 {
 	static char big[4096];
 	struct ibv_sge sge = { .addr = (uintptr_t)big, .length = sizeof(big) };
-	struct ibv_qp *qa, *qb;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_not_equal(
 		vt_send(qa, IBV_WR_SEND, 2, IBV_SEND_INLINE, &sge, 1), 0);
 	vt_quiet(t, &t->a.send, 10);
@@ -86,7 +80,7 @@ vt_test(without_a_receive_the_sender_gives_up_after_rnr_retry)
 	assert_int_equal(vt_state(t, qb), IBV_QPS_RTS);
 }
 
-vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
+vt_pair_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 {
 	enum {
 		N = 10,
@@ -94,10 +88,8 @@ vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 	};
 	struct vt_mem src = vt_mem(t, &t->a, N * SIZE, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, N * SIZE, VT_ALL);
-	struct ibv_qp *qa, *qb;
 
 	vt_fill(src.p, src.len, 77);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	for (size_t i = 0; i < N; i++) {
 		struct ibv_sge sge = vt_sge(&src, i * SIZE, SIZE);
 
@@ -122,7 +114,7 @@ vt_test(with_rnr_retry_seven_a_send_waits_and_keeps_the_order)
 }
 
 /* The receiver refuses the message (RNR) before most of it is sent. */
-vt_test(a_message_bigger_than_any_buffer_survives_rnr)
+vt_pair_test(a_message_bigger_than_any_buffer_survives_rnr)
 {
 	enum {
 		SIZE = 24 << 20
@@ -130,10 +122,8 @@ vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
 	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
-	struct ibv_qp *qa, *qb;
 
 	vt_fill(src.p, SIZE, 31);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_write_imm(qa, 1, IBV_SEND_SIGNALED, 0, &sge, 1,
 				      vt_addr(&dst), dst.mr->rkey),
 			 0);
@@ -159,16 +149,14 @@ static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
 	return init.cap.max_send_wr;
 }
 
-vt_test(a_full_send_queue_returns_the_refused_request)
+vt_pair_test(a_full_send_queue_returns_the_refused_request)
 {
 	struct ibv_send_wr wr[2] = { { .opcode = IBV_WR_SEND },
 				     { .opcode = IBV_WR_SEND } };
 	struct ibv_send_wr *bad = NULL;
-	struct ibv_qp *qa, *qb;
 	uint32_t n = 0;
 
 	/* End b has no receive, so no WR leaves the send queue. */
-	vt_pair(t, &vt_usual, &qa, &qb);
 	while (n < 65536 && !vt_send(qa, IBV_WR_SEND, n, 0, NULL, 0))
 		n++;
 	assert_true(n >= vt_usual.send_wr);
@@ -177,15 +165,12 @@ vt_test(a_full_send_queue_returns_the_refused_request)
 	assert_ptr_equal(bad, &wr[0]);
 }
 
-vt_test(unsignalled_requests_are_freed_by_a_later_completion)
+vt_pair_test(unsignalled_requests_are_freed_by_a_later_completion)
 {
-	struct ibv_qp *qa, *qb;
-	uint32_t room, i;
+	uint32_t room = send_room(t, qa);
 
-	vt_pair(t, &vt_usual, &qa, &qb);
-	room = send_room(t, qa);
 	for (int round = 0; round < 5; round++) {
-		for (i = 0; i + 1 < room; i++)
+		for (uint32_t i = 0; i + 1 < room; i++)
 			assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0,
 						 NULL, 0, 0, 0),
 					 0);
@@ -209,13 +194,11 @@ vt_test(with_sq_sig_all_every_request_is_signalled)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 }
 
-vt_test(a_receive_for_a_full_queue_is_refused)
+vt_pair_test(a_receive_for_a_full_queue_is_refused)
 {
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
-	struct ibv_qp *qa, *qb;
 	int n = 0;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	while (n < 65536 && !vt_recv(qb, 1, NULL, 0))
 		n++;
 	assert_true(n >= (int)vt_usual.recv_wr);

@@ -148,13 +148,11 @@ vt_test(impossible_values_are_refused)
 	assert_int_equal(vt_state(t, qa), IBV_QPS_INIT);
 }
 
-vt_test(query_returns_the_attributes_that_were_set)
+vt_pair_test(query_returns_the_attributes_that_were_set)
 {
-	struct ibv_qp *qa, *qb;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(t->v->query_qp(qa, &attr, VT_QUERY, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.dest_qp_num, qb->qp_num);
@@ -193,11 +191,8 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 	vt_expect(t, &t->b.send, 24, IBV_WC_SUCCESS);
 }
 
-vt_test(a_pair_can_be_reset_and_connected_again)
+vt_pair_test(a_pair_can_be_reset_and_connected_again)
 {
-	struct ibv_qp *qa, *qb;
-
-	vt_pair(t, &vt_usual, &qa, &qb);
 	for (int i = 0; i < 5; i++) {
 		exchange(t, qa, qb);
 		if (i & 1) {

@@ -5,14 +5,12 @@
 
 #include <arpa/inet.h>
 
-vt_test(a_write_with_imm_reports_its_length_and_imm)
+vt_pair_test(a_write_with_imm_reports_its_length_and_imm)
 {
 	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
 	struct vt_mem src = vt_mem(t, &t->a, 1 << 20, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 1 << 20, VT_ALL);
-	struct ibv_qp *qa, *qb;
 
-	vt_pair(t, &vt_usual, &qa, &qb);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct ibv_sge sge = vt_sge(&src, 0, sizes[i]);
 		struct ibv_wc wc;
@@ -34,7 +32,7 @@ vt_test(a_write_with_imm_reports_its_length_and_imm)
 	}
 }
 
-vt_test(writes_in_both_directions_do_not_disturb_each_other)
+vt_pair_test(writes_in_both_directions_do_not_disturb_each_other)
 {
 	enum {
 		SIZE = 1 << 20,
@@ -43,11 +41,9 @@ vt_test(writes_in_both_directions_do_not_disturb_each_other)
 	struct vt_mem a = vt_mem(t, &t->a, 2 * SIZE, VT_ALL);
 	struct vt_mem b = vt_mem(t, &t->b, 2 * SIZE, VT_ALL);
 	struct ibv_sge sa = vt_sge(&a, 0, SIZE), sb = vt_sge(&b, 0, SIZE);
-	struct ibv_qp *qa, *qb;
 
 	vt_fill(a.p, SIZE, 11);
 	vt_fill(b.p, SIZE, 22);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(vt_recv(qa, 1, NULL, 0), 0);
 		assert_int_equal(vt_recv(qb, 2, NULL, 0), 0);
@@ -70,18 +66,16 @@ vt_test(writes_in_both_directions_do_not_disturb_each_other)
 	assert_memory_equal(b.p, a.p + SIZE, SIZE);
 }
 
-vt_test(a_write_gathers_pieces_from_several_regions)
+vt_pair_test(a_write_gathers_pieces_from_several_regions)
 {
 	struct vt_mem s1 = vt_mem(t, &t->a, 8192, VT_LOCAL);
 	struct vt_mem s2 = vt_mem(t, &t->a, 8192, VT_LOCAL);
 	struct vt_mem dst = vt_mem(t, &t->b, 16384, VT_ALL);
 	struct ibv_sge sge[4] = { vt_sge(&s1, 5, 1000), vt_sge(&s2, 0, 0),
 				  vt_sge(&s2, 17, 8000), vt_sge(&s1, 4000, 3) };
-	struct ibv_qp *qa, *qb;
 
 	vt_fill(s1.p, s1.len, 3);
 	vt_fill(s2.p, s2.len, 4);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
 				 sge, 4, vt_addr(&dst) + 9, dst.mr->rkey),
 			 0);
@@ -93,7 +87,7 @@ vt_test(a_write_gathers_pieces_from_several_regions)
 	assert_int_equal(dst.p[9012], 0);
 }
 
-vt_test(a_chain_of_requests_is_sent_by_one_post)
+vt_pair_test(a_chain_of_requests_is_sent_by_one_post)
 {
 	enum {
 		N = 40
@@ -102,10 +96,8 @@ vt_test(a_chain_of_requests_is_sent_by_one_post)
 	struct vt_mem dst = vt_mem(t, &t->b, N * 512, VT_ALL);
 	struct ibv_send_wr wr[N] = { 0 }, *bad = NULL;
 	struct ibv_sge sge[N];
-	struct ibv_qp *qa, *qb;
 
 	vt_fill(src.p, src.len, 9);
-	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_recv(qb, 5, NULL, 0), 0);
 	for (size_t i = 0; i < N; i++) {
 		sge[i] = vt_sge(&src, i * 512, 512);

@@ -84,7 +84,8 @@ struct vt_opt vt_quick(void);
 /* Define a test with the argument `struct vt *t`, whose ports are open. No
  * other test uses them at the same time. QPs, memory and an SRQ that the test
  * leaves are freed afterwards. In a vt_threaded_test(), end `b` is in threaded
- * mode. */
+ * mode. A vt_pair_test() also has the arguments `qa` and `qb`, which are a
+ * connected pair of QPs with the usual attributes. */
 #define vt_test(f) vt_test_of(f, vt_setup)
 #define vt_threaded_test(f) vt_test_of(f, vt_threaded_setup)
 #define vt_test_of(f, setup)                                                   \
@@ -94,6 +95,17 @@ struct vt_opt vt_quick(void);
 		f##_in(*state);                                                \
 	}                                                                      \
 	static void f##_in(struct vt *t)
+#define vt_pair_test(f)                                                        \
+	static void f##_of(struct vt *t, struct ibv_qp *qa,                    \
+			   struct ibv_qp *qb);                                 \
+	vt_test(f)                                                             \
+	{                                                                      \
+		struct ibv_qp *qa, *qb;                                        \
+                                                                               \
+		vt_pair(t, &vt_usual, &qa, &qb);                               \
+		f##_of(t, qa, qb);                                             \
+	}                                                                      \
+	static void f##_of(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 int vt_setup(void **state);
 int vt_threaded_setup(void **state);
 int vt_teardown(void **state);
