@@ -61,18 +61,6 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test the request *r. If the request has completed, set *`r` to NULL and
- * return 1. If it has not completed, return 0. On failure, return -errno. */
-static int look(struct mpib_request **r, size_t *sizes)
-{
-	int done = *r == NULL;
-	int rc = *r ? mpib_test(*r, &done, sizes) : 0;
-
-	if (rc < 0 || done)
-		*r = NULL;
-	return rc < 0 ? rc : done;
-}
-
 static void compare(struct grouper *g)
 {
 	for (unsigned i = 0; i < GROUPER_N; i++)
@@ -87,9 +75,9 @@ int grouper_step(struct grouper *g)
 
 	if (!g->flying)
 		return post(g);
-	done = rc = look(&g->received, g->got);
+	done = rc = mover_look(&g->received, g->got);
 	for (unsigned i = 0; i < GROUPER_N && rc >= 0; i++) {
-		rc = look(&g->sent[i], NULL);
+		rc = mover_look(&g->sent[i], NULL);
 		done = done && rc;
 	}
 	if (rc < 0 || !done)

@@ -141,9 +141,7 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test the request *r. Return 1 if the request has completed or *`r` is NULL.
- * Return 0 if the request has not completed, or -errno. */
-static int look(struct mpib_request **r, size_t *size)
+int mover_look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;
 
@@ -176,7 +174,7 @@ static int flush(struct mover *m)
 
 static int step_flushing(struct mover *m)
 {
-	int rc = look(&m->flushed, NULL);
+	int rc = mover_look(&m->flushed, NULL);
 
 	m->flushes += rc == 1;
 	return rc == 1 ? compare(m) : rc;
@@ -190,8 +188,8 @@ int mover_step(struct mover *m)
 		return step_flushing(m);
 	if (m->stage != MOVER_FLYING)
 		return post(m);
-	tx = look(&m->sent, NULL);
-	rx = look(&m->received, &m->got);
+	tx = mover_look(&m->sent, NULL);
+	rx = mover_look(&m->received, &m->got);
 	if (tx < 0 || rx < 0)
 		return tx < 0 ? tx : rx;
 	if (!tx || !rx)

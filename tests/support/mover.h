@@ -60,6 +60,9 @@ static inline void mover_must(int rc)
 /* Make one step, such as a post or a comparison. Return 1 if there was
  * progress, 0 if not, or -errno. */
 int mover_step(struct mover *m);
+/* Test the request *r. Return 1 if the request has completed or *`r` is NULL.
+ * Return 0 if the request has not completed, or -errno. */
+int mover_look(struct mpib_request **r, size_t *size);
 /* Close the mover, which may be in any state. */
 void mover_close(struct mover *m);
 

@@ -74,16 +74,6 @@ static void open_one(struct mover *m, const struct node node[2], unsigned i)
 			       400000, i & 2, i));
 }
 
-void moving_open(struct moving *m, const struct node node[2])
-{
-	memset(m, 0, sizeof(*m));
-	m->node = node;
-	for (unsigned i = 0; i < MOVING_SINGLE; i++)
-		open_one(&m->single[i], node, i);
-	for (unsigned i = 0; i < MOVING_GROUPED; i++)
-		open_one(&m->grouped[i].m, node, i);
-}
-
 void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args)
 {
@@ -95,11 +85,17 @@ void moving_start(struct moving *m, struct node node[2], unsigned n,
 	}
 	for (unsigned i = 0; i < 2; i++)
 		node_start_with(&node[i], n + i, all);
-	moving_open(m, node);
+	memset(m, 0, sizeof(*m));
+	m->node = node;
+	for (unsigned i = 0; i < MOVING_SINGLE; i++)
+		open_one(&m->single[i], node, i);
+	for (unsigned i = 0; i < MOVING_GROUPED; i++)
+		open_one(&m->grouped[i].m, node, i);
 	moving_by(m, 3);
 }
 
-void moving_turn(struct moving *m)
+/* Make one step of each mover. */
+static void turn(struct moving *m)
 {
 	for (unsigned i = 0; i < MOVING_SINGLE; i++) {
 		if (mover_step(&m->single[i]) < 0)
@@ -115,7 +111,7 @@ static void until(struct moving *m, const struct mover *one, uint64_t messages,
 		  unsigned long long since)
 {
 	while (one->messages < messages) {
-		moving_turn(m);
+		turn(m);
 		if (node_ms() - since <= MOVING_HANG_MS)
 			continue;
 		say_all(m);
@@ -140,7 +136,7 @@ void moving_by(struct moving *m, uint64_t messages)
 		until(m, &m->grouped[i].m, goal[MOVING_SINGLE + i], since);
 }
 
-void moving_close(struct moving *m)
+void moving_end(struct moving *m, struct node node[2])
 {
 	uint64_t wrong = 0;
 
@@ -153,11 +149,6 @@ void moving_close(struct moving *m)
 		mover_close(&m->grouped[i].m);
 	}
 	assert_int_equal(wrong, 0);
-}
-
-void moving_end(struct moving *m, struct node node[2])
-{
-	moving_close(m);
 	for (unsigned i = 0; i < 2; i++) {
 		node_until_usage(&node[i], "clients", 0);
 		node_until_usage(&node[i], "mapped_bytes", 0);
@@ -176,7 +167,7 @@ void moving_until(struct moving *m, struct run *run, unsigned n)
 			if (left >> i & 1 && run_over(&run[i]))
 				left &= ~(1u << i);
 		}
-		moving_turn(m);
+		turn(m);
 		if (node_ms() - since <= MOVING_HANG_MS)
 			continue;
 		say_all(m);

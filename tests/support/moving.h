@@ -24,19 +24,14 @@ struct moving {
 	struct grouper grouped[MOVING_GROUPED];
 };
 
-void moving_open(struct moving *m, const struct node node[2]);
 /* Start nodes number `n` and `n + 1` with these arguments, which end with a
  * NULL. Start movers between the nodes. */
 void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args);
-/* Make one step of each mover. */
-void moving_turn(struct moving *m);
 /* Make steps until each mover has moved another `messages` messages. */
 void moving_by(struct moving *m, uint64_t messages);
-/* Close all movers. Check that no message was wrong. */
-void moving_close(struct moving *m);
-/* Call moving_close(), check that no objects of the movers remain at the nodes,
- * and stop the nodes. */
+/* Close all movers, and check that no message was wrong. Check that no objects
+ * of the movers remain at the nodes, and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
 /* Make steps until the `n` programs of `run` have ended. */

@@ -5,13 +5,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg);
+#include "test.h"
 
 static bool has_rdma(const char *variable)
 {
@@ -20,8 +15,8 @@ static bool has_rdma(const char *variable)
 	return rails && strncmp(rails, "rdma:", 5) == 0;
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-			  void *(*start)(void *), void *arg)
+WRAPS(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr,
+      void *(*start)(void *), void *arg)
 {
 	if (has_rdma("MPIB_TEST_RAILS") || has_rdma("MPIB_TEST_RAIL_A"))
 		return __real_pthread_create(thread, attr, start, arg);

@@ -32,7 +32,6 @@ static struct vt_end liar(struct vt *t)
 {
 	struct vt_end e = { .info = t->a.info };
 
-	e.info.gid = t->a.info.gid;
 	inet_pton(AF_INET, LIAR_ADDR, &e.info.gid.raw[12]);
 	return e;
 }

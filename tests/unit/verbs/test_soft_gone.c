@@ -48,16 +48,16 @@ static const struct mpib_rail_spec device = { .provider = MPIB_PROVIDER_SOFT,
 					      .name = "127.0.0.77",
 					      .port = 1 };
 
-static void begin(void)
+static int setup(void **state)
 {
 	assert_int_equal(scratch_make(NULL), 0);
-	setenv("MPIB_SOFT_FAULTS", scratch, 1);
+	return setenv("MPIB_SOFT_FAULTS", scratch, 1);
 }
 
-static void end(void)
+static int teardown(void **state)
 {
 	unsetenv("MPIB_SOFT_FAULTS");
-	assert_int_equal(scratch_remove(NULL), 0);
+	return scratch_remove(NULL);
 }
 
 /* Make the turn in which the context reads its file again. */
@@ -72,12 +72,11 @@ static void look(struct ibv_context *c)
 	}
 }
 
-TEST(a_device_is_gone_while_its_file_says_so)
+fixture_test(a_device_is_gone_while_its_file_says_so)
 {
 	struct ibv_context *old, *now;
 	struct ibv_async_event ev;
 
-	begin();
 	assert_int_equal(mpib_verbs_soft.open(&device, &old), 0);
 	scratch_write(device.name, "gone\n");
 	look(old);
@@ -89,16 +88,14 @@ TEST(a_device_is_gone_while_its_file_says_so)
 	assert_int_equal(mpib_verbs_soft.open(&device, &now), 0);
 	assert_int_equal(mpib_verbs_soft.close(now), 0);
 	assert_int_equal(mpib_verbs_soft.close(old), 0);
-	end();
 }
 
-TEST(a_file_sets_the_faults_of_a_device)
+fixture_test(a_file_sets_the_faults_of_a_device)
 {
 	const struct mpib_soft_fault *fault;
 	struct mpib_port_info info;
 	struct ibv_context *c;
 
-	begin();
 	scratch_write(device.name, "link-down sleet rate=0\n");
 	assert_int_equal(mpib_verbs_soft.open(&device, &c), 0);
 	fault = &to_ctx(c)->fault;
@@ -115,5 +112,4 @@ TEST(a_file_sets_the_faults_of_a_device)
 	look(c);
 	assert_int_equal(fault->rate_bytes_per_s, 0);
 	assert_int_equal(mpib_verbs_soft.close(c), 0);
-	end();
 }
