@@ -68,9 +68,9 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 		what_sout_lacks(p));
 }
 
-/* Get the address that determines this node's island, in network order: the
- * address of SOUT, or that of the peer link if SOUT has none, as on
- * InfiniBand. */
+/* Get the address that determines this node's island: the address of SOUT. On
+ * InfiniBand SOUT has none, so use the address of the peer link. *ip is in
+ * network order. */
 static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 			  uint32_t *ip, char *why)
 {

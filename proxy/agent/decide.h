@@ -17,9 +17,9 @@
 
 #include "agent/rules.h"
 
-/* Seconds between two queries for the summaries of other nodes' agents, and the
- * age in seconds above which a summary is ignored. */
+/* Seconds between two queries for the summaries of other nodes' agents */
 #define MPIB_AGENT_PEERS_S 5u
+/* A summary that is older than this, in seconds, is ignored. */
 #define MPIB_AGENT_PEERS_MAX_S 30u
 
 /* An objection to a rail. `since` is in seconds of the epoch; 0: no

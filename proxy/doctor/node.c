@@ -86,8 +86,8 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "%s is down", dev);
 	if (new_port)
 		check_gid(d, check, rail);
-	/* The counter starts with the proxy: the fault may have been
-	 * repaired. */
+	/* This is only a note: the counter includes all errors since the proxy
+	 * started, and their cause may have been repaired. */
 	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",

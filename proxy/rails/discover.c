@@ -175,8 +175,8 @@ static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 	return x != y ? x < y : a < b;
 }
 
-/* Return whether port a represents its card rather than port b. Both ports are
- * on that card. */
+/* Ports a and b are on the same card. Return whether a, and not b, represents
+ * the card. */
 static bool stands_for(const struct hcas *h, unsigned a, unsigned b)
 {
 	if (hcas_active(h, a) != hcas_active(h, b))

@@ -462,7 +462,7 @@ json_t *mpib_view_jobs(const struct mpib_view *v)
 
 /* Read the driver's counters of an RDMA port from sysfs. */
 
-/* The counters of retransmissions: the names of mlx5 and rxe. */
+/* Counters of retransmissions, by the names that mlx5 and rxe give them. */
 static const char *const retries[] = { "local_ack_timeout_err",
 				       "packet_seq_err", "rnr_nak_retry_err",
 				       "completer_retry_err", "rcvd_rnr_err" };

@@ -39,8 +39,9 @@ bool mpib_bell_heard(struct mpib_bell *bell)
 	 * this ring. */
 	if (read(bell->fd, &count, sizeof(count)) > 0)
 		/* Pairs with the exchange in mpib_bell_ring(). Clear `dirty`
-		 * only after the read: otherwise the read could consume the
-		 * count of a ring that came after the clearing. */
+		 * only after the read: otherwise the read could also consume
+		 * the count of a mpib_bell_ring() that came after the
+		 * clearing. */
 		atomic_exchange(&bell->dirty, 0);
 	return true;
 }

@@ -354,8 +354,8 @@ static void interrupted(int sig)
 }
 
 /* Warn. Without interrupts, a user's lingering sockets can block all threads
- * for that user's sockets. The waiting sockets then use up descriptors that
- * other users need. */
+ * that close sockets of this user. The sockets that wait to be closed then use
+ * up descriptors that other users need. */
 static int interrupts_fail(int rc)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;

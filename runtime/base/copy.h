@@ -14,9 +14,9 @@
  * more. */
 void mpib_copy_up(void *to, const void *from, size_t len);
 /* Zero memory in atomic stores of 8 bytes. Use this for memory whose address is
- * then sent to a remote node, and which another thread writes only after that:
- * neither the compiler nor a race checker can see this order. `to` and `len`
- * must be multiples of 8. */
+ * sent to a remote node afterwards. Only then does another thread write to the
+ * memory, but neither the compiler nor a race checker can see this order. `to`
+ * and `len` must be multiples of 8. */
 void mpib_zero_words(void *to, size_t len);
 
 /*

@@ -29,7 +29,7 @@
 typedef void mpib_io_fn(void *arg, uint32_t events);
 typedef void mpib_timer_fn(void *arg);
 
-/* A watched descriptor. Zeroed memory is a watch that is not added. */
+/* A watched descriptor. In zeroed memory, the watch is not added. */
 struct mpib_io {
 	int fd;
 	bool added;

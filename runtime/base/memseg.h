@@ -27,9 +27,9 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
 /* Return 0 if other processes cannot punch holes into a segment created by this
- * process. Return -errno if they can, and so could block this process. They can
- * if this process lacks CAP_LINUX_IMMUTABLE (EPERM), or if the kernel is older
- * than Linux 6.1. */
+ * process. Otherwise return -errno: other processes can block this one. The
+ * reason is that this process lacks CAP_LINUX_IMMUTABLE (EPERM), or if the
+ * kernel is older than Linux 6.1. */
 int mpib_memseg_holes(void);
 
 /* Like mpib_memseg_create() with `read_only` false. Uses 2 MiB pages if `size`

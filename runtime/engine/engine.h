@@ -10,8 +10,8 @@
  * client attaches to one device. A tenant is one uid on one shard, with a PD
  * and an SRQ per rail. A client is one attached process on its shard. An mr is
  * one registered region of a client. A lane consists of all QPs between a
- * tenant on this node and the same tenant on a peer's shard. An engine_conn is
- * the sending or the receiving end of a connection, on a lane.
+ * tenant here and the tenant of the same uid on a peer's shard. An engine_conn
+ * is the sending or the receiving end of a connection, on a lane.
  */
 #ifndef MPIB_ENGINE_ENGINE_H
 #define MPIB_ENGINE_ENGINE_H
@@ -209,9 +209,9 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/* Start draining a rail, or stop draining it if `on` is false. While a rail is
- * drained, neither end of the device's lanes posts new WRs on the rail. WRs in
- * flight still complete. -EBUSY: the device has no other rail left. */
+/* Start draining a rail, or stop draining it if `on` is false. A drained rail
+ * gets no new WRs of this device's lanes, from either end. WRs in flight still
+ * complete. -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
@@ -250,9 +250,9 @@ void mpib_tenant_put(struct mpib_tenant *tenant);
 
 /* Add a client. `submit` and `reply` must remain mapped, and `bell` open, until
  * engine_client_close() calls back. `bell` is an eventfd that no other client
- * uses. Each write to it wakes a sleeping shard. If `bell` is -1, the caller
- * makes the shard's turns. `id` is the client's number in the output of tools.
- * Returns 0 or -errno. */
+ * uses. Each write to it wakes a sleeping shard. If `bell` is -1, no thread
+ * runs the shard, and the caller calls mpib_shard_turn(). `id` is the client's
+ * number in the output of tools. Returns 0 or -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);

@@ -228,8 +228,8 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
 /* SPRAY: post the notices of virtual WR `id`, whose data is complete. */
 void mpib_vqp_tell(struct mpib_vqp *v, uint64_t id);
 
-/* Bits of the IMM in SPLIT and SPRAY: number 24 | mask of all parts 4 | bit of
- * this part 4. */
+/* The IMM in SPLIT and SPRAY has three fields: the number (24 bits), the mask
+ * of all parts (4 bits) and the bit of this part (4 bits). */
 static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 					 unsigned part)
 {

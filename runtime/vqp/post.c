@@ -192,8 +192,8 @@ static bool post_dispatch(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Post the notices of messages whose data is complete, in message order. Stop
- * at the first message with incomplete data, because a notice also covers all
- * data that was posted earlier, as on a QP. After a message's first notice is
+ * at the first message with incomplete data: a notice says that the data of all
+ * earlier messages is complete, too. After a message's first notice is
  * posted (`begun`), `left` counts the message's notices instead of its data.
  */
 static void tell_waiting(struct mpib_vqp *v)

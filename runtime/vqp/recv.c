@@ -113,8 +113,9 @@ static void recv_arrived(struct mpib_phys *p, uint32_t imm, uint32_t bytes)
 	}
 }
 
-/* Handle the completion of a receive that passes through, which was for a SEND
- * or is on a single QP. QP 0 completes such receives in the order posted. */
+/* Handle the completion of a receive that passes through: it got a SEND, or the
+ * virtual QP has a single QP. QP 0 completes such receives in the order
+ * posted. */
 static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 {
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {

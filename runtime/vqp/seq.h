@@ -6,13 +6,13 @@
  * number is late if it is before the window or has already arrived. Late
  * numbers are counted and dropped, also after the numbers have wrapped.
  *
- * The sender stays within the receiver's window: its oldest incomplete number
- * and its newest number are at most half a window apart, even if one QP stalls
- * while the others continue. The other half of the window is for completions
- * that the receiver has not polled yet, because the receiver may poll one
- * device later than the other. So only a faulty sender, and never the network,
- * causes a number beyond the window. Called by the thread that owns the virtual
- * QP.
+ * The sender stays within the receiver's window. The sender's newest number is
+ * at most half a window after its oldest incomplete number, even if one QP
+ * stalls while the others continue. The other half of the window is for
+ * completions that the receiver has not polled yet, because the receiver may
+ * poll one device later than the other. So only a faulty sender, and never the
+ * network, causes a number beyond the window. Called by the thread that owns
+ * the virtual QP.
  */
 #ifndef MPIB_VQP_SEQ_H
 #define MPIB_VQP_SEQ_H

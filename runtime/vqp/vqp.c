@@ -358,8 +358,8 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last fragment of a message. The receiver sorts the
  * numbers. So a fragment waits for earlier fragments only if its number would
- * be too far (MPIB_SEQ_SPAN) from the oldest incomplete number. With ports, one
- * IMM of the caller follows each message, in message order.
+ * be too far (MPIB_SEQ_SPAN) from the oldest incomplete number. If the virtual
+ * QP has ports, the caller posts one IMM after each message, in message order.
  */
 
 #define ALIGN 128u
@@ -530,9 +530,9 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Virtual QPs with ports. The caller and the virtual QP post to the same
- * physical QPs, so their WRs share a QP's order and room. For each port, the
- * virtual QP has a list of its own WRs in flight. The caller reports when the
- * oldest WR of this list has completed.
+ * physical QPs, so their WRs complete in one order and need room together. For
+ * each port, the virtual QP has a list of its own WRs in flight. The caller
+ * reports when the oldest WR of this list has completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)

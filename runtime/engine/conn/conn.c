@@ -279,7 +279,7 @@ static void conn_fail_requests(struct engine_conn *f, int error)
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release pairs with the acquire in the client's mpib_test() and
-	 * mpib_isend(). A client that has loaded the error submits nothing
+	 * mpib_isend(). A client that has seen the error submits nothing
 	 * more. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)

@@ -9,10 +9,10 @@
 #include "engine/conn/conn.h"
 #include "engine/measure/count.h"
 
-/* Per-rail reports, for requests submitted with MPIB_OP_REPORT. The shard
- * thread writes the bytes on each rail, and the times of post and completion,
- * into the request's completion. For a request without a report, the only cost
- * is the test of its flag. */
+/* Per-rail reports, for requests submitted with MPIB_OP_REPORT. Into the
+ * completion of such a request, the shard thread writes the number of bytes on
+ * each rail and the times of post and completion. For a request without a
+ * report, the only cost is the test of its flag. */
 
 /* Functions for a request with a report, in request.c. mpib_report_begin()
  * clears an earlier report. */

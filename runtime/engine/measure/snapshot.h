@@ -163,8 +163,8 @@ struct mpib_snap_request {
 };
 
 struct mpib_snapshot {
-	/* Rails of all devices, by rail number. Each entry is the sum over the
-	 * shards of the rail's device. */
+	/* Rails of all devices, by rail number. Each entry sums up the counts
+	 * of all shards of this device. */
 	struct mpib_snap_rail rail[MPIB_RAILS_MAX];
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
 	uint32_t rails; /* rails per device */

@@ -30,8 +30,8 @@ struct mpib_times {
 	struct mpib_hist hist[MPIB_TIMES];
 };
 
-/* Add to *sum the histograms of all sending, or all receiving, connections,
- * including closed ones. Control thread. */
+/* Sum up the histograms of all sending ends, or of all receiving ends, and add
+ * the result to *sum. Closed connections are included. Control thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 

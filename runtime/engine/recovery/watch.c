@@ -179,9 +179,9 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 /* Number of calls of end_looks() in a check. A call comes after
  * MPIB_WATCH_TURNS turns or before a sleep. */
 #define PASSES 2
-/* Turns of a device in a check. A turn serves 64 sockets and reads at least 96
- * KiB from each. So DEVICE_TURNS turns serve thousands of sockets, or read all
- * data in the buffers of one socket. */
+/* Number of turns that a check waits for at a device. A turn serves 64 sockets
+ * and reads at least 96 KiB from each. So DEVICE_TURNS turns serve thousands of
+ * sockets, or read all data in the buffers of one socket. */
 #define DEVICE_TURNS 64
 /* During a check the shard stays awake for at most this many turns. A check
  * takes longer only while another thread uses the device. */

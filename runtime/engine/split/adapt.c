@@ -357,9 +357,9 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* Every n-th part is sent in the way that is usually not used. Return n. If
- * that way costs more, choose n so that the extra cost is at most 1/COST of the
- * time. */
+/* To measure both ways, every n-th part is sent in the less usual one. Return
+ * n. If that way costs more, choose n so that the extra cost is at most 1/COST
+ * of the time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
@@ -379,7 +379,7 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 }
 
 /* Return whether spreading is cheaper by a third. Such a difference is clear
- * after one part in each way. */
+ * after one part that was spread and one that was not. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

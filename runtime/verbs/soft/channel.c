@@ -226,7 +226,7 @@ static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			return -errno;
 		*cq = soft_channel_take(ch);
 		if (!*cq && soft_is_gone(ctx)) {
-			/* Wake all other waiters, current and future ones. */
+			/* Wake all other waiters. Later ones do not sleep. */
 			eventfd_write(ch->event_fd, 1);
 			return -EIO;
 		}

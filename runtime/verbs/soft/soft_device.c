@@ -52,10 +52,10 @@ void soft_unlock(struct soft_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 	/*
 	 * If a thread could not make its turn because the lock was taken, it
-	 * may be about to sleep. If this read-modify-write sees the increment
-	 * of `sleepers` by such a thread, this function kicks. Otherwise the
-	 * increment comes later, and the last turn of that thread finds the
-	 * lock free.
+	 * may be about to sleep. Such a thread first increments `sleepers`. If
+	 * this read-modify-write sees the increment, this function kicks the
+	 * thread. Otherwise the increment comes later, and the last turn of
+	 * that thread finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);

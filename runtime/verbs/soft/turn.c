@@ -339,8 +339,9 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock. Otherwise a post without work might hold
-		 * the lock, and the context's thread would go to sleep. */
+		/* Wait for the lock. With a trylock, the context's thread could
+		 * go to sleep because a post that makes no turn has the
+		 * lock. */
 		pthread_mutex_lock(&ctx->lock);
 	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
 	 * of the thread that waits for the lock kicks this one. */

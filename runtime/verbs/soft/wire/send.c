@@ -476,9 +476,9 @@ static bool has_told_all(const struct soft_qp *qp)
 }
 
 /* Handle a send that failed because the process has unmapped memory that is
- * still registered. Only the send of a single segment shows which memory is
- * unmapped, so first send segments one by one. If the segment was partly sent,
- * its rest cannot be sent, so the connection must end. */
+ * still registered. To find the segment in unmapped memory, first send the
+ * segments one by one. If the segment was partly sent, its rest cannot be sent,
+ * so the connection must end. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];

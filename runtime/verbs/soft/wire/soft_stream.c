@@ -344,8 +344,8 @@ static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 	       op->iov[i].iov_base == op->direct + qp->rx_off;
 }
 
-/* Reassemble the n bytes from iov i on, which are not payload or are
- * misplaced. */
+/* Reassemble n bytes, beginning at iov i. They are not payload, or are not at
+ * their final place. */
 static void put_together(struct soft_conn *conn, const struct soft_op *op,
 			 unsigned i, uint32_t n)
 {

@@ -2,9 +2,9 @@
 /*
  * The wire format of the software HCA, on the TCP connection of a QP pair. The
  * connecting QP sends a hello, and the accepting QP answers with its own hello.
- * After a positive answer both send messages. A message has a header of 32
- * bytes and, for some types, payload. All integers are big-endian; `imm` is
- * copied unchanged.
+ * After a positive answer, both QPs may send messages. A message has a header
+ * of 32 bytes and, for some types, payload. All integers are big-endian; `imm`
+ * is copied unchanged.
  *
  * The payload of a long message comes in segments. Each segment except the
  * first has its own header, MORE. An ACK, NAK, RNR or BYE may be sent between

@@ -363,9 +363,9 @@ static bool uring_turn(struct soft_ctx *ctx)
 	}
 	got += uring_reap(ctx);
 	/* Sends and receives do not wait, so all submitted ones have completed.
-	 * Submit again the operations that were refused for lack of memory or
-	 * of room for completions, because no operation may use the iovecs
-	 * after this turn. */
+	 * Some may have been refused for lack of memory or of room for
+	 * completions. Submit these again now, because no operation may use the
+	 * iovecs after this turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
 		got += uring_reap(ctx);
