@@ -110,6 +110,7 @@ fixture_test(buffers_of_a_group_with_the_same_tag_are_filled_in_order)
 	assert_int_equal(every_order_of("ABA"), 3);
 	assert_int_equal(every_order_of("AAB BAA"), 15);
 	assert_int_equal(every_order_of("AA A BA"), 5);
+	assert_int_equal(every_order_of("AA B"), 3);
 }
 
 static void two_at_a_time(unsigned plays)

@@ -96,6 +96,30 @@ static void until_stopped(struct mpib_lane *lane, unsigned rail)
 }
 
 /* The peer sends bitmaps for more connections than exist. */
+/* Node 1 finds out only when it connects the QPs. Then it excludes the rail,
+ * and the lane works on the other rail. */
+CASE(a_lane_is_connected_after_a_device_is_gone)
+{
+	struct mpib_lane_info a, b;
+	struct mpib_lane *lane[2];
+	char why[200] = "";
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(mpib_lane_create(pair.node[i].tenant,
+						  i ? 0 : MPIB_IMM_V2,
+						  pair.path, i ? &a : NULL,
+						  &lane[i]),
+				 0);
+		lane[i]->failover = true;
+		mpib_lane_local(lane[i], i ? &b : &a);
+	}
+	take_away(MPIB_RAIL_SUP);
+	assert_int_equal(mpib_lane_connect(lane[1], &a, why, sizeof(why)), 0);
+	assert_int_equal(lane[1]->away, 1u << MPIB_RAIL_SUP);
+	mpib_lane_local(lane[1], &b);
+	assert_int_equal(mpib_lane_connect(lane[0], &b, why, sizeof(why)), 0);
+}
+
 CASE(bitmaps_for_more_connections_than_exist_are_refused)
 {
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,

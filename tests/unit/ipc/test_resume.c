@@ -254,6 +254,14 @@ CASE(completion_words_without_a_posted_request_are_ignored)
 	assert_int_equal(mpib_conn_over(rx), 1);
 }
 
+CASE(a_second_resume_counts_the_receives_of_all_instances)
+{
+	end_as(1, receive(1), 1);
+	resume_rx(1);
+	end_as(RX, receive(1), 1);
+	assert_int_equal(mpib_conn_over(rx), 2);
+}
+
 /* Receives are counted in 64 bits, but generations have 32. */
 CASE(receives_are_counted_beyond_32_bits)
 {
