@@ -19,8 +19,8 @@
 /* Protects `current` and all `refs`. Never held across a request to the
  * proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Taken before lock. One thread attaches. Threads that come during its attach
- * wait and then share its client. */
+/* Taken before lock. One thread attaches. Meanwhile other threads
+ * wait here, and then they share its client. */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct net_proxy *current;
 static _Atomic(struct net_ctx *) default_ctx;
@@ -311,8 +311,8 @@ void *mpib_net_default(void)
 #define TOLD 64
 
 static _Atomic(nccl_log_fn) nccl_log;
-/* Hashes of the latest texts. Relaxed throughout: if two threads log the same
- * text at once, it only appears twice. */
+/* Hashes of the latest texts. All accesses are relaxed: at worst, two threads
+ * log the same text at once, and it appears twice. */
 static _Atomic uint64_t told[TOLD];
 static _Atomic unsigned told_next;
 

@@ -74,8 +74,8 @@ enum nccl_result mpib_net_close_listen(void *listen_comm);
  */
 struct net_proxy {
 	/* Indexed by device. Device 0 has a client from the start, which also
-	 * asks the proxy about the other devices. Each other device gets a
-	 * client with its first comm. */
+	 * asks the proxy about the other devices. Any other device gets its
+	 * client when its first comm is made. */
 	struct mpib_client *client[MPIB_DEVICES];
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
@@ -134,11 +134,11 @@ enum nccl_result net_fail_local(const char *call, int rc);
 /*
  * Events for NCCL's profiler, v10 and newer, in the format of NCCL's own IB
  * transport (plugin type IB, record version 1). Each handle of a request has
- * one event per rail that the request uses. The proxy's shard does the
- * work, so the plugin learns of the work only in test: an event begins when
- * test sees that a rail has posted something for the request, and ends when
- * test sees that the rail is done. The callback has no time as argument: a
- * profiler notes when it is called.
+ * one event per rail that the request uses. The proxy's shard does the work, so
+ * the plugin learns of the work only in test: an event begins when test sees
+ * that a rail has posted something for the request, and ends when test sees
+ * that the rail is done. The callback has no time as argument, so a profiler
+ * takes the time of the call.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
  * So the comm's first request begins an event. Until a profiler accepts an
@@ -148,8 +148,7 @@ enum nccl_result net_fail_local(const char *call, int rc);
 
 struct net_profile; /* one per comm */
 
-/* The profiler handles that NCCL passed to the isend or irecv that is running.
- */
+/* NCCL's handles for the profiler, as passed to the current isend or irecv. */
 struct net_phandle {
 	void *one; /* isend */
 	void **each; /* irecv */

@@ -82,8 +82,8 @@ void crowd_attach(struct crowd_clients *c, struct crowd_world *w,
 /* Connect to each node with a wrong nonce, which the node refuses. Afterwards
  * there are links but no lanes. */
 void crowd_links(struct crowd_clients *c);
-/* Connect the clients `from` to `to` - 1. These clients must all send, or all
- * receive. */
+/* Connect `to` - `from` clients, beginning with client `from`. These clients
+ * must all send, or all receive. */
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
 /* Prepare the first client for sending. */
 void crowd_talk_begin(struct crowd_clients *c);

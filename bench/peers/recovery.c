@@ -193,9 +193,9 @@ static bool listens(const char *dir)
 	return rc == 0;
 }
 
-/* Kill the proxy and wait until each connection has moved a message. Only
- * messages posted after the kill count, because this process may notice an
- * earlier completion only after the kill. */
+/* Kill the proxy and wait until each connection has moved a message. A
+ * message must have been posted after the kill: this process may notice an
+ * earlier message's completion only after the kill. */
 static void kill_once(const char *dir)
 {
 	uint64_t killed, listened;

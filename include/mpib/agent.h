@@ -141,8 +141,8 @@ struct mpib_agent_summary {
 	uint16_t windows; /* number of entries of `window` in use */
 	uint32_t flags; /* 0 or MPIB_AGENT_DRY */
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* name; "": no island */
-	/* The current drains of limited duration. A drain applies to one rail
-	 * and to all peers in one network. */
+	/* Drains that are in effect now and end by themselves. A drain applies
+	 * to one rail and to all peers in one network. */
 	struct mpib_agent_told {
 		uint8_t addr[16]; /* network: IPv6, or IPv4-mapped */
 		uint8_t bits; /* prefix length of the 128-bit address */

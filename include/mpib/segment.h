@@ -55,8 +55,8 @@ struct mpib_status {
  * A bitmap of the client's rings that may have descriptors. After a push into
  * ring i the client sets bit i % 64 of word[i / 64], then bit i / 64 of `top`.
  * The shard reads and clears `top` by an atomic exchange with 0. In the same
- * way it reads and clears each word whose bit was set in `top`. The shard then
- * serves each ring whose bit was set until this ring is empty. If the shard
+ * way it reads and clears each word whose bit was set in `top`. Then the shard
+ * serves the rings whose bits were set, each until it is empty. If the shard
  * stops earlier, it records in private memory that the ring is not empty.
  */
 struct mpib_summary {

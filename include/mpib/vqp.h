@@ -175,8 +175,8 @@ struct mpib_vqp_control {
 };
 
 /* A virtual send WR: WRITE, WRITE_WITH_IMM or SEND of one range. A virtual QP
- * with a single QP allows all three. With several QPs SPRAY allows all three,
- * SPLIT all but SEND, and DQPLB only WRITE_WITH_IMM. */
+ * with a single QP allows all three, and so does SPRAY with several QPs. SPLIT
+ * does not allow SEND. DQPLB allows only WRITE_WITH_IMM. */
 struct mpib_vsend {
 	uint64_t wr_id; /* chosen by the caller, for the completion */
 	uint64_t local, remote; /* addresses */

@@ -2,9 +2,10 @@
 /*
  * A pool of send WRs, and chains of WRs that are posted with one doorbell. Each
  * WR of the pool contains its SGEs. The pool sets the fields that most WRs have
- * in common. A caller may keep a WR until the WR completes, so that the WR can
- * be posted again unchanged. Only the thread that owns the pool may call these
- * functions. Only mpib_wr_pool_init() allocates memory. Part of libmpib-vqp.
+ * in common. A caller may keep a posted WR: when the WR has completed, the
+ * caller can post it again unchanged. Only the thread that owns the pool may
+ * call these functions. Only mpib_wr_pool_init() allocates memory. Part of
+ * libmpib-vqp.
  */
 #ifndef MPIB_WR_POOL_H
 #define MPIB_WR_POOL_H

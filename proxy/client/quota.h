@@ -42,8 +42,8 @@ uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 			 uint64_t memory, uint64_t descriptors);
 /* Apply the quotas of the configuration. */
 void mpib_quota_tune(struct proxy_clients *all);
-/* Return how many connections without a HELLO a user may have: as many as
- * clients. */
+/* Return how many connections without a HELLO a user may have. This is also the
+ * maximum number of the user's clients. */
 unsigned mpib_quota_silent_most(const struct proxy_clients *all);
 /* Return how much of q the user holds. q is not MPIB_QUOTA_MESSAGES. */
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,

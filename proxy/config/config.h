@@ -295,8 +295,8 @@ int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Write into *d what a section for the device would contain. If the device has
- * one rail, d->sup is "". d->origin is "". */
+/* Write into *d what a section for the device would contain. d->origin is
+ * always "". If the device has one rail, d->sup is "", too. */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
 /* Return the number of rails of all devices. */

@@ -149,8 +149,8 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 	return NULL;
 }
 
-/* Apply all settings of a->cfg that can change at run time to the modules that
- * copied them at start-up. */
+/* Pass all settings of a->cfg that can change at run time to the modules, which
+ * have copies of them. */
 static void admin_apply(const struct mpib_admin *a)
 {
 	char why[MPIB_WHY_MAX];

@@ -334,10 +334,10 @@ static int http_start(struct mpib_http *h, int fd)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	const union MHD_DaemonInfo *info;
-	/* libmicrohttpd owns the copy of the descriptor. If it cannot set up
-	 * TLS, it has closed the copy; after other errors it has not. A second
-	 * close() could close a descriptor that another thread has opened
-	 * since. */
+	/* libmicrohttpd owns the copy of the descriptor. If TLS cannot be set
+	 * up, libmicrohttpd closes the copy, but after other errors it does
+	 * not. A second close() could close a descriptor that another thread
+	 * has opened since. */
 	int its = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	close(fd);

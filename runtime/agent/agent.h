@@ -21,7 +21,7 @@
 struct mpib_agent_link;
 struct mpib_agent_conn;
 
-/* A report of a node's agent about this node's rails, for one peer. One bit per
+/* An agent's report to a peer about the rails of the agent's node. One bit per
  * rail; the lowest bit is SOUT. */
 struct mpib_agent_word {
 	bool there; /* an agent runs and has sent a summary */
@@ -79,8 +79,8 @@ int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */
 int mpib_agent_dial(int dir, uid_t user);
 /* Open the hint file in `dir`. Check its owner and mode like those of the
- * directory, then its size and header (-EPROTO). Return -errno, or an fd with
- * the number of entries in *slots. */
+ * directory, then its size and header (-EPROTO). Return an fd, and set *slots
+ * to the number of entries; or return -errno. */
 int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots);
 /* Return a text for the result rc of these three calls, with a remedy if there
  * is one. */

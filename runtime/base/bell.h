@@ -39,8 +39,8 @@ void mpib_bell_fini(struct mpib_bell *bell);
 void mpib_bell_ring(struct mpib_bell *bell);
 
 /* Return whether mpib_bell_heard() may return true. Only the threads that call
- * mpib_bell_heard() use this. Relaxed: a ring that this load misses makes fd
- * readable and wakes the owner. */
+ * mpib_bell_heard() use this. Relaxed: if this load misses an mpib_bell_ring(),
+ * that call makes fd readable and wakes the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {
 	return atomic_load_explicit(&bell->dirty, memory_order_relaxed) != 0;

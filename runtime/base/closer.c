@@ -29,9 +29,8 @@
  * runs often, so it uses a shorter limit than LASTS_NS. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
-/* While the closes of all users together use this many threads, one close of a
- * user that lasts longer than LASTS_NS is enough: receive nothing more from
- * this user. */
+/* While the closes of all users together use this many threads, receive nothing
+ * more from any user who has a close that lasts longer than LASTS_NS. */
 #define MOST_OF_ALL 512u
 #define FULL 8 /* sockets waiting for close may use 1/FULL of all descriptors */
 /* Number of bytes to unmap in one call, which takes 2 ms with ordinary

@@ -165,8 +165,8 @@ struct mpib_engine {
 	/* Number of lanes with a rail whose probes failed recently. */
 	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	/* the time for which the timer is set, until its expiry is read; 0: not
-	 * set */
+	/* the time for which the timer is set; 0: it is not set, or its expiry
+	 * has been read */
 	uint64_t armed;
 	unsigned shards, running;
 	struct mpib_shard shard[];

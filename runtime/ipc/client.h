@@ -654,7 +654,7 @@ void mpib_successor_drop(struct mpib_client *c);
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
 /* Free each closed connection if its peer knows of the close, or can no longer
  * learn of the close. If a closed connection has a next instance that is ready,
- * close this instance and free the connection. */
+ * close the next instance and free the connection. */
 void mpib_closed_sweep(struct mpib_client *c);
 /* Keep a copy of the descriptor `fd`. Returns a number that identifies the
  * copy, or 0 if no copy is kept. The caller still owns `fd`. */
@@ -732,9 +732,8 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
  * needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
-/* Return whether the connection became ready at index `index` of the session
- * `at`. If it became ready and then failed, the peer has closed the
- * connection. */
+/* Return whether the connection became ready in session `at`, at index `index`.
+ * If it became ready and then failed, the peer has closed the connection. */
 bool mpib_conn_was_ready(const struct mpib_conn *conn,
 			 const struct mpib_attached *at, uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */

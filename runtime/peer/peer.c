@@ -452,7 +452,7 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-/* Count the peers for which the user waits, because they have no link yet. */
+/* Count the peers that have no link yet and that the user waits for. */
 static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
 {
 	const struct mpib_peer *p;

@@ -56,7 +56,7 @@
  *   CONN_WAIT    Fields: name. This end waits for the connection's CONN_OPEN,
  *                and repeats the CONN_WAIT until the CONN_OPEN comes.
  *                If no client of the addressee can request the connection any
- *                more, the addressee answers with a CONN_CLOSE with `to` 0.
+ *                more, the addressee answers with a CONN_CLOSE. Its `to` is 0.
  *   ASK          Asks for the state of the addressee's node. Answer: REPORT.
  *   REPORT       Fields: report, the state of the sender's node. One REPORT may
  *                answer several ASKs.

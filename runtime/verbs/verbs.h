@@ -166,10 +166,9 @@ struct mpib_verbs {
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* Return a descriptor for edge-triggered waiting. The descriptor
-	 * signals when get_async_event() must be called although async_fd is
-	 * not readable. -EOPNOTSUPP: async_fd is always readable when
-	 * get_async_event() must be called. Other errors return another
+	/* Some events do not make async_fd readable. Return another descriptor
+	 * that signals them, for edge-triggered waiting. -EOPNOTSUPP: all
+	 * events make async_fd readable. Other errors return another
 	 * -errno. */
 	int (*bell)(void);
 };

@@ -32,8 +32,8 @@ uint64_t shards_us(pid_t pid);
  * without capabilities. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
 /* Kill the attackers that a failed test has left running, but not the victim.
- * Call this function before the proxies are stopped, because a proxy may block
- * in the close() of a file of an attacker that is still running. */
+ * Call this function before the proxies are stopped. A proxy that closes a file
+ * of a running attacker can block. */
 void attackers_end(void);
 /* Call tenant_begin() and child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);

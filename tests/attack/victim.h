@@ -46,8 +46,8 @@ struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
 /* Call victim_leave() for the last victim_between(), as a cmocka teardown. */
 int victim_teardown(void **state);
-/* Wait until the victim has moved another `messages` messages and attached once
- * more. */
+/* Wait until the victim has moved this number of further messages and has
+ * attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
 /* Stop the victim and report the p99 of its messages. Check that no message was
  * wrong, no attach was refused, and no connection broke. */

@@ -3,7 +3,7 @@
  * hostile [N]: one client breaks every rule, and another client of the same
  * proxy keeps all rules. First the hostile client sends N bad descriptors and
  * index jumps. Each bad descriptor or jump ends its connection with one error
- * and has no other effect. Then the hostile client sends 50 N descriptors.
+ * and has no other effect. Then the hostile client sends 50 * N descriptors.
  * While the proxy reads these descriptors, two threads overwrite descriptors,
  * sequence words and the summary. A descriptor that the proxy accepts was valid
  * when the proxy copied it. Any other descriptor ends its connection. The

@@ -149,7 +149,7 @@ refused 'quota.messages = "4611686018427387904" is out of range (give 0 to 10000
 refused 'there is no rail "EAST" (rails lists them)' rails drain EAST
 is "$(ctl config -o section,key,value | sed -n 's/^quota\tfds\t//p')" 16384
 
-# The proxy must take only digits as a number, and two numbers as a connection.
+# A number must have only digits. A connection must be two numbers.
 for word in -1 x 1x +1 99999999999999999999; do
 	refused "\"$word\" is not a whole number from 0 to " events -- "$word"
 done

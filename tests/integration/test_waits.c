@@ -292,7 +292,7 @@ CASE(the_counts_of_chains_posts_and_messages_agree)
 	mpib_snapshot_free(snap);
 }
 
-/* After a fence, the receiver writes CTS again, because they may have been
+/* After a fence, the receiver writes each CTS again, because it may have been
  * lost. It must not write the CTS of slots that have completed. */
 CASE(a_reused_slot_shows_only_its_new_request)
 {

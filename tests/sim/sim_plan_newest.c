@@ -197,8 +197,8 @@ static void draw_far(struct sim_plan *p)
 
 /* Seeds from SIM_SMALL_FROM to SIM_STARVED_FROM, and seeds from SIM_ALL_FROM
  * on, also have devices with a small maximum message size. In plans with
- * SIM_FAULT_FORGETS, the maximum is so large that a connection has enough send
- * ops for a slot, see docs/recovery.md. */
+ * SIM_FAULT_FORGETS, the maximum is larger: the send ops of a connection must
+ * suffice for all parts of a slot, see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);

@@ -14,8 +14,8 @@
 
 /* number of failed connections after which a line is given up */
 #define SIM_TRIES 3
-/* number of failed attempts after which a rank gives up, if quotas can be the
- * reason */
+/* number of failed attempts after which a rank gives up, if a quota can be why
+ * they failed */
 #define SIM_REFUSALS 50
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 

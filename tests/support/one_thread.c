@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib_one_thread() of CMake links this into tests that must have one thread.
- * pthread_create() aborts, except on rails of libibverbs devices, which have
- * one thread each. */
+/* The CMake function mpib_one_thread() links this into tests that must have one
+ * thread. pthread_create() aborts, unless the test runs on libibverbs devices,
+ * each of which needs a thread. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -75,10 +75,10 @@ static inline bool perf_hub_enough(struct perf_hub *h)
 }
 
 /*
- * Send HELLO on `fd`, receive the test from the hub, fork its ranks, and
- * transfer their barriers, handles, results and failures until they end. `own`
- * has the options of this host; the hub sends the options of the test. Closes
- * fd. Returns 0, or -errno after a line on stderr.
+ * Send HELLO on `fd`, receive the test from the hub, and fork the ranks of the
+ * test. Until the ranks end, pass their barriers, handles, results and failures
+ * to the hub and back. `own` has the options of this host; the hub sends the
+ * options of the test. Closes fd. Returns 0, or -errno after a line on stderr.
  */
 int perf_node_run(int fd, const struct perf_options *own);
 

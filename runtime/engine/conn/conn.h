@@ -134,8 +134,8 @@ struct mpib_sender {
 	struct mpib_group group;
 	/* One entry per slot (engine_conn.slots entries). Two bits show the
 	 * stripes whose IMM was posted. Two bits show the rails on which these
-	 * IMMs were posted. The last bit is MPIB_ENDED_RELEASED. Valid only for
-	 * slots that may not have ended. */
+	 * IMMs were posted. The last bit is MPIB_ENDED_RELEASED. Not valid for
+	 * slots that are known to have ended. */
 	uint8_t ended[];
 };
 

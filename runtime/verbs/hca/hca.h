@@ -22,10 +22,10 @@
 
 #include "verbs/verbs.h"
 
-/* The time limit of a call. Only time in which the waiting thread can run
- * counts, so time in which the process is stopped does not count. Registering
- * memory has a longer limit, which depends on the length of the memory. Tests
- * change mpib_hca_wait_ms. */
+/* The time limit of a call. The limit applies to the time in which the waiting
+ * thread can run. Time in which the process is stopped does not count.
+ * Registering memory has a longer limit, which depends on the length of the
+ * memory. Tests change mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
 /* A thread that waits for longer than 5 s calls this function every 5 s, so

@@ -276,9 +276,9 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-/* Find the part of a scalable function's path
- * (".../0000:08:00.0/mlx5_core.sf.2") below its PCI function. NULL: the path
- * has no such part. */
+/* In the path of a scalable function, ".../0000:08:00.0/mlx5_core.sf.2", find
+ * the last part, which comes after the PCI address. NULL: the path has no such
+ * part. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');

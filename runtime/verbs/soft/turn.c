@@ -339,9 +339,8 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock. With a trylock, the context's thread could
-		 * go to sleep because a post that makes no turn has the
-		 * lock. */
+		/* Wait for the lock. A post that makes no turn may hold it. If
+		 * this thread did not wait, it would go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
 	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
 	 * of the thread that waits for the lock kicks this one. */

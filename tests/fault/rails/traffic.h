@@ -59,8 +59,8 @@ struct traffic {
 
 /* Connect all connections. Call this before nodes_start(). */
 void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
-/* Post and complete as much as possible. If `posting` is false, only complete
- * messages. */
+/* Post and complete as much as possible. If `posting` is false, post nothing
+ * new. */
 void traffic_turn(struct traffic *t, bool posting);
 /* Return whether all posted messages have completed. */
 bool traffic_dry(const struct traffic *t);
@@ -75,8 +75,8 @@ void traffic_until_live(struct traffic *t, struct nodes *n);
 /* Set the mark. From now on, record when each connection completes the first
  * message that is posted after the mark. */
 void traffic_mark(struct traffic *t);
-/* Return the time when the last connection completed its first message after
- * the mark, or 0 if not all have. */
+/* Return the time when every connection had completed a message after the mark;
+ * 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
 /* Make turns until each connection has completed its first message after the
  * mark. Return the time of the last completion. After HANG_MS, call die() with

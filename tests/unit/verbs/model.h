@@ -66,7 +66,7 @@ void model_post_counter(struct model *m, struct side *s);
 /* Post a last request. The completion of this request shows that all requests
  * are done. */
 void model_post_last(struct side *s);
-/* Check a completion of the pair's half `half`. */
+/* Check a completion of one half of the pair. */
 void model_take_sent(struct model *m, const struct ibv_wc *wc, int half);
 void model_take_received(struct model *m, const struct ibv_wc *wc, int half);
 
