@@ -414,8 +414,8 @@ static uint64_t nonce_of(const void *handle)
 }
 
 /* Find the comm that an earlier connect with this handle began. NCCL passes the
- * same memory on every retry. It may later put another handle into this memory,
- * which has another nonce. */
+ * same memory on every retry. It may later put another handle, with another
+ * nonce, into this memory. */
 static struct net_comm *find_connecting(const struct net_ctx *n,
 					const struct mpib_handle *handle)
 {

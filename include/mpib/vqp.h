@@ -167,7 +167,7 @@ struct mpib_vqp_head {
 	uint32_t lkey[MPIB_VQP_DEVICES]; /* for each device */
 };
 
-/* Only with ports: bytes that the WR with the caller's IMM writes. */
+/* Only with ports: length of the WRITE that carries the caller's IMM. */
 struct mpib_vqp_control {
 	uint64_t local, remote; /* addresses */
 	uint32_t length, lkey, rkey; /* `length` in bytes; 0: none */

@@ -155,8 +155,8 @@ struct mpib_e2e_ack {
  * bytes of the message, else SUP. The record is valid when its `seq` equals
  * `seq` of the CTS.
  *
- * The sender writes a record only in the following cases. In all other cases
- * the receiver computes the size from `byte_len` of its completions.
+ * Without a record, the receiver computes the size from `byte_len` of its
+ * completions. The sender writes a record only in these cases:
  *   - for a grouped receive
  *   - for a part that is sent in several WRITEs
  *   - if the message ends exactly at the end of a part, and the receive has

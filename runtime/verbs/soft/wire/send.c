@@ -272,9 +272,9 @@ static int gather_one(struct gather *g)
 	return rc;
 }
 
-/* Gather in op the next bytes to send on conn, about `limit` bytes. Return the
- * number of iovecs, or -errno if the QP may not read the memory of the last
- * item. */
+/* Choose the next bytes to send on conn, about `limit` of them, and list them
+ * in `op`. Return the number of iovecs, or -errno if the QP may not read the
+ * memory of the last item. */
 static int stream_gather(struct soft_conn *conn, struct soft_op *op,
 			 size_t limit)
 {
