@@ -148,9 +148,8 @@ uint64_t mpib_waking_begin(void)
  * if it is unknown. */
 static uint64_t plain_call_ns(void)
 {
-	const unsigned n = 16;
-	uint64_t began, took;
-	unsigned i = 0;
+	const uint64_t n = 16;
+	uint64_t began, took, i = 0;
 	char byte = 0;
 	int pair[2];
 
