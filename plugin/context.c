@@ -19,8 +19,8 @@
 /* Protects `current` and all `refs`. Never held across a request to the
  * proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Taken before lock. One thread attaches. Meanwhile other threads
- * wait here, and then they share its client. */
+/* Taken before `lock`. While one thread attaches, other threads wait for this
+ * mutex, and then share the client of the first thread. */
 static pthread_mutex_t attaching = PTHREAD_MUTEX_INITIALIZER;
 static struct net_proxy *current;
 static _Atomic(struct net_ctx *) default_ctx;
@@ -217,7 +217,8 @@ static void check_environment(void)
 	char names[300];
 
 	mpib_environ_check(environ, say_unknown, NULL);
-	/* INFO: a rank may share its environment with mpib-proxy. */
+	/* Log at level INFO, because a rank may share its environment with
+	 * mpib-proxy. */
 	if (mpib_environ_list(environ, mpib_environ_is_proxys, names,
 			      sizeof(names)))
 		net_say(true,
@@ -275,10 +276,10 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL before v11 has no contexts; it calls this function once or for every
- * communicator, and never finalizes. When the proxy of the default context is
- * gone, that context is replaced but not freed, because another thread may be
- * using it. */
+/* NCCL before v11 has no contexts. It calls this function either once per
+ * process or once per communicator, and never finalizes. If the proxy of the
+ * default context is gone, a new context replaces that context. The old one is
+ * not freed, because another thread may be using it. */
 enum nccl_result mpib_net_init_default(nccl_log_fn log)
 {
 	struct net_ctx *old = mpib_net_default(), *c;
@@ -303,16 +304,15 @@ void *mpib_net_default(void)
 }
 
 /*
- * Failures in NCCL's log. NCCL keeps the last WARN and PyTorch prints that
- * line, so users look there first: the line must say what failed and what to
- * do.
+ * Failures in NCCL's log. NCCL keeps the last WARN, and PyTorch prints it. So
+ * this line must tell the user what failed and what to do.
  */
 
 #define TOLD 64
 
 static _Atomic(nccl_log_fn) nccl_log;
 /* Hashes of the latest texts. All accesses are relaxed: at worst, two threads
- * log the same text at once, and it appears twice. */
+ * log the same text at once, and the text appears twice. */
 static _Atomic uint64_t told[TOLD];
 static _Atomic unsigned told_next;
 

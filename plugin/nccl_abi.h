@@ -2,9 +2,10 @@
 /*
  * The binary interface between NCCL and a network plugin, versions 8 to 12,
  * declared here so that building needs no copy of NCCL's headers. A plugin
- * exports one data symbol "ncclNetPlugin_v<N>" for each version it speaks;
- * NCCL takes the newest version that NCCL itself knows. First releases with
- * each: v8 2.20.3, v9 2.24.3, v10 2.26.2, v11 2.28.3, v12 2.30.3.
+ * exports one data symbol "ncclNetPlugin_v<N>" for each version that the plugin
+ * supports. NCCL uses the newest version that NCCL itself supports. The first
+ * NCCL releases with each version are: v8 2.20.3, v9 2.24.3, v10 2.26.2, v11
+ * 2.28.3, v12 2.30.3.
  *
  * The layouts are those of released NCCL versions and never change: the asserts
  * carry literal numbers, measured with NCCL's own headers on x86-64.
@@ -25,7 +26,7 @@
 #define NCCL_NET_MAX_DEVS_PER_NIC_V9 4
 #define NCCL_NET_MAX_DEVS_PER_NIC_V12 8
 
-/* maxP2pBytes and maxCollBytes must be from 1 to this. */
+/* Upper limit of maxP2pBytes and maxCollBytes; the lower limit is 1. */
 #define NCCL_MAX_NET_SIZE_BYTES (1024L * 1024 * 1024 * 1024)
 
 /* ptrSupport bits, and the type given to regMr. */
@@ -88,7 +89,7 @@ struct nccl_net_properties_v8 {
 	NCCL_NET_PROPERTIES_NEXT;
 };
 
-/* v10 has the same properties. */
+/* The properties of v9 and of v10. */
 struct nccl_net_properties_v9 {
 	NCCL_NET_PROPERTIES_FIRST;
 	int forceFlush;
@@ -134,12 +135,12 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceVersion) ==
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v9) == 104);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxP2pBytes) == 88);
 
-/* v11 begins with the fields of v9. */
+/* The properties of v11 begin with all fields of v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v11) == 112);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxMultiRequestSize) ==
 		104);
 
-/* Up to vProps, v12 has the fields of v9. */
+/* The fields of v12 before vProps are the same as in v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v12) == 128);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, name) == 0);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, pciPath) == 8);
@@ -170,7 +171,7 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
 #define NCCL_NET_HANDLE_MAXSIZE 128
 
 /* Maximum number of outstanding requests of one receive comm. A send comm can
- * have maxRecvs times as many. */
+ * have maxRecvs times this number. */
 #define NCCL_NET_MAX_REQUESTS 32
 /* Maximum number of requests that NCCL in fact keeps outstanding on one
  * connection. */
@@ -186,7 +187,8 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
  * flags inside the data. */
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 
-/* A plugin never returns NCCL_IN_PROGRESS: NCCL does not treat it as an error.
+/* A plugin never returns NCCL_IN_PROGRESS, because NCCL does not treat this
+ * value as an error.
  */
 enum nccl_result {
 	NCCL_SUCCESS = 0,
@@ -206,9 +208,9 @@ enum nccl_log_level {
 /* The subsystem of a log line: a bit of a mask. */
 #define NCCL_SUBSYS_NET 0x10ul
 
-/* NCCL's logger, given to init; any thread may call it. It formats and writes
- * synchronously, so do not call it per message. With NCCL_LOG_WARN the argument
- * `where` is a file name. */
+/* NCCL's logger, given to init; any thread may call it. The logger formats and
+ * writes synchronously, so do not call it for every message. With NCCL_LOG_WARN
+ * the argument `where` is a file name. */
 typedef void (*nccl_log_fn)(enum nccl_log_level level, unsigned long flags,
 			    const char *where, int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
@@ -385,7 +387,8 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_v9, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v10, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v11, irecvConsumed) == 144);
 
-/* v8 to v11 are prefixes of v12, except for the types of some arguments. */
+/* The table of v12 begins with the members of v8 to v11, in the same order.
+ * Only some argument types differ. */
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, init) == 8);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, devices) == 16);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, getProperties) == 24);

@@ -188,8 +188,8 @@ enum nccl_result mpib_net_reg_dmabuf(void *comm, void *data, size_t size,
 	(void)type;
 	rc = mpib_reg_fd(c->client, data, size, offset, fd, kind_of(c, fd),
 			 &region);
-	/* Relaxed: the same thread reads it, in the mpib_net_reg() that NCCL
-	 * calls next. */
+	/* Relaxed: the same thread reads `refused`, in the mpib_net_reg() that
+	 * NCCL calls next. */
 	atomic_store_explicit(&c->refused, rc < 0 ? data : NULL,
 			      memory_order_relaxed);
 	if (rc < 0)

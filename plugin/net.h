@@ -66,11 +66,11 @@ enum nccl_result mpib_net_close_listen(void *listen_comm);
  * that use them, and logging of failures by NCCL's logger. */
 
 /*
- * One client of the proxy for each device in use serves all contexts of the
- * process, so that they share its registrations and staging memory: NCCL
- * registers the same buffers on every comm. A context made after the proxy was
- * restarted, or in a forked child, gets new clients. Older contexts keep their
- * dead clients, whose calls fail.
+ * The process has one client of the proxy for each device in use. The contexts
+ * share these clients, with their registrations and staging memory, because
+ * NCCL registers the same buffers on every comm. A context made after the proxy
+ * was restarted, or in a forked child, gets new clients. Older contexts keep
+ * their dead clients, whose calls fail.
  */
 struct net_proxy {
 	/* Indexed by device. Device 0 has a client from the start, which also
@@ -107,9 +107,10 @@ void net_proxy_put(struct net_proxy *s);
 /* Get the device's client. On failure return -errno and set the thread's error
  * text. */
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
-/* Describe the node of the newest client, as it was when that client attached,
- * and one device of the node. Return the number of devices; 0 without a client.
- * If the node has no device `dev`, `info` remains unchanged. */
+/* Write to *node what the newest client learned about its node when it
+ * attached, and to *info the properties of the node's device `dev`. Return the
+ * number of devices; 0 without a client. If the node has no device `dev`,
+ * `info` remains unchanged. */
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
@@ -134,16 +135,16 @@ enum nccl_result net_fail_local(const char *call, int rc);
 /*
  * Events for NCCL's profiler, v10 and newer, in the format of NCCL's own IB
  * transport (plugin type IB, record version 1). Each handle of a request has
- * one event per rail that the request uses. The proxy's shard does the work, so
- * the plugin learns of the work only in test: an event begins when test sees
+ * one event per rail that the request uses. The proxy's shard does the work,
+ * and the plugin notices the work only in test. An event begins when test sees
  * that a rail has posted something for the request, and ends when test sees
- * that the rail is done. The callback has no time as argument, so a profiler
- * takes the time of the call.
+ * that the rail is done. The callback has no argument for a time, so a profiler
+ * uses the time at which the callback is called.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
  * So the comm's first request begins an event. Until a profiler accepts an
- * event, the plugin tries another request whenever about 1000 further tests
- * have returned "not complete". Requests that are not watched cost nothing.
+ * event, the plugin tries one more request after every 1000 or so tests that
+ * return "not complete". Requests that are not watched cost nothing.
  */
 
 struct net_profile; /* one per comm */

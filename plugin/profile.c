@@ -42,8 +42,8 @@ static mpib_watch_fn profile_watch;
 
 void net_profile_set(nccl_profiler_fn fn)
 {
-	/* Relaxed: it points to a function in NCCL's code, and no data is
-	 * published with it. */
+	/* Relaxed: the callback is a function in NCCL's code, and this store
+	 * publishes no data. */
 	atomic_store_explicit(&callback, fn, memory_order_relaxed);
 }
 
@@ -118,8 +118,8 @@ static void profile_look(struct watched *w, const struct mpib_request *req,
 	profile_end(w, &data);
 }
 
-/* Return whether no profiler accepts events. A profiler that accepted an
- * earlier event of this request still needs its stop event. */
+/* Return true if the profiler has refused all events of this request. A
+ * profiler that accepted one of them still needs the stop event. */
 static bool is_refused(const struct watched *w)
 {
 	return !w->taken &&

@@ -60,7 +60,8 @@ static enum nccl_result properties_v9(int dev,
 	struct nccl_net_properties_v11 p;
 	enum nccl_result res = properties_v11(dev, &p);
 
-	/* v11 is v9 with one more member. */
+	/* The structure of v11 is that of v9 with one more member at its
+	 * end. */
 	if (res == NCCL_SUCCESS)
 		memcpy(props, &p, sizeof(*props));
 	return res;

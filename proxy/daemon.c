@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 
-/* The daemon's report. It is shorter than PIPE_BUF, so that one write() puts
- * all of it or nothing into the pipe, see pipe(7). */
+/* The daemon's report. The report is shorter than PIPE_BUF, so one write() puts
+ * the whole report or nothing into the pipe, see pipe(7). */
 struct daemon_outcome {
 	int status;
 	char text[1000];
@@ -57,8 +57,9 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* Close all inherited descriptors. If a rank started the daemon, the
-	 * rank's peers would not see the end of connections that stay open. */
+	/* Close all inherited descriptors. If a rank started the daemon,
+	 * descriptors that stay open would hide from the rank's peers that the
+	 * rank closed its connections. */
 	syscall(SYS_close_range, 3, pipefd[1] - 1, 0);
 	syscall(SYS_close_range, pipefd[1] + 1, ~0u, 0);
 	/* Make a new session. After the second fork the daemon is not the

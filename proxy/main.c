@@ -79,7 +79,7 @@ static int proxy_run(struct mpib_proxy *p)
 }
 
 /* Warn if the proxy cannot keep users from punching holes into shared memory.
- * The proxy works without that right, but then one user can delay another
+ * The proxy works without this right, but then one user can delay another
  * user. */
 static void warn_of_holes(void)
 {

@@ -10,8 +10,8 @@
 #include "peer/broker.h"
 #include "proxy.h"
 
-/* Get the address of a rail's port from its GID. False: the rail's device does
- * not answer. */
+/* Get the address of a rail's port from its GID. Return false if the rail's
+ * device does not answer. */
 static bool rail_address(struct mpib_proxy *p, unsigned rail,
 			 struct in6_addr *addr)
 {
@@ -23,8 +23,8 @@ static bool rail_address(struct mpib_proxy *p, unsigned rail,
 	return true;
 }
 
-/* Return the SOUT rail's IPv4 address in network order; 0: it has none, or it
- * is not known. */
+/* Return the SOUT rail's IPv4 address in network order, or 0 if the rail has
+ * none or it is unknown. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct in6_addr addr;

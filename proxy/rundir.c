@@ -324,8 +324,9 @@ static bool rundir_is_whole(const struct mpib_rundir *rd)
 	       is_same(rd->lock, rd->dir, LOCK);
 }
 
-/* Make the directory and its lock file again, and lock it. On failure rd does
- * not change. -EBUSY: another proxy serves there now. Returns 0 or -errno. */
+/* Make the directory and its lock file again, and lock it. Returns 0 or -errno,
+ * with -EBUSY if another proxy serves there now. On failure rd does not
+ * change. */
 static int rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
 {
 	struct mpib_rundir again;

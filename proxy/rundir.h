@@ -41,9 +41,9 @@ bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name);
  * It replaces the socket that a dead proxy left. Returns the fd or -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 		       char *why);
-/* Make the admin socket, with mode 0600. It is in a directory beside the run
- * directory, which only the proxy's user may enter. Returns the fd or
- * -errno. */
+/* Make the admin socket, with mode 0600. The socket is in a directory of its
+ * own beside the run directory. Only the proxy's user may enter this directory.
+ * Returns the fd or -errno. */
 int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
 /* Remove the sockets, proxy.pid, the admin socket and the empty admin
  * directory, and close rd. Files of another proxy that replaced this one stay.

@@ -216,8 +216,8 @@ static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 		/* Acquire pairs with the last release in mpib_hint_write(). */
 		uint32_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 		/* Acquire pairs with the release of `sup_bw` in
-		 * mpib_hint_write(). It also orders the second load of `seq`
-		 * after this load. */
+		 * mpib_hint_write(). The acquire also orders the second load of
+		 * `seq` after this load. */
 		uint32_t sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 
 		if (!(seq & 1) &&

@@ -22,8 +22,8 @@
  *   -EFBIG      the memory is larger than LimitFSIZE of the proxy's service
  *   -EPROTO     the proxy's answer is invalid
  *
- * After -EPIPE the client does not work any more: detach it. With the other
- * errors only the one call has failed.
+ * After -EPIPE the client does not work any more: detach it. After any other
+ * error, only the call has failed, and the client still works.
  *
  * When the proxy ends, a thread of the library (the helper) attaches to the
  * next proxy of the same run directory. Until the helper has attached,
@@ -105,10 +105,10 @@ struct mpib_device_info {
 /*
  * Attach to the proxy of this node. The caller owns *client until
  * mpib_detach(). `opts` may be NULL. The call blocks for at most
- * opts->timeout_ms. It may block 60 s longer if it starts a proxy (the program
- * in the environment variable MPIB_START), or if the proxy lets processes of an
- * earlier proxy attach first. On failure mpib_strerror() names the socket and
- * says what to do.
+ * opts->timeout_ms. The call may block 60 s longer if it starts a proxy (the
+ * program in the environment variable MPIB_START), or if the proxy lets
+ * processes of an earlier proxy attach first. On failure mpib_strerror() names
+ * the socket and says what to do.
  *
  *   -ENOENT, -ECONNREFUSED  no proxy listens at the socket, or the proxy hung
  *                           up
@@ -369,9 +369,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * sizes[n - 1] become the numbers of bytes received. If a send is complete,
  * sizes[0] becomes the number of bytes sent. `sizes` may be NULL.
  *
- * A send is complete when its buffer may be reused. The proxy's setting
- * failover.completion decides whether the peer has received the bytes when a
- * send is complete.
+ * A send is complete when its buffer may be reused. The peer may not have
+ * received all bytes yet: this depends on the proxy's setting
+ * failover.completion.
  *
  * A negative return means that the request ended with an error:
  *
@@ -409,8 +409,8 @@ enum mpib_report {
 	MPIB_REPORT_OFF, /* none */
 	MPIB_REPORT_ALL, /* every request posted after mpib_report() */
 	MPIB_REPORT_NEXT, /* only the next request */
-	/* only one request: the first one posted after mpib_test() has
-	 * returned 0 1024 times */
+	/* only one request: the first one after 1024 calls of mpib_test() have
+	 * found their requests incomplete */
 	MPIB_REPORT_LATER,
 };
 

@@ -82,7 +82,7 @@ enum mpib_control_type {
 	 * successor and registered its memory there.
 	 *
 	 * From the successor: the successor serves the client. Before this
-	 * message it accepts only HELLO, POOL, REG_FD and DEREG.
+	 * message the successor accepts only HELLO, POOL, REG_FD and DEREG.
 	 */
 	MPIB_CTL_NEXT,
 	/* From the client: struct mpib_ctl_id, never answered. `id` is the

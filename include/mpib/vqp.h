@@ -194,8 +194,8 @@ struct mpib_vsend {
 	/* Only with ports: send no IMM for this message, because the next
 	 * message's IMM covers both. */
 	bool more;
-	/* Only with ports: the IMM is sent on port `n` + `on`, where `n` is
-	 * that of struct mpib_vqp_attr. */
+	/* Only with ports: the IMM is sent on port `n` + `on`. `n` is a field
+	 * of struct mpib_vqp_attr. */
 	uint16_t on;
 	struct mpib_vqp_control control; /* only with ports */
 };

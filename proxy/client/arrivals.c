@@ -43,7 +43,7 @@ static void accept_on_late(void *arg)
 
 /*
  * Open a pidfd of the client's process, which reports its death even if a
- * forked child keeps the socket open. -1: not available.
+ * forked child keeps the socket open. Return -1 if pidfds are not available.
  */
 static int open_pidfd(int sock, const struct ucred *cred)
 {
@@ -406,7 +406,8 @@ static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 	return 0;
 }
 
-/* Describe a rail to the client. i is its number, counted over all devices. */
+/* Describe a rail to the client. i is its index among the rails of all
+ * devices. */
 static void describe_rail(struct proxy_clients *all, unsigned i,
 			  struct mpib_ctl_rail *rail)
 {

@@ -314,9 +314,9 @@ static bool gives_back(uint32_t type)
 }
 
 /* Check the rate of messages. If s has sent too many, refuse m or drop s, and
- * return false. Messages that release a resource count, but are not refused:
- * the resource would leak, and a peer could wait for a connection that no
- * process has any more. */
+ * return false. Messages that release a resource count, but are not refused.
+ * Otherwise the resource would leak, and a peer could wait for a connection
+ * that no process has any more. */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {

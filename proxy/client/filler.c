@@ -17,11 +17,11 @@
 
 /*
  * Return 0 if the client has allocated all pages of the memory, -ENODATA if it
- * has not. -EACCES: the kernel does not tell, or a filter forbids the call.
- * -EAGAIN: there was no memory for the result. If the proxy allocated the pages
- * instead, they would count as the proxy's memory, and a client could provoke
- * the kernel's OOM killer. lseek(SEEK_HOLE) cannot be used: it waits for the
- * file's lock during the client's fallocate(2).
+ * has not. Return -EACCES if the kernel does not tell or a filter forbids the
+ * call, or -EAGAIN if there was no memory for the result. If the proxy
+ * allocated the pages instead, they would count as the proxy's memory, and a
+ * client could provoke the kernel's OOM killer. lseek(SEEK_HOLE) cannot be
+ * used: it waits for the file's lock during the client's fallocate(2).
  */
 static int all_there(char *from, size_t len)
 {
@@ -44,8 +44,8 @@ static int all_there(char *from, size_t len)
 	return 0;
 }
 
-/* Return whether mincore(2) tells the truth. Without write permission for the
- * file, it reports all pages as present. */
+/* Return whether the result of mincore(2) is true. Without write permission for
+ * the file, mincore(2) reports all pages as present. */
 static bool mincore_tells(int fd)
 {
 	struct stat st;

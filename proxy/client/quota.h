@@ -61,9 +61,9 @@ struct mpib_quota_user {
 /* Bind s to its user; mpib_quota_end() undoes this. Returns 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
-/* Count one more message of s. Returns 0; -EDQUOT: refuse the message; -EPIPE:
- * drop the client, because a complete burst of messages has been refused
- * already. */
+/* Count one more message of s. Return 0 to accept the message, or -EDQUOT to
+ * refuse it. Return -EPIPE to drop the client, because a complete burst of
+ * messages has been refused already. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);
 
 /* Return the machine's memory in bytes or, if that is less, the lowest limit of

@@ -2,10 +2,11 @@
 /*
  * Clients that outlive the proxy, recorded for the next proxy in the file
  * RUNDIR/clients. The file says which processes were attached: the next proxy
- * serves these before new ones. It also says for which process the proxy was
- * working when it crashed, so that no process can crash it again and again.
- * Processes are identified by data from the kernel, so that none can pose as
- * another. Control thread, except that any thread may record a crash.
+ * serves these before new ones. The file also names the process for which the
+ * proxy was working when it crashed, so that no process can crash the proxy
+ * again and again. Processes are identified by data from the kernel, so that
+ * none can pose as another. Control thread, except that any thread may record a
+ * crash.
  */
 #ifndef MPIB_CLIENT_SURVIVORS_H
 #define MPIB_CLIENT_SURVIVORS_H
@@ -63,9 +64,10 @@ struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 /* Note the thread that the client names, if that thread belongs to the
  * process. */
 void mpib_process_thread(struct mpib_process *p, uint32_t thread);
-/* Return 0 if the process may attach now. -EPERM: the proxy crashed twice
- * within a minute while working for it. -EINPROGRESS: the process must wait for
- * at most *ms ms, because *others processes of the last proxy come first. */
+/* Return 0 if the process may attach now. Return -EPERM if the proxy crashed
+ * twice within a minute while it worked for the process. Return -EINPROGRESS if
+ * the process must wait for at most *ms ms, because *others processes of the
+ * last proxy come first. */
 int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 			 unsigned *others, unsigned *ms);
 /* Record the process as the attached client of that id. NULL: it is not
@@ -80,7 +82,8 @@ void mpib_survivors_resumed(struct mpib_survivor *record, uint32_t thread,
 			    bool returned);
 /* Return whether each client of the last proxy has resumed, or has ended. */
 bool mpib_survivors_are_back(struct mpib_survivors *v);
-/* Note that the client leaves. If it has not resumed, expect it again. */
+/* Note that the client leaves. If the client has not resumed, expect it
+ * again. */
 void mpib_survivors_leave(struct mpib_survivor *record);
 
 #endif

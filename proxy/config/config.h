@@ -30,8 +30,8 @@
 #define MPIB_WHY_MAX 2048 /* bytes of an error text with one line per fault */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
-/* A value beyond the engine's modes. mpib_config_finish() replaces it: with
- * vanilla if islands are given, with static if sup.bw is given, else with
+/* This value is not a mode of the engine. mpib_config_finish() replaces it:
+ * with vanilla if islands are given, with static if sup.bw is given, else with
  * adaptive. */
 #define MPIB_MODE_AUTO (MPIB_MODE_STATIC + 1)
 
@@ -289,8 +289,8 @@ int mpib_config_device_set(struct mpib_config *cfg, const char *name,
 int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
 			    char *why);
 
-/* In the calls below, the number of a rail counts the rails of all devices.
- * Make these calls after mpib_config_finish(). */
+/* In the calls below, a rail's number is its index among the rails of all
+ * devices. Make these calls after mpib_config_finish(). */
 /* Write a rail's specification, "soft:127.0.0.1" or "rdma:mlx5_0:1", into
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,

@@ -422,8 +422,8 @@ void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 
 /* Parse hca.filter, and match ports against it. */
 
-/* Parse the number after the colon at *text and move *text past it. -1: no
- * number; -2: it is not in 0 to 32767. */
+/* Parse the number after the colon at *text and move *text past the number.
+ * Return -1 if there is no number, or -2 if it is not in 0 to 32767. */
 static int filter_number(const char **text, const char *end)
 {
 	int n = -1;

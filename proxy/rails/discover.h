@@ -107,8 +107,9 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
  * it at start-up only, on one thread: it loads hwloc's topology, which is slow.
  */
 unsigned mpib_numa_distance(int a, int b);
-/* Get those CPUs of a NUMA node that this process may use. False: there are
- * none, or the machine has only one node. Call it at start-up only. */
+/* Get those CPUs of a NUMA node that this process may use. Return false if
+ * there are none, or if the machine has only one node. Call it at start-up
+ * only. */
 bool mpib_numa_cpus(int node, cpu_set_t *cpus);
 /* Free the topology. */
 void mpib_numa_forget(void);

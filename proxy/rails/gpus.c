@@ -52,8 +52,8 @@ static const char *behind_host_bridge(const char *path)
 	return NULL;
 }
 
-/* Return the length of `path` up to the end of the root port's name. 0: the
- * device has no root port, as in many virtual machines. */
+/* Return the length of `path` up to the end of the root port's name. Return 0
+ * if the device has no root port, as in many virtual machines. */
 static size_t root_port(const char *path)
 {
 	const char *at = behind_host_bridge(path);

@@ -14,8 +14,8 @@
  * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to `why`:
  * device, call, errno and, if known, the usual cause and its remedy. `call` is
  * the function's name in libibverbs, also for the software HCA. `rc` is -errno.
- * If `most` is not NULL, it has the device's limits, and the message names the
- * limit that the call exceeded. Any thread.
+ * `most` contains the device's limits, or is NULL. With `most`, the message
+ * also names the limit that the call exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,
 			const struct ibv_device_attr *most, const char *call,

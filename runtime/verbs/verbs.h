@@ -103,8 +103,8 @@ struct mpib_verbs {
 	/* With iova == (uint64_t)addr this is ibv_reg_mr(). */
 	int (*reg_mr)(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 		      int access, struct ibv_mr **mr);
-	/* -EOPNOTSUPP: the device has no dma-buf registration. The caller may
-	 * close the fd after the call. */
+	/* The caller may close the fd after the call. Return -EOPNOTSUPP if the
+	 * device cannot register dma-bufs. */
 	int (*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len,
 			     uint64_t iova, int fd, int access,
 			     struct ibv_mr **mr);
@@ -117,17 +117,17 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	/* If an armed CQ has a cost, disarm cq after its owner was woken.
-	 * `spoke`: the channel of cq was readable. True: an event is pending or
-	 * will come, and the caller must read the event. Called by the thread
-	 * that owns the context's progress. */
+	/* Call this after the owner of cq was woken. If an armed CQ costs time
+	 * on this device, disarm cq. `spoke`: the channel of cq was readable.
+	 * Return true if an event is pending or will come: then the caller must
+	 * read it. Called by the thread that owns the context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns. Unless qp is NULL, add the arrivals of qp to
-	 * motion->came. False: another thread holds the device, call again
-	 * later. This pointer is NULL if the device makes progress without the
-	 * process, like an HCA. Called by the thread that owns the context's
-	 * progress.
+	 * motion->came. Return false if another thread holds the device: call
+	 * again later. This pointer is NULL if the device makes progress
+	 * without the process, like an HCA. Called by the thread that owns the
+	 * context's progress.
 	 */
 	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
 		       struct mpib_motion *motion);
@@ -151,8 +151,8 @@ struct mpib_verbs {
 	/*
 	 * Enhanced connection establishment. query_ece() returns the QP's offer
 	 * before RTR, and the agreed options after RTR; set_ece() sets the
-	 * offer of the remote QP before RTR. -EOPNOTSUPP if the device or the
-	 * kernel has no ECE.
+	 * offer of the remote QP before RTR. Both return -EOPNOTSUPP if the
+	 * device or the kernel has no ECE.
 	 */
 	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 	int (*set_ece)(struct ibv_qp *qp, const struct ibv_ece *ece);
@@ -160,16 +160,16 @@ struct mpib_verbs {
 	/*
 	 * Return the next event. ctx->async_fd is readable while an event is
 	 * pending. If none is pending and the fd has O_NONBLOCK, the call
-	 * returns -EAGAIN. Ack each event once. -EIO: the device was removed.
-	 * -ETIMEDOUT: the device did not answer a call in time.
+	 * returns -EAGAIN. The caller must ack each event once. Return -EIO if
+	 * the device was removed, or -ETIMEDOUT if it did not answer a call in
+	 * time.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* Some events do not make async_fd readable. Return another descriptor
-	 * that signals them, for edge-triggered waiting. -EOPNOTSUPP: all
-	 * events make async_fd readable. Other errors return another
-	 * -errno. */
+	/* Return a descriptor, for edge-triggered waiting, that signals the
+	 * events that do not make async_fd readable. Return -EOPNOTSUPP if
+	 * there are no such events, or another -errno. */
 	int (*bell)(void);
 };
 

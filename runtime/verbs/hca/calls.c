@@ -232,8 +232,8 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct hca_job *job;
 
-	/* Pass on an fd that is not open, to find out whether the device
-	 * supports the call. */
+	/* If fd is not open, make the call all the same: its error shows
+	 * whether the device supports dma-bufs. */
 	if (own < 0 && errno != EBADF)
 		return -errno;
 	job = job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
@@ -289,7 +289,7 @@ static int next_vector(const struct ibv_context *ctx)
 
 	if (ctx->num_comp_vectors < 2)
 		return 0;
-	/* Relaxed: no other data is published with it. */
+	/* Relaxed: this counter publishes no other data. */
 	return (int)(atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) %
 		     (unsigned)ctx->num_comp_vectors);
 }
@@ -328,7 +328,7 @@ static int calls_destroy_cq(struct ibv_cq *cq)
 
 static bool calls_disarm_cq(struct ibv_cq *cq, bool spoke)
 {
-	(void)cq; /* leave it armed: it raises at most one event */
+	(void)cq; /* the CQ stays armed: it raises at most one event */
 	return spoke;
 }
 
@@ -461,8 +461,8 @@ static int run_modify_qp(struct hca_job *job)
 /* A QP is moved to ERR so that its peer can no longer write data. If the device
  * does not answer in time, this function returns -EIO, but the HCA's thread
  * still makes the call later. The same thread deregisters memory, but only
- * after this call. So late writes reach only memory that is still pinned and
- * reserved. */
+ * after this call. So until the QP is in ERR, its peer writes only to memory
+ * that is still pinned and reserved. */
 static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int mask)
 {

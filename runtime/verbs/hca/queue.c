@@ -18,7 +18,7 @@
 /* Time added to the limit for each GiB to register. A healthy device needs less
  * than half of this time. */
 #define GIB_MS 250u
-/* How often a waiting thread reports to the service's watchdog. */
+/* Interval at which a waiting thread reports to the service's watchdog. */
 #define WAITS_MS 5000u
 #define NAP_MS 100u
 #define MS 1000000ull
@@ -69,7 +69,8 @@ bool hca_is_lost(const struct ibv_context *ctx)
 	const struct hca_context *c;
 	bool lost;
 
-	/* Relaxed: the bell rings after the flag is set. */
+	/* Relaxed: the thread that marks an HCA as lost sets this flag before
+	 * it rings the bell. */
 	if (!atomic_load_explicit(&any_lost, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&hcas_lock);

@@ -61,8 +61,8 @@ void mpib_rdma_device_names(char *buf, size_t len)
 }
 
 /* Choose the GID of a port. The order of the GID table has no meaning, and
- * entries move when an address changes or a link flaps. So choose by the
- * address, again at every query of the port. */
+ * entries move when an address changes or a link flaps. So every query of the
+ * port searches the table again for the best address. */
 
 /* Written before the first open. Any thread that queries a port reads it. */
 static struct mpib_networks nets;
@@ -108,9 +108,9 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 
 /* Return whether the GID's interface is in this network namespace. If several
  * namespaces share a device, the device lists the GIDs of all these namespaces.
- * Each namespace may have an eth0, so the address is compared, too. A
- * link-local GID is made from the port's GUID, and its interface may not have
- * that address. Also return true if sysfs names no interface. */
+ * Each namespace may have an eth0, so the address is compared, too. But do not
+ * compare a link-local GID: it is made from the port's GUID, and the interface
+ * may have another address. Also return true if sysfs names no interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
 {
@@ -186,7 +186,7 @@ static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 }
 
 /* Choose the GID that new QPs of the port use, and set info's gid, gid_index
- * and gid_type. -EADDRNOTAVAIL: the port has no usable GID. */
+ * and gid_type. Return -EADDRNOTAVAIL if the port has no usable GID. */
 static int choose_gid(struct ibv_context *ctx, uint8_t port,
 		      const struct ibv_port_attr *attr,
 		      struct mpib_port_info *info)
@@ -254,8 +254,8 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-/* Return the rate in sysfs, as in "800 Gb/sec (4X XDR)". Use this for speeds
- * that have no bit in active_speed. */
+/* Return the speed of a port in Mb/s from the text in sysfs, such as "800
+ * Gb/sec (4X XDR)". Use this for speeds that active_speed cannot express. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
 	char text[32];
@@ -276,9 +276,9 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-/* In the path of a scalable function, ".../0000:08:00.0/mlx5_core.sf.2", find
- * the last part, which comes after the PCI address. NULL: the path has no such
- * part. */
+/* Return the part of a scalable function's path that follows the PCI address,
+ * such as "/mlx5_core.sf.2" in ".../0000:08:00.0/mlx5_core.sf.2". Return NULL
+ * for the paths of other functions. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');
@@ -379,9 +379,9 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 /* Discovery of the ports of this machine that libibverbs can open and rails can
  * use. */
 
-/* Return whether the device has RC with WRITE_WITH_IMM: InfiniBand and RoCE
- * have it, and their transport type is IB. iWARP and others have another
- * transport type. */
+/* Return whether the device has RC with WRITE_WITH_IMM. InfiniBand and RoCE
+ * devices have it; their transport type is IB. Other devices, such as iWARP,
+ * have another transport type. */
 static bool discover_is_ours(const struct ibv_device *device)
 {
 	return device->node_type == IBV_NODE_CA &&

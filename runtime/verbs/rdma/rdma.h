@@ -23,10 +23,10 @@ struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
 	bool is_virtual; /* it has no hardware, like soft-RoCE */
-	/* Virtual or scalable function, which shares its port. */
+	/* A virtual or scalable function: other functions use the same port. */
 	bool is_function;
 	int error; /* -errno: the port cannot be used, and `info` is not set */
-	/* Equal for all ports and functions of a card; 0: unknown. */
+	/* All ports and functions of a card have the same value; 0: unknown. */
 	uint64_t card;
 	uint32_t model; /* vendor_part_id */
 	struct mpib_port_info info;

@@ -58,8 +58,9 @@ static void channel_free(struct soft_channel *ch)
 	free(ch);
 }
 
-/* Add the channel to its context. -EIO: the device is gone. soft_channels_die()
- * has woken only the channels that existed when the device was lost. */
+/* Add the channel to its context. If the device is gone, return -EIO: nothing
+ * would wake the threads of a channel that was added after
+ * soft_channels_die(). */
 static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
 {
 	int rc = 0;
@@ -122,7 +123,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (!cq->ch_pending++)
 		TAILQ_INSERT_TAIL(&ch->queue, cq, ch_link);
-	/* This fails only after 2^64 - 2 unread events. */
+	/* The write fails only after 2^64 - 2 unread events. */
 	eventfd_write(ch->event_fd, 1);
 	pthread_mutex_unlock(&ch->lock);
 }
@@ -226,7 +227,8 @@ static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			return -errno;
 		*cq = soft_channel_take(ch);
 		if (!*cq && soft_is_gone(ctx)) {
-			/* Wake all other waiters. Later ones do not sleep. */
+			/* Wake all other waiters. Threads that come later do
+			 * not sleep. */
 			eventfd_write(ch->event_fd, 1);
 			return -EIO;
 		}
@@ -263,14 +265,14 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
  * Asynchronous events. An object has one bit per pending event type, so raising
  * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
  * counts the bits. An object may be destroyed after a reader has read the count
- * of the object's event, but before the reader gets the lock. The count is then
- * stray. So the count in the fd plus the counts that readers hold equals the
- * pending bits plus the stray counts.
+ * of the object's event, but before the reader gets the lock. Such a count is
+ * stray. So each count, in the fd or read by a thread, belongs either to a
+ * pending bit or to a destroyed object.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
 {
-	/* This fails only after 2^64 - 2 unread events. */
+	/* The write fails only after 2^64 - 2 unread events. */
 	eventfd_write(ctx->vctx.context.async_fd, 1);
 }
 
@@ -298,7 +300,7 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 }
 
 /* Raise a port event. The port alternately goes down and up, so only the number
- * of events is stored. They are delivered as PORT_ERR, PORT_ACTIVE,
+ * of events is stored. The events are delivered as PORT_ERR, PORT_ACTIVE,
  * PORT_ERR... */
 void soft_port_event(struct soft_ctx *ctx)
 {
@@ -339,14 +341,14 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 
 /* Return whether all events including DEVICE_FATAL were delivered, so that no
  * further event will come. Only threaded mode, which verbs programs use, needs
- * this function. In the other mode, callers read only after the descriptor
+ * this function. Without threaded mode, callers read only after the descriptor
  * became readable. */
 static bool all_is_told(const struct soft_ctx *ctx)
 {
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
 }
 
-/* Return the object of an event whose count the caller has read. NULL: the
+/* Return the object of an event whose count the caller has read, or NULL if the
  * object was destroyed. */
 static struct soft_events *take_event(struct soft_ctx *ctx,
 				      struct ibv_async_event *out)
@@ -364,8 +366,8 @@ static struct soft_events *take_event(struct soft_ctx *ctx,
 	return ev;
 }
 
-/* Wait for an event. Return 0 with the event in *ev, 0 with NULL in *ev if
- * another count must be read, or -errno. */
+/* Wait for an event. Return 0 or -errno. With 0, *ev is the event's object, or
+ * NULL if the caller must wait again. */
 static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 		       struct ibv_async_event *out)
 {

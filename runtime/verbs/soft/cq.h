@@ -22,8 +22,8 @@ struct soft_channel {
 	int event_fd; /* in threaded mode equal to ibv.fd */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	/* number of events that threads had read from the fd and whose CQ was
-	 * then destroyed, before the threads got the events */
+	/* number of stray events: threads read them from the fd, but the CQ was
+	 * destroyed before the threads handled them */
 	unsigned stray;
 	LIST_ENTRY(soft_channel) link;
 };
@@ -45,7 +45,7 @@ struct soft_cq {
 	_Atomic uint32_t head, tail;
 	struct soft_cqe *ring;
 	pthread_mutex_t poll_lock; /* threaded mode: one consumer at a time */
-	_Atomic int armed; /* 0: no, 1: for any entry, 2: solicited only */
+	_Atomic int armed; /* 0: no, 1: any entry, 2: only solicited ones */
 	bool overrun;
 	unsigned refs; /* number of QPs that use the CQ */
 	TAILQ_ENTRY(soft_cq) ch_link;

@@ -54,8 +54,8 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
 /* Remove n events from fd, a semaphore that counts events. Return how many of
- * the n events were missing, because waiting threads have read them but not
- * handled them yet. */
+ * the n events fd no longer contained: waiting threads have read these events
+ * but not handled them yet. */
 unsigned soft_uncount(int fd, unsigned n);
 /* Call this before the object is destroyed. Drop its pending events, and block
  * until all delivered events are acked. */
@@ -92,8 +92,8 @@ struct soft_ctx {
 	_Atomic int stop;
 	pthread_t thread;
 	int sleep_fd; /* the thread's epoll set, like a channel's fd */
-	/* number of threads that wait for `lock`, without threads that want to
-	 * make a turn */
+	/* number of threads that wait for `lock`; threads that wait to make a
+	 * turn do not count */
 	_Atomic int waiters;
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
 	/* number of consecutive polls that found nothing */
@@ -123,14 +123,14 @@ struct soft_ctx {
 	bool shared; /* several domains share the thread in this turn */
 	bool rest; /* busy domains wait for a later turn */
 	uint32_t most; /* maximum bytes of an operation */
-	/* number of the last turn with a large operation; one count for the
-	 * turns of all devices of the thread */
+	/* the thread's turn counter (`mine.turns` in wire/soft_conn.c) at the
+	 * last large operation */
 	uint64_t much_at;
 	/* for now this turn serves only light domains */
 	bool little;
 	/* last turn in which busy domains waited */
 	uint64_t gave_way;
-	/* The PD served last. NULL: none, or it was destroyed. */
+	/* The PD served last; NULL: no PD, or a destroyed one. */
 	const struct soft_pd *served;
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
@@ -150,8 +150,8 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	/* Number of events that threads had read from async_fd and whose object
-	 * was then destroyed, before the threads got the events. */
+	/* Number of stray events: threads read them from async_fd, but the
+	 * object was destroyed before the threads handled them. */
 	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* number of port events not delivered yet */
@@ -199,20 +199,21 @@ void soft_thread_stop(struct soft_ctx *ctx);
 /* Take or release ctx->lock around a post. */
 void soft_data_lock(struct soft_ctx *ctx);
 void soft_data_unlock(struct soft_ctx *ctx);
-/* Make a turn after a poll found cq empty, unless another thread is making one
- * or the engine allows only the context's thread. True: the turn moved data. */
+/* Call this after a poll found cq empty. Make a turn, unless another thread
+ * makes one or the engine allows only the context's thread to make turns.
+ * Return whether the turn moved data. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* fault.c */
-/* Read the device's faults at open; -ENODEV: the device is gone. */
+/* Read the device's faults at open. Return -ENODEV if the device is gone. */
 int soft_faults_begin(struct soft_ctx *ctx);
 /* Read the device's faults again. The caller holds ctx->lock. */
 void soft_faults_look(struct soft_ctx *ctx, uint64_t now);
 /* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Return whether the engine must start to watch the port. A watch ends with the
- * next connection. */
+/* Return whether the engine must start to watch the port. The engine stops
+ * watching when the next connection arrives. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;

@@ -91,11 +91,11 @@ bool soft_fault_hold(struct soft_qp *qp)
 }
 
 /*
- * Faults from outside the process. MPIB_SOFT_FAULTS names a directory. While
- * this directory contains a file named after a device's address, the device has
- * the faults that the first line of the file lists. Each context reads the file
- * again after FAULT_LOOKS_EVERY. inotify would make this unnecessary, but on a
- * busy machine the kernel may take minutes to close an inotify descriptor.
+ * Faults from outside the process. MPIB_SOFT_FAULTS names a directory. A file
+ * in this directory whose name is the address of a device sets the faults of
+ * that device: the first line of the file lists them. Each context reads the
+ * file again after FAULT_LOOKS_EVERY. inotify would make this unnecessary, but
+ * on a busy machine the kernel may take minutes to close an inotify descriptor.
  */
 
 #define FAULT_LOOKS_EVERY (20 * SOFT_MS)

@@ -15,9 +15,9 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* For wire/soft_conn.c, as turn numbers. `turn`: a socket of this
-	 * domain was last served. `grown`: credit was last added. `much_until`:
-	 * until this turn the domain counts as busy. */
+	/* Turn numbers for wire/soft_conn.c. `turn`: the last turn that served
+	 * a socket of this domain. `grown`: the last turn that added credit.
+	 * `much_until`: the domain counts as busy until this turn. */
 	uint64_t turn, grown, much_until;
 	int64_t credit; /* bytes; above 0: the domain is light */
 };
@@ -56,8 +56,8 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
-/* Return the address of [addr, addr + len) in this process. NULL: rkey and pd
- * do not allow this access to the whole range. */
+/* Return the address of [addr, addr + len) in this process. Return NULL if rkey
+ * and pd do not allow this access to the whole range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
 /* Fill iov with the pieces of an SGE list, starting at byte `off`: at most

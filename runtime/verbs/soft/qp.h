@@ -115,7 +115,7 @@ struct soft_qp {
 	uint32_t sq_mask;
 	_Atomic uint32_t sq_tail; /* written by post_send, read by the turn */
 	uint32_t sq_next; /* first WQE that was not sent completely */
-	uint32_t sq_off; /* bytes of the WQE at sq_next that were sent */
+	uint32_t sq_off; /* bytes already sent of the WQE at sq_next */
 	uint32_t sq_top; /* first WQE that was never sent completely */
 	uint32_t sq_una; /* first WQE that is not complete */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
@@ -124,7 +124,7 @@ struct soft_qp {
 	 * next. `reads_out`: number of READs sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
-	bool rnr_wait; /* nothing is sent until rnr_at */
+	bool rnr_wait; /* send nothing until rnr_at */
 	uint64_t progress; /* number of signs of life from the peer */
 	uint64_t came; /* number of socket reads that brought bytes */
 	uint64_t ack_mark; /* `progress` when `ack_at` was set */
@@ -154,7 +154,7 @@ struct soft_qp {
 	uint32_t refused;
 	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
-	uint32_t resp_off; /* bytes of the first answer that were sent */
+	uint32_t resp_off; /* bytes already sent of the first answer */
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;

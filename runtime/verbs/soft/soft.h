@@ -36,8 +36,8 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 void mpib_soft_abandon(struct ibv_context *ctx);
 
 /* Every QP and CQ of the software HCA begins with one of these structures. They
- * reserve space for the extended form, which softverbs uses. The HCA zeroes
- * this space and does not use it. */
+ * reserve space for the extended form, which softverbs uses. The HCA itself
+ * only zeroes this space. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -54,10 +54,11 @@ struct mpib_soft_cq_ex {
  * mode. */
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
-/* The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is
- * opened, to simulate a smaller device. The variable is a list of NAME=VALUE or
- * ADDRESS/NAME=VALUE, separated by commas. NAME is a field of struct
- * ibv_device_attr, or max_msg_sz or max_inline_data. */
+/* The limits of a device. The environment variable MPIB_SOFT_LIMITS lowers the
+ * limits of a context that is being opened, to simulate a smaller device. The
+ * variable is a list of NAME=VALUE or ADDRESS/NAME=VALUE, separated by commas.
+ * NAME is a field of struct ibv_device_attr, or max_msg_sz or
+ * max_inline_data. */
 struct mpib_soft_limits {
 	struct ibv_device_attr dev; /* identifying fields are 0 */
 	uint32_t max_msg_sz; /* of struct ibv_port_attr */
@@ -67,9 +68,9 @@ struct mpib_soft_limits {
 const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
 
 /*
- * All injected faults of one context's port. They may be changed at any time
- * from any thread; all zeros mean a healthy port. Random faults are drawn from
- * `seed`, so that a run can be repeated.
+ * All injected faults of one context's port. Any thread may change the faults
+ * at any time. If all fields are 0, the port is healthy. Random faults are
+ * drawn from `seed`, so that a run can be repeated.
  */
 struct mpib_soft_fault {
 	uint64_t seed;
@@ -81,8 +82,8 @@ struct mpib_soft_fault {
 	uint32_t delay_turns;
 	uint64_t delay_ns; /* each outgoing message is delayed for this time */
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
-	/* the device is lost: DEVICE_FATAL, then nothing, see fault.c. Clearing
-	 * `gone` has no effect */
+	/* the device is lost: DEVICE_FATAL is the last event, see fault.c;
+	 * clearing `gone` has no effect */
 	uint8_t gone;
 };
 
@@ -111,7 +112,8 @@ static inline union ibv_gid soft_gid_link_local(struct in_addr addr)
 	return gid;
 }
 
-/* Find the address in gid. False: it is not a GID of a software device. */
+/* Set *addr to the address in gid. Return false if gid is not a GID of a
+ * software device. */
 static inline bool soft_gid_addr(const union ibv_gid *gid, struct in_addr *addr)
 {
 	union ibv_gid made;

@@ -79,8 +79,8 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	}
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
-	/* soft_unlock() kicks, because the caller may go to sleep. WRs that
-	 * were posted but not sent yet must wake the caller. */
+	/* soft_unlock() kicks the sleepers. The caller counts as one: if it
+	 * goes to sleep, WRs that were posted but not sent yet must wake it. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -131,7 +131,7 @@ static void cqe_lost(struct soft_qp *qp)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* 1 ns is in the past, so this is due immediately, see
+	/* A time of 1 ns is in the past, so the next turn ends qp, see
 	 * soft_dial(). */
 	qp->die_at = 1;
 	soft_timer_update(qp);
@@ -161,9 +161,9 @@ static void cq_garbage(struct ibv_wc *wc)
 
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
-	/* Relaxed: either the polling thread changed `life` itself
-	 * (soft_cq_forget()), or its caller has synchronized with the thread
-	 * that changed it. */
+	/* Relaxed: the polling thread changed `life` itself (soft_cq_forget()),
+	 * or the program has synchronized this thread with the one that changed
+	 * `life`. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 
@@ -276,7 +276,7 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	uint32_t head, tail;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	/* Relaxed: this only decides whether to make a turn. */
+	/* Relaxed: the result only decides whether to make a turn. */
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	return tail - head < (uint32_t)n;
 }

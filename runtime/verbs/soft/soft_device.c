@@ -27,9 +27,10 @@
 /*
  * Speed of a rail whose interface reports no speed (loopback, most virtual
  * interfaces). NCCL chooses algorithm and protocol by this speed. One TCP
- * stream over loopback reaches about 40 Gb/s, but with that speed NCCL chose
- * badly for a software rail. With 5 Gb/s an all-reduce of 1 MiB from ordinary
- * memory was twice as fast. bench/nccl --nets MPIB,Socket measures this.
+ * stream over loopback reaches about 40 Gb/s. But when mpib reported this speed
+ * for a software rail, NCCL chose badly: with 5 Gb/s an all-reduce of 1 MiB
+ * from ordinary memory was twice as fast (measured by bench/nccl --nets
+ * MPIB,Socket).
  */
 #define SOFT_SPEED_MBPS 5000
 
@@ -85,8 +86,8 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the first of the 256 ports. Each context listens on one of these ports
- * that is free. */
+/* Find the first of the device's 256 ports. Each context listens on a free one
+ * of these ports. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -216,7 +217,7 @@ static int limit_take(struct soft_ctx *ctx, char *entry)
 		       : limit_lower(&ctx->limits, slash + 1, equals + 1);
 }
 
-/* Set the context's limits. -EINVAL: MPIB_SOFT_LIMITS is invalid. */
+/* Set the context's limits. Return -EINVAL if MPIB_SOFT_LIMITS is invalid. */
 static int limits_init(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_LIMITS");

@@ -16,8 +16,8 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Return the wire's operation for op, and in *wc_op the completion's opcode; 0:
- * the software HCA does not support op. */
+/* Return the wire's operation for op, and set *wc_op to the completion's
+ * opcode. Return 0 if the software HCA does not support op. */
 static uint8_t wire_op(enum ibv_wr_opcode op, uint8_t *wc_op)
 {
 	switch (op) {

@@ -62,9 +62,9 @@ bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq)
 
 	if (!ctx->engine->shared)
 		return false;
-	/* Relaxed, like the loads below, because the values are hints. The poll
-	 * of an armed CQ is the last poll before its thread sleeps, so it does
-	 * not set `polled`. */
+	/* Relaxed, like the loads below, because the values are hints. A thread
+	 * polls an armed CQ once before it sleeps. That poll does not set
+	 * `polled`. */
 	if (!atomic_load_explicit(&cq->armed, memory_order_relaxed))
 		atomic_store_explicit(&ctx->polled, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed)) {
@@ -129,8 +129,9 @@ static void *thread_run(void *arg)
 			thread_nap();
 			continue;
 		}
-		/* Yield only once: threads that post or poll in a loop wait for
-		 * the lock nearly all the time. */
+		/* Yield only once, not until no thread waits for the lock:
+		 * threads that post or poll in a loop wait for it nearly all
+		 * the time. */
 		if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed))
 			sched_yield();
 		if (soft_turn(ctx)) {

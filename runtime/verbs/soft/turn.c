@@ -2,13 +2,13 @@
 /*
  * The turn of a context, and waking of sleeping threads for work. The thread
  * that owns the context's progress makes the turns. In threaded mode, the
- * context's thread makes the turns, or a thread that polls or posts.
+ * context's thread makes turns, and so do threads that poll or post.
  *
  * A sleeper counts in ctx->sleepers. (An armed CQ counts as one sleeper.) A
- * sleeper waits on an epoll set of the engine's fd for sockets, timer_fd for
- * timers, and the kick for everything else. If work is left while there are
- * sleepers, a kick must follow. It comes from the turn that could not finish,
- * from the post, or from the control verb.
+ * sleeper waits on an epoll set of three fds: the engine's fd for sockets,
+ * timer_fd for timers, and the kick for everything else. If a turn, a post or a
+ * control verb leaves work undone while there are sleepers, it must kick the
+ * sleepers.
  */
 #include "verbs/soft/ctx.h"
 
@@ -35,8 +35,8 @@ static void soft_nudge(struct soft_ctx *ctx)
 }
 
 /* Clear the kick, because a turn checks all work anyway. But if `stop` is set,
- * leave the kick. Otherwise a turn of another thread could clear it, and the
- * context's thread would not wake up. */
+ * leave the kick. Otherwise a turn of another thread could clear the kick, and
+ * the context's thread would not wake up. */
 static void turn_unkick(struct soft_ctx *ctx)
 {
 	if (!atomic_load_explicit(&ctx->stop, memory_order_relaxed))
@@ -51,11 +51,12 @@ void soft_bell(struct soft_qp *qp)
 	/* Pairs with the exchange in soft_bells_drain(). */
 	if (!atomic_exchange(&qp->belled, 1)) {
 		/*
-		 * Relaxed: the compare-exchange below orders this load. The
-		 * compare-exchange and the load of `sleepers` in soft_nudge()
-		 * are sequentially consistent, and so are a sleeper's increment
-		 * of `sleepers` and its load of `bell` in soft_bells_drain().
-		 * So one of the two threads sees the other's write.
+		 * Relaxed: the compare-exchange below orders this load. This
+		 * thread writes `bell` here and then loads `sleepers` in
+		 * soft_nudge(). A sleeper increments `sleepers` and then loads
+		 * `bell` in soft_bells_drain(). All four accesses are
+		 * sequentially consistent, so at least one of the two threads
+		 * sees the other's write.
 		 */
 		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
 		do {
@@ -115,9 +116,8 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 
 	if (now < ctx->timer_min)
 		return;
-	/* Recompute timer_min. Timers that are set from here on lower
-	 * timer_min, and soft_timer_update() below adds the timers that remain
-	 * set. */
+	/* Recompute timer_min. Each call of soft_timer_update(), in this loop
+	 * or for a new timer, reduces timer_min to its QP's earliest timer. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -184,8 +184,8 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 		conn_ops(ctx, conn, send);
 		if (pd && ctx->nops > before)
 			soft_share_take(ctx, pd);
-		/* turn_finish() queues a conn again only if it had an
-		 * operation, and this conn may have none. */
+		/* turn_finish() queues only conns that had an operation, and
+		 * this conn may have had none. */
 		if (conn_has_work(conn))
 			soft_conn_ready(conn);
 	}
@@ -339,11 +339,12 @@ int soft_turn(struct soft_ctx *ctx)
 	int moved;
 
 	if (ctx->threaded)
-		/* Wait for the lock. A post that makes no turn may hold it. If
-		 * this thread did not wait, it would go to sleep. */
+		/* Wait for the lock. If this thread did not wait, it would go
+		 * to sleep, even if the holder of the lock is a post that makes
+		 * no turn. */
 		pthread_mutex_lock(&ctx->lock);
-	/* Relaxed: if this thread goes to sleep after the load, soft_unlock()
-	 * of the thread that waits for the lock kicks this one. */
+	/* Relaxed: if this thread goes to sleep after the load, the thread that
+	 * waits for the lock kicks this thread in soft_unlock(). */
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;

@@ -67,8 +67,8 @@ static void epoll_watch(struct soft_ctx *ctx)
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
-		/* This fails only for lack of memory: try again in the next
-		 * turn. */
+		/* epoll_add() fails only for lack of memory: try again in the
+		 * next turn. */
 		if (epoll_add(ctx, conn->fd,
 			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			      tag) < 0)

@@ -82,7 +82,8 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	soft_tx_read_done(qp, idx);
 }
 
-/* Move one message from qp to peer. False: qp has no more in this turn. */
+/* Move one message from qp to peer. Return false if qp can send no further
+ * message in this turn. */
 static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;

@@ -59,14 +59,14 @@ void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
  * completed. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
-/* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
- * would not send this in the current state. Each call may move qp to ERR and
- * close qp->conn. */
+/* Handle the peer's ACK, NAK or RNR of qp's requests. Return false if a correct
+ * peer would not send this answer in the current state. Each call may move qp
+ * to ERR and close qp->conn. */
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* Find the WQE of the READ that is answered next. False: no READ is
- * outstanding. */
+/* Set *idx to the WQE of the READ that is answered next. Return false if no
+ * READ is outstanding. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -79,12 +79,12 @@ void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 void soft_rx_begin(struct soft_qp *qp);
 /* Return how many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
-/* Fill iov with the destinations of the payload that begins at byte qp->rx_off;
- * iov_base is NULL for payload that is dropped. < 0: qp may no longer write to
- * these destinations. */
+/* Fill iov with the destinations of the payload that begins at byte qp->rx_off.
+ * For payload that is dropped, iov_base is NULL. Return < 0 if qp may no longer
+ * write to the destinations. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
-/* Return whether a due ack may still wait for a message that carries it. */
+/* Return whether qp may delay a due ack until a message carries the ack. */
 bool soft_ack_waits(struct soft_qp *qp);
 /* The connection is gone: drop the partly received message. The peer will send
  * it again. */

@@ -49,7 +49,7 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	soft_timer_update(qp);
 	qp->refusal = qp->nak;
 	qp->refused = qp->rx.msn;
-	/* Allow a send: qp reads no more, so only a send can show that the
+	/* Allow a send: qp no longer reads, so only a send can show that the
 	 * connection broke. */
 	if (qp->conn)
 		qp->conn->tx_blocked = false;

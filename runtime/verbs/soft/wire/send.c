@@ -50,8 +50,8 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 	return iov->iov_base ? 1 : -EACCES;
 }
 
-/* Add the last item's bytes from `off` on. Returns < 0 if the QP has no right
- * to read the item's memory. */
+/* Add the last item's bytes from `off` on. Return < 0 if the QP may not read
+ * the item's memory. */
 static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
@@ -85,8 +85,8 @@ static bool has_room(const struct gather *g)
 	       g->bytes < g->limit;
 }
 
-/* Add the segment that starts at byte `off` of a message with header h. < 0: qp
- * may not read its memory. */
+/* Add the segment that starts at byte `off` of a message with header h. Return
+ * < 0 if qp may not read the message's memory. */
 static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		    uint32_t off, struct soft_hdr *h)
 {
@@ -365,7 +365,7 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 		return false;
 	}
 	/* If nothing was gathered, the next WQE may be one that cannot be sent.
-	 * Fail it if all earlier WQEs are done. */
+	 * soft_tx_complete() fails this WQE if all earlier WQEs are done. */
 	if (!n)
 		soft_tx_complete(conn->qp);
 	return n;
@@ -431,9 +431,9 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = mpib_now_ns();
-	/* Give credit, up to RATE_CREDIT, for bytes that the thread could not
-	 * send in time for lack of CPU time: the rate limits the link, not the
-	 * machine. */
+	/* If the thread had no CPU time for a while, it may send faster
+	 * afterwards, to make up for at most RATE_CREDIT: the rate simulates a
+	 * slow link, not a slow machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)
 		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
@@ -453,9 +453,9 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
-/* The connection broke. First read what the peer has sent: after the peer's
- * last bytes recvmsg() also reports the error. But a QP that is dying reads no
- * more. */
+/* The connection broke. First read what the peer has sent: recvmsg() reports
+ * the error, too, but only after the peer's last bytes. A QP that is dying does
+ * not read any more, so its connection ends at once. */
 static void send_broke(struct soft_conn *conn)
 {
 	if (conn->qp->dying) {

@@ -342,29 +342,29 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * domain has an operation in a turn, busy domains wait for the next turn. Busy
  * domains also rest in the turn after a turn that served them, so that a thread
  * with several devices reaches the next device sooner. If a light domain was
- * active recently, an operation makes busy domains rest on all devices. The
- * rest ends when the device of that operation has had a turn without busy
- * domains. So at most one operation of each busy domain is made between two
- * turns of a device, and turns are shorter. The device that has rested longest
- * is next, independent of the order of turns.
+ * active recently, an operation of a busy domain makes busy domains rest on all
+ * devices, until the device of that operation has had a turn without busy
+ * domains. So between two turns of a device each busy domain has at most one
+ * operation, and turns are shorter. The device whose busy domains have rested
+ * longest is next, independent of the order of turns.
  *
  * Domains share the thread, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
  */
 
-/* After a thread has switched domains, it counts as shared for this many turns
- * of its devices. A domain that waits for its peer moves no data, but still
- * shares the thread. */
+/* After a thread has switched domains, the thread counts as shared for this
+ * number of its turns. A domain that waits for its peer moves no data, but
+ * still shares the thread. */
 #define LATELY 131072
 
 /* A domain is light if it moves at most this many bytes per turn. A domain may
- * save unused bytes, at most those of 16 turns. */
+ * save the bytes that it does not use, at most those of 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
-/* A light domain counts as active for this many turns after its last operation,
- * because a peer's answer takes several turns. So each small message delays
- * busy domains by at most this many turns. */
+/* For this number of turns after its last operation, a light domain counts as
+ * active, because a peer's answer takes several turns. So a small message
+ * delays busy domains by at most this number of turns. */
 #define LITTLE_LATELY 128
 /* After an operation of MUCH bytes, a domain counts as busy for MUCH_LATELY
  * turns, even if small answers follow. So other domains wait only for shorter
@@ -383,8 +383,8 @@ static _Thread_local struct {
 } mine = { .waits = UINT64_MAX };
 
 /* Return whether this device must rest. If another device rests and its last
- * large operation is older, the other device goes first. Otherwise the same
- * device could rest each time if the turns of two devices alternate. */
+ * large operation is older, the other device goes first. Otherwise, if the
+ * turns of two devices alternate, the same device could rest every time. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||

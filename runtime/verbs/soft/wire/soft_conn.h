@@ -132,7 +132,8 @@ struct soft_op {
 
 struct soft_engine {
 	const char *name;
-	/* Different threads may call run() in turn at no extra cost. */
+	/* Different threads may call run(), one after another, at no extra
+	 * cost. */
 	bool shared;
 	int (*open)(struct soft_ctx *ctx);
 	void (*close)(struct soft_ctx *ctx);
@@ -143,8 +144,8 @@ struct soft_engine {
 	 * conn->events and ctx->accept_ready. Never waits.
 	 */
 	void (*run)(struct soft_ctx *ctx);
-	/* Stop watching a closed conn. False: this was not possible yet, call
-	 * again. */
+	/* Stop watching a closed conn. Return false if this is not possible
+	 * yet: call again later. */
 	bool (*forget)(struct soft_ctx *ctx, struct soft_conn *conn);
 };
 
@@ -169,8 +170,8 @@ void soft_share_begin(struct soft_ctx *ctx);
 /* Return whether conn must wait for a later turn, because other domains share
  * this turn. */
 bool soft_share_over(const struct soft_conn *conn);
-/* Return whether busy domains may have to wait for the next turn. They never
- * wait twice in a row. */
+/* Return whether busy domains may have to wait for the next turn. Busy domains
+ * never wait in two consecutive turns. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
 /* Record that a light domain was served in this turn. Return whether the busy
  * domains must wait for the next turn. */

@@ -46,15 +46,16 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 }
 
 /*
- * Set socket options. A peer's kernel may forget the connection, and its reset
- * may be lost. If this end has nothing to send, keepalive detects the loss
- * within a second. The kernel does this without a turn.
+ * Set socket options. A peer's kernel may forget the connection, and the TCP
+ * reset that it sends may be lost. If this end has nothing to send, only
+ * keepalive detects the loss, within a second. Keepalive needs no turns,
+ * because the kernel does it.
  *
  * Between two addresses of one machine there is no network to share, so
- * congestion control has only costs (BBR paces by timers). Use reno, which
- * every kernel has and every user may select. A large buffer does not help
- * either: data that waits in a socket leaves the CPU caches before the peer
- * reads it, and displaces the data of other sockets.
+ * congestion control only costs time (BBR paces by timers). Use reno, which
+ * every kernel has and every user may select. Keep the buffer small, too: data
+ * that waits in a socket leaves the CPU caches before the peer reads it, and
+ * displaces the data of other sockets.
  */
 static void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
@@ -234,9 +235,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Return whether h fits: it comes from the peer's life to which qp was
- * connected, and is meant for the current life of qp. An unknown life matches
- * any life. */
+/* Return whether h comes from the life of the peer to which qp was connected,
+ * and is meant for the current life of qp. An unknown life matches any life. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -272,7 +272,8 @@ static void hello_answer(struct soft_conn *conn, const struct soft_hello *ask)
 {
 	struct soft_qp *qp = hello_wanted(conn, ask);
 	/* If the asking QP was connected before (peer_life), the wanted QP will
-	 * not come back: GONE. Otherwise the wanted QP may still be created. */
+	 * not come back, so answer GONE. Otherwise the wanted QP may still be
+	 * created, so answer LATER. */
 	struct soft_hello h = { .status = ask->peer_life ? SOFT_HELLO_GONE
 							 : SOFT_HELLO_LATER,
 				.life = ask->life };

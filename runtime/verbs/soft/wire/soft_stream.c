@@ -60,8 +60,8 @@ static uint8_t *stream_ahead(unsigned n)
 	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
 }
 
-/* Return how many bytes to copy to `to`: all if they fill `room`, otherwise a
- * number that ends on a word boundary. */
+/* Return how many bytes to copy to `to`: `room` if there are enough bytes,
+ * otherwise a number such that the copy ends on a word boundary. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
 	size_t over = ((uintptr_t)to + have) % WORD;
@@ -128,8 +128,8 @@ static void begin_segment(struct soft_qp *qp)
 	qp->rx_seg = qp->rx_off + (left < SOFT_SEGMENT ? left : SOFT_SEGMENT);
 }
 
-/* Return whether the current message is at the end of a segment that is not its
- * last. */
+/* Return whether a segment has ended, but not the message to which it
+ * belongs. */
 static bool wants_more(const struct soft_qp *qp)
 {
 	return qp->place != SOFT_PLACE_NONE && qp->rx_off == qp->rx_seg &&
@@ -148,8 +148,8 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 
 	if (!soft_tx_ack(qp, h->ack))
 		return false;
-	/* soft_tx_ack() completes WQEs. If that put the QP into ERR, the QP has
-	 * left conn. */
+	/* soft_tx_ack() may have moved the QP to ERR. Then the QP has left
+	 * conn. */
 	if (conn->qp != qp)
 		return true;
 	switch ((enum soft_wire_op)h->op) {

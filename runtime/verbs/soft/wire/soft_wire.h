@@ -19,13 +19,14 @@
  * After a connection breaks, a new connection is made. The hellos of a new
  * connection contain the number of requests that each side has done. Requests
  * that the peer has not done are sent again from their beginning, and READs
- * whose answers were lost are repeated. If a request was refused but its NAK
- * was not sent yet, it is refused again with the same NAK. `life` changes with
- * each reset of a QP, so that a connection never continues with a QP that was
- * reset while the connection was broken. `token` is the sender's secret. Only
- * the owner of the peer QP knows the token, which it received by other means
- * (soft_set_ece()). So a host that can reach the port but does not know the
- * token can neither join a QP nor cut its connection.
+ * whose answers were lost are repeated. If a request was refused before the
+ * break but its NAK was not sent, the request is refused again with the same
+ * NAK. `life` changes with each reset of a QP, so that a connection never
+ * continues with a QP that was reset while the connection was broken. `token`
+ * is the sender's secret. Only the owner of the peer QP knows the token, which
+ * it received by other means (soft_set_ece()). So a host that can reach the
+ * port but does not know the token can neither join a QP nor cut its
+ * connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H

@@ -224,8 +224,7 @@ void soft_tx_complete(struct soft_qp *qp)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
 }
 
-/* Return whether the peer may have seen any of the request, even if it was only
- * partly sent. */
+/* Return whether the peer may have received a part of the request. */
 static bool tx_outstanding(struct soft_qp *qp, uint32_t idx)
 {
 	const struct soft_conn *conn = qp->conn;

@@ -11,9 +11,10 @@
  * wake the ring's own fd. The eventfd is disabled while there are no sleepers.
  *
  * A single-issuer ring belongs to the thread that makes the first turn. When
- * another thread makes a turn, a plain ring replaces it. Only the polls are
- * lost, and they are added again. If memory or descriptors are short,
- * run_without() makes plain system calls and treats every socket as ready.
+ * another thread makes a turn, a plain ring replaces this ring. Only the polls
+ * of the old ring are lost, and the new ring gets them again. If memory or
+ * descriptors are short, run_without() makes plain system calls and treats
+ * every socket as ready.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
