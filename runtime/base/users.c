@@ -131,7 +131,7 @@ uid_t mpib_accepted_uid(int fd)
 /* A call is long if it uses more than FREE_NS of CPU time, which includes
  * interrupts. All long calls together may use MOST_NS. */
 #define FREE_NS 200000u
-#define MOST_NS 50000000u
+#define MOST_NS 20000000u
 /* A long call counts as much as WEIGHT short ones. */
 #define WEIGHT 4u
 #define MANY (5 * WEIGHT)

@@ -15,10 +15,7 @@ static void work(uint64_t ns)
 		;
 }
 
-ssize_t __real_send(int sock, const void *buf, size_t len, int flags);
-ssize_t __wrap_send(int sock, const void *buf, size_t len, int flags);
-
-ssize_t __wrap_send(int sock, const void *buf, size_t len, int flags)
+WRAPS(ssize_t, send, int sock, const void *buf, size_t len, int flags)
 {
 	work(send_ns);
 	return __real_send(sock, buf, len, flags);
@@ -49,10 +46,10 @@ TEST(a_client_whose_calls_wake_many_waiters_is_not_served)
 	struct mpib_waking all = { 0 }, some = { 0 };
 	unsigned n = 0;
 
-	while (n < 100 && call(&all, 12500000))
+	while (n < 100 && call(&all, 5000000))
 		n++;
 	assert_int_equal(n, 4);
-	for (n = 0; n < 100 && call(&some, n % 2 ? 0 : 12500000);)
+	for (n = 0; n < 100 && call(&some, n % 2 ? 0 : 5000000);)
 		n++;
 	assert_in_range(n, 8, 20);
 }
