@@ -24,7 +24,7 @@
 #define PARTS 5
 #ifndef TURN_US /* sanitizer builds set a very high limit */
 #define TURN_US 200 /* maximum CPU time of the shard per turn, in us */
-#define MOVED 2000 /* messages that the victim moves during the attack */
+#define MOVED 4000 /* messages that the victim moves during the attack */
 #endif
 
 static struct node node[2];

@@ -57,9 +57,7 @@ static int lingering(int *to)
 /* While this is set, the closing threads wait before they close a socket. */
 static _Atomic bool held;
 
-int __real_dup3(int from, int to, int flags);
-int __wrap_dup3(int from, int to, int flags);
-int __wrap_dup3(int from, int to, int flags)
+WRAPS(int, dup3, int from, int to, int flags)
 {
 	while (held)
 		usleep(1000);

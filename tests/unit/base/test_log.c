@@ -14,10 +14,7 @@ static char last[4096];
 static unsigned lines;
 static uint64_t now_ns = 1000000000;
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
-int __real_clock_gettime(clockid_t clock, struct timespec *ts);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+WRAPS(int, clock_gettime, clockid_t clock, struct timespec *ts)
 {
 	if (clock != CLOCK_MONOTONIC)
 		return __real_clock_gettime(clock, ts);

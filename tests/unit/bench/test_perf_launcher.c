@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/perf/hosts/launcher.c: a rank of mpib-perf finds its number in the
- * environment of its launcher. */
+ * environment of its launcher. One default of the options, which no output
+ * shows, is tested here, too. */
 #include "perf/options.h"
 #include "test.h"
 
@@ -134,4 +135,18 @@ TEST(the_first_host_of_a_list_is_found)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(perf_launcher_first(bad[i], host, sizeof(host)));
 	assert_false(perf_launcher_first("longerthan7", host, sizeof(host)));
+}
+
+TEST(check_uses_four_channels_by_default)
+{
+	char text[] = "mpib-perf check a b --plugin none.so";
+	struct perf_options opt;
+	char *argv[6];
+	int argc = 0;
+
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	assert_int_equal(perf_options_parse(&opt, argc, argv), PERF_PARSE_RUN);
+	assert_int_equal(opt.channels, 4);
+	perf_options_free(&opt);
 }

@@ -15,17 +15,14 @@ static struct mpib_shard *shard;
 static struct mpib_lane lane;
 static unsigned suspicions;
 
-void __wrap_mpib_lane_suspect(struct mpib_lane *l, unsigned rail);
-bool __wrap_mpib_qp_probe(struct mpib_lane_qp *q);
-
-void __wrap_mpib_lane_suspect(struct mpib_lane *l, unsigned rail)
+WRAPS(void, mpib_lane_suspect, struct mpib_lane *l, unsigned rail)
 {
 	assert_ptr_equal(l, &lane);
 	assert_int_equal(rail, MPIB_RAIL_SUP);
 	suspicions++;
 }
 
-bool __wrap_mpib_qp_probe(struct mpib_lane_qp *q)
+WRAPS(bool, mpib_qp_probe, struct mpib_lane_qp *q)
 {
 	fail_msg("rail %u has outstanding WRs", q->rail);
 	return false;

@@ -119,17 +119,12 @@ CASE(allocated_memory_is_sent_without_a_copy)
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
 }
 
-void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
-		  off_t off);
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
-		  off_t off);
-
 /* mmap() calls of this thread place their mappings at this address. NULL: any
  * address. The proxy's thread is not affected. */
 static _Thread_local void *maps_at;
 
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
-		  off_t off)
+WRAPS(void *, mmap, void *addr, size_t len, int prot, int flags, int fd,
+      off_t off)
 {
 	if (maps_at) {
 		addr = maps_at;
@@ -318,10 +313,7 @@ CASE(a_flush_without_room_or_of_other_memory_is_refused)
 static unsigned waits;
 static _Atomic pthread_t tester;
 
-int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
-int __real_poll(struct pollfd *p, nfds_t n, int timeout);
-
-int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+WRAPS(int, poll, struct pollfd *p, nfds_t n, int timeout)
 {
 	if (timeout > 0 && pthread_equal(pthread_self(), tester))
 		waits++;

@@ -20,10 +20,7 @@
 
 static unsigned waited; /* ms that the client would have waited */
 
-int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
-int __real_poll(struct pollfd *p, nfds_t n, int timeout);
-
-int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+WRAPS(int, poll, struct pollfd *p, nfds_t n, int timeout)
 {
 	int rc;
 
@@ -35,10 +32,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	return rc;
 }
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
-int __real_clock_gettime(clockid_t id, struct timespec *ts);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+WRAPS(int, clock_gettime, clockid_t id, struct timespec *ts)
 {
 	int rc = __real_clock_gettime(id, ts);
 

@@ -131,9 +131,6 @@ enum {
 /* state of the helper's last poll of the proxy's pidfd */
 static _Atomic int look;
 
-int __real_poll(struct pollfd *p, nfds_t n, int ms);
-int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
-
 /* Return whether this is the helper's last poll of the proxy's pidfd. After
  * this poll, nothing else wakes the helper. */
 static bool is_last_look(const struct pollfd *p, nfds_t n, int ms)
@@ -141,11 +138,11 @@ static bool is_last_look(const struct pollfd *p, nfds_t n, int ms)
 	struct pollfd wake = { .fd = c->helper.wake, .events = POLLIN };
 
 	return n == 1 && ms == 0 && p->fd == c->at->pidfd && c->helper.until &&
-	       __real_poll(&wake, 1, 0) == 0;
+	       poll(&wake, 1, 0) == 0;
 }
 
 /* Only the helper polls five descriptors, so only the helper's calls fail. */
-int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+WRAPS(int, poll, struct pollfd *p, nfds_t n, int ms)
 {
 	if (atomic_load(&look) == HOLD && is_last_look(p, n, ms)) {
 		atomic_store(&look, HELD);
@@ -429,12 +426,9 @@ CASE(registrations_that_the_next_proxy_refuses_are_repeated)
 
 static _Atomic int refuse_lends;
 
-ssize_t __real_sendmsg(int sock, const struct msghdr *msg, int flags);
-ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags);
-
 /* Let messages of keep.c fail. Only these consist of a header and a
  * descriptor. */
-ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
+WRAPS(ssize_t, sendmsg, int sock, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_control &&
 	    msg->msg_iov->iov_len == sizeof(struct mpib_ctl_header) &&

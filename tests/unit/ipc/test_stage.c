@@ -156,10 +156,8 @@ CASE(deregistered_memory_is_not_accessed)
 
 static _Thread_local bool deregisters;
 static _Atomic bool dereg_waits;
-int __real_sched_yield(void);
-int __wrap_sched_yield(void);
 
-int __wrap_sched_yield(void)
+WRAPS(int, sched_yield, void)
 {
 	if (deregisters)
 		atomic_store(&dereg_waits, true);

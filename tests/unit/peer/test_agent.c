@@ -18,10 +18,7 @@
 
 static void (*before_connect)(void);
 
-int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
-int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
-
-int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+WRAPS(int, connect, int fd, const struct sockaddr *addr, socklen_t len)
 {
 	if (addr->sa_family == AF_UNIX && before_connect)
 		before_connect();

@@ -13,10 +13,7 @@
 static int accept_error;
 static unsigned accepts;
 
-int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
-int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
-
-int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+WRAPS(int, accept4, int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	accepts++;
 	errno = accept_error;

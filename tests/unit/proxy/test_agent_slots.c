@@ -53,11 +53,8 @@ static ino_t hints_found(void)
 
 static ino_t found_at_listen;
 
-int __real_listen(int fd, int n);
-int __wrap_listen(int fd, int n);
-
 /* Note which hint file exists when the agent begins to listen. */
-int __wrap_listen(int fd, int n)
+WRAPS(int, listen, int fd, int n)
 {
 	found_at_listen = hints_found();
 	return __real_listen(fd, n);

@@ -27,20 +27,16 @@ static char answer[VISITORS][ANSWER];
 static unsigned made; /* number of texts that were made */
 static uint64_t made_at;
 
-json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
-int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
-				mpib_snapshot_fn *fn, void *arg);
-
 /* Count the texts. The server calls this function once for each text of
  * /stats.json. */
-json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
+WRAPS(json_t *, mpib_view_devices, const struct mpib_view *v)
 {
 	made_at = mpib_loop_now(&loop);
 	return json_pack("{sI}", "text", (json_int_t)++made);
 }
 
-int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
-				mpib_snapshot_fn *fn, void *arg)
+WRAPS(int, mpib_engine_snapshot, struct mpib_engine *engine,
+      mpib_snapshot_fn *fn, void *arg)
 {
 	struct mpib_snapshot *snap = calloc(1, sizeof(*snap));
 
