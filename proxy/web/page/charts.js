@@ -81,7 +81,8 @@ const LEFT = 68, BOTTOM = 18;
 const HOUR = 3600, LATELY = KEEP * PERIOD / 1000; /* time spans of the charts, in s */
 const xOf = (time, span, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / span);
 
-/* A page that is paused, or has lost the proxy, does not end now. */
+/* The text at the right end of the time axis. A page that is paused, or has lost the proxy,
+ * shows the time of its last sample. */
 const endOfAxis = () => (paused || root.classList.contains("dead") ? clock(model.now.time).slice(6) : "now");
 
 function timeAxis(c, w, h, span) {

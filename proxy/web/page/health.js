@@ -30,7 +30,7 @@ function railProblems(r, now) {
 	const list = [];
 	if (r.state !== "active")
 		list.push([r.label + " is " + r.state, eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
-	/* The operator knows of it: as in the cluster's table, this is no fault. */
+	/* An operator drained the rail on purpose. As in the cluster's table, this is no fault. */
 	if (r.drained)
 		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label)), true]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
@@ -59,8 +59,8 @@ function clusterProblems() {
 	return faulty ? [{ text: faulty === 1 ? "a peer has faults" : faulty + " peers have faults", since: 0, note: true }] : [];
 }
 
-/* Return a list of {text, since}; since is 0 if unknown. With `note`, it is no
- * fault of this node now. */
+/* Return a list of {text, since}; since is 0 if unknown. With `note`, the
+ * problem is not a fault that this node has now. */
 function problems() {
 	const now = model.now.time, list = [];
 	for (const r of model.rails)

@@ -55,7 +55,7 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 
 /* Post a probe after unsignalled WRs. Most CTS are unsignalled, so the loss of
  * a CTS would not be noticed. Each unsignalled WR also occupies a place of the
- * CQ's budget, so many idle lanes together would use up the CQ. So post a
+ * CQ's budget, and many idle lanes together can use up the CQ. Therefore post a
  * signalled probe if the newest WRs of a QP are unsignalled at two successive
  * checks. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
