@@ -247,9 +247,11 @@ struct nccl_profiler_ib_v1 {
  *    once `done` is 1 the plugin may reuse the request;
  *  - deregMr returns only when neither plugin nor HCA touches the memory;
  *  - set-up calls come from NCCL's Service thread; isend, irecv, iflush and
- *    test from NCCL's Progress thread; both run at once on the same comm.
- * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
- * setNetAttr, and for iflush of a plugin that never claims GPU memory.
+ *    test come from NCCL's Progress thread. The two threads may call functions
+ *    of the same comm at the same time.
+ * A plugin may set regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
+ * setNetAttr to NULL. If it does not announce support for GPU memory, it may
+ * also set iflush to NULL.
  */
 /* Members that have the same type in every version, in three groups. */
 #define NCCL_NET_FIRST(init_type, props_type)                                  \

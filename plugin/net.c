@@ -139,8 +139,8 @@ enum nccl_result mpib_net_no_vdevice(void)
 	return NCCL_INVALID_USAGE;
 }
 
-/* Registration, isend, irecv and test. isend, irecv and test run on NCCL's
- * Progress thread and are the plugin's hot path. */
+/* Registration, isend, irecv and test. NCCL's Progress thread calls the last
+ * three; they are the plugin's hot path. */
 
 enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 			      void **mhandle)

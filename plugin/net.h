@@ -62,8 +62,9 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes);
 enum nccl_result mpib_net_close(void *comm);
 enum nccl_result mpib_net_close_listen(void *listen_comm);
 
-/* The rest is internal: the process's clients of mpib-proxy, NCCL's contexts
- * that use them, and logging of failures by NCCL's logger. */
+/* The rest of this file is internal: the clients of mpib-proxy that the process
+ * has, the contexts of NCCL that use these clients, and the function that logs
+ * failures by NCCL's logger. */
 
 /*
  * The process has one client of the proxy for each device in use. The contexts

@@ -474,8 +474,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	r = region_new(s, m, ask->size, MPIB_REGION_DMABUF);
 	if (!r)
 		return;
-	/* The proxy keeps its own descriptor, because the client may close the
-	 * other one before the client gets the answer. */
+	/* Keep the received copy of the descriptor, because the client may
+	 * close its own copy at any time. */
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
 	mpib_region_add(r,

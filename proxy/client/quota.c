@@ -224,8 +224,8 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 		return 0;
 	each = MPIB_SEC / rate;
 	over = mpib_rate_wait(u->paid, now_ns, MPIB_SEC - each);
-	/* Limit how far a user can exceed the rate, so that a user that stops
-	 * sending is served again within two seconds. */
+	/* Do not let the user's debt grow further. So after a pause of two
+	 * seconds, the user is served again. */
 	if (over > MPIB_SEC)
 		return -EPIPE;
 	mpib_rate_pay(&u->paid, now_ns, each);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stats socket: it sends a greeting line, then for each command line one
- * line of JSON, {"ok": true, "data": ...} or {"ok": false, "error": ...,
- * "hint": ...}. The proxy holds the answer for a slow reader for 5 s, then
+ * The stats socket. The proxy sends a line as a greeting. Then it answers each
+ * command, which is a line, with one line of JSON: {"ok": true, "data": ...} or
+ * {"ok": false, "error": ..., "hint": ...}. The proxy holds the answer for a slow reader for 5 s, then
  * drops the reader. It holds at most 16 MiB for all slow readers, and
  * immediately drops a slow reader beyond that. It also drops a reader that
  * sends no command for 5 minutes. A user may have a quarter of limit.readers.

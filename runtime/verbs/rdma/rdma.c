@@ -278,7 +278,7 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 
 /* Return the part of a scalable function's path that follows the PCI address,
  * such as "/mlx5_core.sf.2" in ".../0000:08:00.0/mlx5_core.sf.2". Return NULL
- * for the paths of other functions. */
+ * if the PCI function is not a scalable function. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');

@@ -53,9 +53,9 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* Remove n events from fd, a semaphore that counts events. Return how many of
- * the n events fd no longer contained: waiting threads have read these events
- * but not handled them yet. */
+/* Remove n events from fd, a semaphore that counts events. Waiting threads may
+ * have read some of the events already, without having handled them yet. Return
+ * the number of these events. */
 unsigned soft_uncount(int fd, unsigned n);
 /* Call this before the object is destroyed. Drop its pending events, and block
  * until all delivered events are acked. */

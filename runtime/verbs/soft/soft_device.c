@@ -55,8 +55,9 @@ void soft_unlock(struct soft_ctx *ctx)
 	 * If a thread could not make its turn because the lock was taken, it
 	 * may be about to sleep. Such a thread first increments `sleepers`. If
 	 * this read-modify-write sees the increment, this function kicks the
-	 * thread. Otherwise the increment comes later, and the last turn of
-	 * that thread finds the lock free.
+	 * thread. If it does not, the thread increments after the unlock. After
+	 * the increment, the thread makes another turn before it sleeps, and
+	 * this turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);

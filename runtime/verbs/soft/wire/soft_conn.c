@@ -229,9 +229,9 @@ static void conn_hang_up(struct soft_conn *conn)
 {
 	free(conn->last);
 	conn->last = NULL;
-	/* Closing with unread bytes would reset the connection, and the peer
-	 * would lose bytes that it has not read. So continue reading until the
-	 * peer closes. */
+	/* If this end closed the socket before it has read all bytes, the
+	 * kernel would reset the connection, and the peer could lose the last
+	 * bytes of this end. So continue reading until the peer closes. */
 	shutdown(conn->fd, SHUT_WR);
 }
 
@@ -362,8 +362,8 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
-/* For this number of turns after its last operation, a light domain counts as
- * active, because a peer's answer takes several turns. So a small message
+/* A light domain counts as active until this number of turns after its last
+ * operation, because a peer's answer takes several turns. So a small message
  * delays busy domains by at most this number of turns. */
 #define LITTLE_LATELY 128
 /* After an operation of MUCH bytes, a domain counts as busy for MUCH_LATELY
