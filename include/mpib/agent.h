@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between mpib-proxy and an agent. In advanced or adaptive mode
- * the agent tells the proxy what share of each connection's payload goes over
- * SUP. The agent creates the socket agent.sock and the file "hints" in the
- * agent directory (by default MPIB_AGENT_DIR). The proxy uses this directory
- * only if its owner is root, the proxy's user or the user named by the setting
- * agent.user, and only if no other user may write to it.
+ * The interface between mpib-proxy and an agent. An agent is a program that
+ * chooses the share of each connection's payload that goes over SUP. The proxy
+ * uses the agent's choices in advanced and adaptive mode. The agent creates the
+ * socket agent.sock and the file "hints" in the agent directory (by default
+ * MPIB_AGENT_DIR). The proxy uses this directory only if the directory's owner
+ * is root, the proxy's user or the user in the setting agent.user, and if only
+ * the owner may write to the directory.
  *
  * agent.sock is a SOCK_SEQPACKET socket. The agent listens, and the proxy
  * connects. The proxy sends one struct mpib_agent_request per packet. The agent
  * answers each REGISTER with one struct mpib_agent_response, in the order of
  * the requests. A DEREGISTER has no answer. The proxy registers a sending
- * connection when the connection is ready, and deregisters the connection when
- * it closes. Receiving connections are not registered, because only senders
- * split messages. When the proxy closes the socket, the agent must treat all
- * connections of the proxy as deregistered.
+ * connection when the connection is ready, and deregisters it when the
+ * connection closes. Receiving connections are not registered, because only
+ * senders split messages. When the proxy closes the socket, the agent must
+ * treat all connections of the proxy as deregistered.
  *
  * "hints" is a file that the agent creates and the proxy maps read-only. The
  * file begins with struct mpib_hint_shm (4112 bytes). `header.more` is the
@@ -22,28 +23,27 @@
  * `hint_slot` of a response is the index of the connection's entry among all
  * entries of the file. The agent may give several connections the same entry.
  *
- * Each entry is a sequence lock with one writer, the agent: it makes `seq` odd,
- * writes `sup_bw`, and makes `seq` even. The proxy tries MPIB_HINT_TRIES times
- * to read an entry. If the agent is writing at each try, the proxy uses the
- * previous value of the entry. So an agent that dies during a write blocks no
- * reader. A new hint takes effect with the connection's next message. A file of
- * zeros is safe: all payload goes over SOUT.
+ * Each entry is a seqlock, and the agent is its only writer: the agent makes
+ * `seq` odd, writes `sup_bw`, and makes `seq` even. The proxy tries
+ * MPIB_HINT_TRIES times to read an entry. If the agent is writing at each try,
+ * the proxy uses the previous value of the entry. So an agent that dies during
+ * a write blocks no reader. A new hint takes effect with the connection's next
+ * message. A file of zeros is safe: all payload goes over SOUT.
  *
- * A proxy in adaptive mode may register its connections, too. Its requests then
- * have the flag MPIB_AGENT_ADAPTIVE. Such a proxy chooses the split of a
- * connection itself if the connection has no hint, or if `sup_bw` of its entry
- * is MPIB_HINT_OWN. So an agent needs to steer only some connections. In
- * advanced mode MPIB_HINT_OWN has the same effect as any number above 1024: all
- * payload goes over SUP. Agents and proxies that do not know MPIB_HINT_OWN must
- * treat the value in the same way.
+ * The requests of a proxy in adaptive mode have the flag MPIB_AGENT_ADAPTIVE.
+ * Such a proxy chooses the split of a connection itself if the connection has
+ * no hint, or if `sup_bw` of its entry is MPIB_HINT_OWN. So the agent may leave
+ * some connections to the proxy. In advanced mode, MPIB_HINT_OWN has the same
+ * effect as any other number above 1024: all payload goes over SUP. Agents and
+ * proxies that do not support MPIB_HINT_OWN must give it this effect, too.
  *
  * If the proxy's requests have the flag MPIB_AGENT_HEARS, the agent may send
  * struct mpib_agent_summary and struct mpib_agent_reason, one per packet, at
  * any time and any number of times. The size of a packet tells the proxy
  * whether the packet is a response, a summary or a reason. The proxy sends the
  * summary to the proxies of other nodes. So the agents of other nodes can avoid
- * a sick rail of this node before the rail fails, and a rail in maintenance.
- * The proxy's statistics show the summary and the reasons.
+ * a rail of this node that is sick but has not failed yet, or that is in
+ * maintenance. The proxy's statistics show the summary and the reasons.
  *
  * Integers, including magic numbers, are in native byte order. IPv4 addresses
  * are in network byte order.
@@ -84,7 +84,7 @@ struct mpib_hint_header {
 };
 
 struct mpib_hint_entry {
-	/* SUP's share of the payload in parts of 1024, or MPIB_HINT_OWN */
+	/* SUP's share of the payload in 1024ths, or MPIB_HINT_OWN */
 	uint32_t sup_bw;
 	uint32_t seq; /* odd while the agent writes the entry */
 	uint32_t src_ip; /* address of this node's SOUT rail */
@@ -141,8 +141,8 @@ struct mpib_agent_summary {
 	uint16_t windows; /* number of entries of `window` in use */
 	uint32_t flags; /* 0 or MPIB_AGENT_DRY */
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* name; "": no island */
-	/* Drains that are in effect now and end by themselves. A drain applies
-	 * to one rail and to all peers in one network. */
+	/* Drains that are in effect now and have a start time or an end time. A
+	 * drain applies to one rail and to all peers in one network. */
 	struct mpib_agent_told {
 		uint8_t addr[16]; /* network: IPv6, or IPv4-mapped */
 		uint8_t bits; /* prefix length of the 128-bit address */
@@ -150,18 +150,19 @@ struct mpib_agent_summary {
 	} window[MPIB_AGENT_TOLD_MAX];
 	/* path of the agent's configuration file; "": no file */
 	char config[128];
-	char fault[256]; /* why the last reload failed; "": no failure */
+	/* why the last reload of that file failed; "": no failure */
+	char fault[256];
 	/* for each rail, why the rail is sick or congested */
 	struct {
-		uint64_t since; /* seconds since the epoch; 0: neither */
+		uint64_t since; /* seconds since the epoch; 0: healthy */
 		char why[MPIB_AGENT_REASON];
 	} rail[2];
 };
 
-/* Why an entry of the hints has its value. */
+/* Why a hint entry has its value. */
 struct mpib_agent_reason {
 	uint32_t hint_slot; /* index of the entry */
-	/* Value of the entry; in a dry run the value that the agent would
+	/* Value of the entry. In a dry run: the value that the agent would
 	 * write. */
 	uint32_t sup_bw;
 	uint64_t since; /* seconds since the epoch */
@@ -194,7 +195,7 @@ static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
  * this. */
 static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 {
-	/* An earlier agent that died during a write has left `seq` odd. So set
+	/* If an earlier agent died during a write, `seq` is already odd. So set
 	 * the lowest bit instead of adding 1. */
 	uint32_t odd = __atomic_load_n(&e->seq, __ATOMIC_RELAXED) | 1;
 
@@ -216,8 +217,8 @@ static inline uint32_t mpib_hint_read(const struct mpib_hint_entry *e,
 		/* Acquire pairs with the last release in mpib_hint_write(). */
 		uint32_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 		/* Acquire pairs with the release of `sup_bw` in
-		 * mpib_hint_write(). The acquire also orders the second load of
-		 * `seq` after this load. */
+		 * mpib_hint_write(). This acquire also orders the second load
+		 * of `seq` after the load of `sup_bw`. */
 		uint32_t sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 
 		if (!(seq & 1) &&

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client library attaches a process to the node's mpib-proxy, connects the
- * process to clients of any node, and moves messages between them. The NCCL
+ * process to clients on any node, and exchanges messages with them. The NCCL
  * plugin uses this library. The library itself needs neither NCCL nor verbs.
  *
- * Errors: calls return 0 or a count, or -errno. mpib_strerror() describes the
- * last failure of the calling thread in a sentence. Any call that sends a
- * request to the proxy may also return:
+ * Errors: calls return 0 or a count on success, and -errno on failure.
+ * mpib_strerror() describes the last failure of the calling thread in a
+ * sentence. Any call that sends a request to the proxy may also return:
  *
- *   -EPIPE      the proxy is gone and no new proxy started within resume.grace
- *               (a setting of the proxy), or the proxy ended this client's
- *               session
+ *   -EPIPE      the proxy has ended, and no new proxy started within
+ *               resume.grace (a setting of the proxy); or the proxy ended this
+ *               client's session
  *   -ETIMEDOUT  the proxy did not answer within client.answer (a setting of the
- *               proxy), or it ended and the next proxy did not start within
- *               this time. Further calls fail at once until the proxy sends any
- *               answer. If the proxy later carries out the request that timed
- *               out, the library undoes it.
+ *               proxy), or the proxy ended and the next proxy did not start
+ *               within this time. After this error, further calls fail at once
+ *               until the proxy sends any answer. If the proxy later executes
+ *               the request that timed out, the library undoes its effect.
  *   -EDQUOT     a limit or a quota in the proxy's settings is reached
  *   -EMFILE     this process or the proxy has no file descriptor left
  *   -ENOMEM     this process or the proxy has no memory left
  *   -EFBIG      the memory is larger than LimitFSIZE of the proxy's service
  *   -EPROTO     the proxy's answer is invalid
  *
- * After -EPIPE the client does not work any more: detach it. After any other
- * error, only the call has failed, and the client still works.
+ * After -EPIPE the client no longer works: detach it. After any other error the
+ * client still works: only the call has failed.
  *
  * When the proxy ends, a thread of the library (the helper) attaches to the
  * next proxy of the same run directory. Until the helper has attached,
@@ -34,18 +34,18 @@
  * Threads: any thread may use a client, a listener or a region. Calls on these
  * objects take the client's lock and may block for a round trip to the proxy.
  * On one connection only one thread at a time may call mpib_isend(),
- * mpib_irecv(), mpib_iflush() and mpib_test(). These four calls never wait for
- * the client's lock. They need it only to get a staging window, to continue at
- * another proxy, and to ask why a connection failed. If another thread or the
- * helper holds the lock at that moment, mpib_isend() and mpib_irecv() return 0
+ * mpib_irecv(), mpib_iflush() and mpib_test(). These four calls need the
+ * client's lock only to get a staging window, to continue at another proxy, and
+ * to ask why a connection failed. They never wait for the lock. If another
+ * thread or the helper holds the lock, mpib_isend() and mpib_irecv() return 0
  * with *req NULL, mpib_test() returns 0 with *done 0, and mpib_iflush() queues
  * the flush.
  *
  * Fork: a child process must not use its parent's objects. In the child, calls
- * on these objects that can return -errno return -EOWNERDEAD, and void
- * functions do nothing. The parent is not affected. Three functions work in the
- * child as in the parent, because they use no shared memory: mpib_query(),
- * mpib_request_buffers() and mpib_request_slot().
+ * on these objects fail with -EOWNERDEAD. Void functions change no object. The
+ * parent is not affected. Three functions work in the child as in the parent,
+ * because they use no shared memory: mpib_query(), mpib_request_buffers() and
+ * mpib_request_slot().
  */
 #ifndef MPIB_CLIENT_H
 #define MPIB_CLIENT_H
@@ -71,10 +71,11 @@ struct mpib_attach_opts {
 	/* the proxy's run directory; NULL: the result of mpib_run_dir() */
 	const char *run_dir;
 	const char *name; /* this client's name in tools; NULL: argv[0] */
-	uint64_t job; /* job number in tools: NCCL's commId; 0: none */
+	uint64_t job; /* job number that tools show: NCCL's commId; 0: none */
 	/* how long mpib_attach() may block, in ms; 0 means 10000 */
 	unsigned timeout_ms;
-	unsigned device; /* index of a device, less than `devices` below */
+	/* index of a device, less than `devices` of struct mpib_node_info */
+	unsigned device;
 };
 
 struct mpib_rail_info {
@@ -105,32 +106,32 @@ struct mpib_device_info {
 /*
  * Attach to the proxy of this node. The caller owns *client until
  * mpib_detach(). `opts` may be NULL. The call blocks for at most
- * opts->timeout_ms. The call may block 60 s longer if it starts a proxy (the
- * program in the environment variable MPIB_START), or if the proxy lets
- * processes of an earlier proxy attach first. On failure mpib_strerror() names
+ * opts->timeout_ms, and up to 60 s longer in two cases: the call starts a proxy
+ * (the program in the environment variable MPIB_START), or the proxy lets
+ * clients of the previous proxy attach first. On failure mpib_strerror() names
  * the socket and says what to do.
  *
- *   -ENOENT, -ECONNREFUSED  no proxy listens at the socket, or the proxy hung
- *                           up
- *   -EPERM                  the proxy crashed twice while it worked for this
- *                           process, and refuses this process
- *   -EINPROGRESS            the proxy still lets processes of an earlier proxy
+ *   -ENOENT, -ECONNREFUSED  no proxy listens at the socket, or the proxy closed
+ *                           the connection
+ *   -EPERM                  the proxy crashed twice in a minute while it served
+ *                           this process, and now refuses this process
+ *   -EINPROGRESS            the proxy still lets clients of the previous proxy
  *                           attach first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
  *   -EACCES                 this user may not connect to the proxy; or other
  *                           users can write to the run directory, and the
- *                           listener at the socket is neither root nor this
- *                           user
+ *                           process that listens at the socket runs neither as
+ *                           root nor as this user
  *   -ENAMETOOLONG           the run directory's path is too long for the
  *                           address of a socket
  *   -ETIMEDOUT              the proxy does not answer
  *   -EPROTO                 library and proxy have different versions
  *   -ENODEV                 the proxy has no device with this index
  *   -EDQUOT                 the proxy has its maximum number of clients, or
- *                           this user's quota of clients is used up
+ *                           this user has used up its quota of clients
  *   -ENOSPC                 the device has no room for another user
- *   -EMFILE, -ENOMEM        this process or the proxy has no descriptor or no
- *                           memory left
+ *   -EMFILE, -ENOMEM        this process or the proxy has no file descriptor or
+ *                           no memory left
  */
 int mpib_attach(const struct mpib_attach_opts *opts,
 		struct mpib_client **client);
@@ -154,11 +155,13 @@ int mpib_query_device(struct mpib_client *client, unsigned device,
 int mpib_alive(struct mpib_client *client);
 
 /*
- * Write the path of the proxy's run directory to `buf`. If the environment
- * variable MPIB_RUN_DIR is set, the path is its value. Otherwise, for a user
- * other than root, the path is "$XDG_RUNTIME_DIR/mpib" if this directory has a
- * proxy's socket. Otherwise the path is "/run/mpib". Return `buf`, or NULL if
- * the path does not fit into `len` bytes. Any thread.
+ * Write the path of the proxy's run directory to `buf`. This is the first of
+ * these paths that applies:
+ *   - the value of the environment variable MPIB_RUN_DIR, if it is set
+ *   - "$XDG_RUNTIME_DIR/mpib", if the user is not root and this directory has a
+ *     proxy's socket
+ *   - "/run/mpib"
+ * Return `buf`, or NULL if the path does not fit into `len` bytes. Any thread.
  */
 const char *mpib_run_dir(char *buf, size_t len);
 
@@ -167,10 +170,11 @@ const char *mpib_run_dir(char *buf, size_t len);
 const char *mpib_strerror(void);
 
 /*
- * Listen for connections, and write 128 bytes to *handle. The program sends
- * these bytes, by any means, to the process that will connect: mpib_connect()
- * needs them. mpib_listen() blocks for a round trip to the proxy and does not
- * wait for a peer. The caller owns *listener until mpib_close_listen().
+ * Listen for connections, and write the listener's address (128 bytes) to
+ * *handle. The program must send these bytes to the process that will connect,
+ * because mpib_connect() needs them. mpib_listen() blocks for a round trip to
+ * the proxy, and does not wait for a peer. The caller owns *listener until
+ * mpib_close_listen().
  */
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener);
@@ -191,8 +195,8 @@ void mpib_close_listen(struct mpib_listener *listener);
  *   -EINVAL  `handle` is not from mpib_listen()
  *   -EMFILE  may also mean that 1024 connections of this client are open or
  *            closing
- *   -EACCES  the peer's address is in none of the networks that the proxies
- *            allow (peer.networks)
+ *   -EACCES  the peer's address is in none of the networks that the proxy
+ *            allows (setting peer.networks)
  *   -EPERM   the proxy does not allow its clients this traffic class
  *   -ENOSPC  the proxy has too many peers
  *   -EIO     mpib_connect() could not get random bits from the kernel
@@ -208,14 +212,14 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
  * Never blocks. While the connection is pending, this function calls poll(2) at
  * most every 10 ms.
  *
- *   -ETIMEDOUT     the peer was not reached, or did not accept within the
- *                  proxy's setting client.connect_timeout
+ *   -ETIMEDOUT     the peer was not reached, or did not accept within
+ *                  client.connect_timeout (a setting of the proxy)
  *   -ECONNREFUSED, -ECONNRESET  the listener or the peer is gone
  *   -ECANCELED     the listener of this accept was closed
  *   -ENETDOWN      no rail is up at both nodes
  *
- * Other codes mean that one of the two proxies reached a limit. The beginning
- * of this file describes these codes.
+ * Other codes mean that one of the two proxies reached a limit. They are
+ * described at the beginning of this file.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -228,7 +232,7 @@ void mpib_close(struct mpib_conn *conn);
  * Register memory for sends and receives. mpib_reg() accepts any memory of the
  * process. Memory from mpib_mem_alloc() is sent and received without a copy.
  * All other memory is "ordinary memory": mpib_isend(), mpib_irecv() and
- * mpib_test() copy it through the connection's staging window. To register the
+ * mpib_test() copy it through the connection's staging window. Registering the
  * same range again is cheap: the library only counts the registrations. Each
  * registration needs its own mpib_dereg().
  *
@@ -238,8 +242,8 @@ void mpib_close(struct mpib_conn *conn);
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /*
- * Register `size` bytes of a file, from `offset` on, so that the rails access
- * them without a copy. The file is a memfd (`flags` is MPIB_REG_MEMFD of
+ * Register `size` bytes of a file, starting at `offset`, so that the rails
+ * access them without a copy. The file is a memfd (`flags` is MPIB_REG_MEMFD of
  * mpib/control.h) or a dma-buf (MPIB_REG_DMABUF). `addr` is the address at
  * which this process has mapped the bytes. The caller may close `fd` after the
  * call.
@@ -247,18 +251,18 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * If the memory lies within an existing region with the same flags, the call is
  * cheap: it returns this region, which then needs one more mpib_dereg(). Do not
  * free the memory of a region before its last mpib_dereg(). The library
- * compares dma-bufs only by their addresses, because each export of the same
- * memory is a separate file. If you free the memory earlier and other memory
- * gets its addresses, the library mistakes the new memory for the dma-buf. For
- * a memfd the library also compares file and offset.
+ * recognizes the memory of a dma-buf only by its address, because each export
+ * of the same memory is a separate file. If you free the memory before that and
+ * new memory gets the same address, the library mistakes the new memory for the
+ * old. For a memfd, the library also compares the file and the offset.
  *
  * A memfd must have the seal F_SEAL_SHRINK. The call allocates all its pages
  * and adds F_SEAL_SEAL, so that no further seals can be added.
  *
- *   -EPERM       the descriptor is not of the kind in `flags`; or a memfd is
- *                too short or lacks F_SEAL_SHRINK; or the proxy accepts no
- *                memfds from this user (client.own_memory of mpib.conf(5)): in
- *                this case use mpib_mem_alloc()
+ *   -EPERM       `fd` is not of the kind in `flags`; or a memfd is too short or
+ *                lacks F_SEAL_SHRINK; or the proxy accepts no memfds from this
+ *                user (client.own_memory of mpib.conf(5)): then use
+ *                mpib_mem_alloc()
  *   -EBADF       `fd` is not open
  *   -EINVAL      unknown `flags`, or `size` is 0
  *   -EOPNOTSUPP  a rail cannot register a dma-buf
@@ -268,16 +272,16 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		struct mpib_region **region);
 /*
  * Deregister a region. If the region was registered several times, only the
- * last mpib_dereg() has an effect. After the call neither the proxy nor a peer
- * accesses the memory any more. Memory from mpib_mem_alloc() is an exception:
+ * last mpib_dereg() has an effect. After the call, neither the proxy nor a peer
+ * accesses the memory any more. The exception is memory from mpib_mem_alloc():
  * it stays accessible until mpib_mem_free(), and requests that use it continue.
  * `region` may be NULL.
  *
- * If an outstanding request uses the region, its connection fails with
- * -ECANCELED. Ordinary memory is an exception, because the proxy never accesses
- * it: the connection fails only if the library has not yet copied all bytes of
- * a send. A receive into ordinary memory ends with -ECANCELED when its message
- * has arrived, and the connection continues.
+ * If an outstanding request uses the region, the request's connection fails
+ * with -ECANCELED. The exception is ordinary memory, because the proxy never
+ * accesses it: then the connection fails only if the library has not yet copied
+ * all bytes of a send. A receive into ordinary memory ends with -ECANCELED when
+ * its message has arrived, and the connection continues.
  *
  *   -ETIMEDOUT  the region is invalid, but the proxy has not answered yet and
  *               may still access the memory
@@ -303,29 +307,29 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  *   - the proxy has ended, and the connection has not yet continued at the next
  *     proxy
  *   - the connection failed, and the proxy has not reported the reason yet
- *   - the request needs a staging window, and another call or the helper has
+ *   - the request needs a staging window, and another call or the helper holds
  *     the client's lock
  *   - the connection released its staging window while it was idle, and the
  *     proxy does not answer or has no memory for a new window
  *
  * For memory that needs no copy the call is wait-free. Otherwise the call
  * copies as many bytes as the staging window holds, and mpib_test() copies the
- * rest. If the connection has no window yet, or has released it, the call
- * blocks for a round trip to the proxy, which makes the window.
+ * rest. If the connection has no window, the call blocks for a round trip to
+ * the proxy, which makes one.
  *
- * Each receive buffer gets the oldest send of its tag that no earlier buffer
- * got. A send whose receive is posted never waits for sends of other tags.
- * Waiting sends make progress only in mpib_isend(), and in mpib_test() of any
- * send of the connection.
+ * Each receive buffer is matched with the oldest unmatched send of the same
+ * tag. If the receive for a send is posted, the send never waits for sends of
+ * other tags. Sends that wait in the library make progress only in mpib_isend()
+ * on their connection, and in mpib_test() of any send of their connection.
  *
  * Errors of mpib_isend() and mpib_irecv():
  *
  *   -ENOTCONN  the connection is not ready yet
  *   -EFAULT    `data` is not inside `region`
- *   -E2BIG     more than 2 GiB - 1 bytes in one buffer, or more than 1 GiB of
- *              ordinary memory in a grouped receive
- *   -EINVAL    `n` is not 1 to 8, `conn` is the wrong end, or `region` is of
- *              another client
+ *   -E2BIG     a buffer has more than 2 GiB - 1 bytes, or a grouped receive has
+ *              more than 1 GiB of ordinary memory
+ *   -EINVAL    `n` is not 1 to 8, `conn` is the wrong end, or `region` belongs
+ *              to another client
  *
  * and, on a failed connection, the errors of mpib_test().
  */
@@ -347,17 +351,17 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 
 /*
  * Make all bytes that the connection has received visible to the device that
- * owns the memory at `data`. `data` lies in a region that mpib_reg_fd() made
- * with MPIB_REG_DMABUF. A flush is needed because the host may see that a
+ * owns the memory at `data`. `data` must be inside a region that mpib_reg_fd()
+ * made with MPIB_REG_DMABUF. A flush is needed because the host may see that a
  * receive is complete before the device sees the bytes. One flush covers all
- * memory of the same device, so it is enough for all buffers of a grouped
- * receive. When mpib_test() reports *req as complete, the bytes are visible;
+ * memory of the device, so a grouped receive needs only one flush. When
+ * mpib_test() reports *req as complete, the bytes are visible. For a flush,
  * mpib_test() writes no sizes. If the call returns 0 with *req NULL, `data` is
  * host memory and needs no flush. Flushes do not count towards the limit of 32
  * receives. Wait-free.
  *
  *   -EBUSY   256 flushes are outstanding
- *   -EINVAL  `conn` is a sending end, or `region` is of another client
+ *   -EINVAL  `conn` is a sending end, or `region` belongs to another client
  *   -ENOTCONN, -EFAULT  as for mpib_irecv()
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
@@ -365,20 +369,20 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 
 /*
  * Set *done to 1 if the request is complete, else to 0. A complete request is
- * invalid after the call. If a receive of n buffers is complete, sizes[0] to
- * sizes[n - 1] become the numbers of bytes received. If a send is complete,
- * sizes[0] becomes the number of bytes sent. `sizes` may be NULL.
+ * invalid after the call. If a receive is complete, sizes[i] becomes the number
+ * of bytes received in buffer i. If a send is complete, sizes[0] becomes the
+ * number of bytes sent. `sizes` may be NULL.
  *
- * A send is complete when its buffer may be reused. The peer may not have
- * received all bytes yet: this depends on the proxy's setting
- * failover.completion.
+ * A send is complete when its buffer may be reused. The proxy's setting
+ * failover.completion decides whether the peer must have received all bytes by
+ * then.
  *
  * A negative return means that the request ended with an error:
  *
- *   -EMSGSIZE    the send was larger than the receive buffer of its tag. Both
- *                ends get this error, and mpib_strerror() names both sizes. The
- *                connection continues, as do the other sends of a grouped
- *                receive.
+ *   -EMSGSIZE    the send was larger than the receive buffer that it was
+ *                matched with. Both ends get this error, and mpib_strerror()
+ *                names both sizes. The connection continues, and so do the
+ *                other sends of a grouped receive.
  *   -ECONNRESET  the peer is gone
  *   -EPIPE       the proxy is gone
  *   -ECANCELED   the request's region was deregistered
@@ -387,16 +391,16 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  *                the proxy)
  *
  * Requests of a failed connection stay incomplete until the proxy has sent the
- * reason, or client.answer has passed. No call waits for the reason. Close a
- * failed connection: after -ECANCELED the peer may learn of the failure only
- * from the close.
+ * reason, or until the time client.answer has passed. No call waits for the
+ * reason. Close a failed connection: after -ECANCELED, the peer may learn of
+ * the failure only by the close.
  *
  * While the proxy runs, mpib_test() makes only two kinds of system calls.
- * First, to detect that the proxy has ended, every 64th consecutive call
- * without a result polls the proxy's socket once, at most every 10 ms. A
- * program that calls mpib_test() rarely should therefore also call
- * mpib_alive(). Second, if mpib_test() pushes waiting sends or parts of
- * ordinary memory to a sleeping shard, it wakes the shard by write(2).
+ * First, every 64th consecutive call without a result polls the proxy's socket
+ * to detect that the proxy has ended, but at most every 10 ms. A program that
+ * calls mpib_test() rarely should therefore also call mpib_alive(). Second, if
+ * mpib_test() pushes waiting sends or parts of ordinary memory while the shard
+ * sleeps, the call wakes the shard by write(2).
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
@@ -409,8 +413,8 @@ enum mpib_report {
 	MPIB_REPORT_OFF, /* none */
 	MPIB_REPORT_ALL, /* every request posted after mpib_report() */
 	MPIB_REPORT_NEXT, /* only the next request */
-	/* only one request: the first one after 1024 calls of mpib_test() have
-	 * found their requests incomplete */
+	/* only one request: the first that is posted after mpib_test() has
+	 * found a request incomplete 1024 times */
 	MPIB_REPORT_LATER,
 };
 
@@ -418,7 +422,7 @@ enum mpib_report {
 enum mpib_watch {
 	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() posted the request */
 	MPIB_WATCH_TESTED, /* mpib_test() found the request incomplete */
-	MPIB_WATCH_OVER, /* the request completed or failed; last call */
+	MPIB_WATCH_OVER, /* the request completed or failed; last call for it */
 };
 
 /* A callback for requests with a report. The library calls it on the

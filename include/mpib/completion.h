@@ -7,12 +7,12 @@
  * or -errno) in the low 32 bits. While `word` has another generation, the
  * request is pending. So the shard need not clear `word` for a new request.
  *
- * `progress` also has the generation in the high 32 bits. The low 32 bits are a
- * number of bytes, counted from the start of the message without gaps: the
- * bytes that have left the sender's memory, or arrived in the receiver's. When
- * this number grows, a sending client may reuse the part of its staging window
- * that held these bytes, and a receiving client may copy these bytes out of its
- * staging window.
+ * `progress` also has the generation in the high 32 bits. The low 32 bits are
+ * the number of bytes, from the start of the message to the first gap, that
+ * have left the sender's memory or arrived in the receiver's memory. When this
+ * number grows, a sending client may reuse the space of these bytes in its
+ * staging window. A receiving client may copy these bytes out of its staging
+ * window.
  *
  * For a request with a report, rail[] says what each rail did, and the stamps
  * in `at` say when. rail[] and `at` contain no generation. Both are valid when
@@ -35,15 +35,15 @@
 #define MPIB_REPORT_BYTES_BITS 38
 #define MPIB_REPORT_BYTES_MASK ((1ull << MPIB_REPORT_BYTES_BITS) - 1)
 
-/* Times of a request's steps, as values of mpib_stamp_of(). 0: the step has not
- * happened, or its time is unknown. */
+/* Times of a request's steps, in the format of mpib_stamp_of(). 0: the step has
+ * not happened, or its time is unknown. */
 struct mpib_stamps {
 	/* not a time: shares memory with the first entries of size[] */
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
 	_Atomic uint32_t over; /* the shard completed the request */
-	/* For each rail: `posted` is the time when the first chain, or the CTS,
-	 * was posted. `done` is the time when the last part completed (send) or
-	 * arrived (receive). */
+	/* For each rail: `posted` is when the first WRs (send) or the CTS
+	 * (receive) were posted. `done` is when the rail's last bytes completed
+	 * (send) or arrived (receive). */
 	_Atomic uint32_t posted[MPIB_RAILS], done[MPIB_RAILS];
 };
 
@@ -64,9 +64,9 @@ struct mpib_completion {
 	_Atomic uint64_t rail[MPIB_RAILS];
 };
 
-/* Complete the request of generation `gen`: `result` is a number of bytes or
- * -errno. Wait-free. Shard only, once per generation, after size[] is
- * written. */
+/* Complete the request of generation `gen`. `result` is the number of bytes, or
+ * -errno. Call this once per generation, after size[] is written. Wait-free.
+ * Shard only. */
 static inline void mpib_completion_finish(struct mpib_completion *c,
 					  uint32_t gen, int32_t result)
 {
@@ -101,7 +101,7 @@ static inline bool mpib_completion_poll(const struct mpib_completion *c,
 }
 
 /* Return how many bytes of the message have left the sender's memory or arrived
- * in the receiver's. Wait-free. Any thread of the client. */
+ * in the receiver's memory. Wait-free. Any thread of the client. */
 static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 						uint32_t gen)
 {
@@ -135,13 +135,14 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 	mpib_stamps_clear(&c->at);
 	/* The release in mpib_completion_advance() pairs with the acquire in
 	 * mpib_completion_reported(): a client that sees this generation sees
-	 * no older report. */
+	 * no report of an older generation. */
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Replace the report of one rail. The word in rail[] contains, from high to low
- * bits: the state (2 bits), the QP number (24 bits) and the bytes (38 bits; the
- * 8 buffers of a group have less than 2^34 bytes). Wait-free. Shard only. */
+/* Replace the report of one rail. From high to low bits, the word in rail[]
+ * contains the state (2 bits), the QP number (24 bits) and the number of bytes
+ * (38 bits). The 8 buffers of a group have less than 2^34 bytes. Wait-free.
+ * Shard only. */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
 					  const struct mpib_rail_report *r)
@@ -155,9 +156,9 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
-/* Return true if `progress` has the generation `gen`, which means that the
- * reports and stamps belong to this generation. Call it also before the request
- * is posted: true then means that `progress` comes from a request 2^32
+/* Return whether `progress` has the generation `gen`. If it has, the reports
+ * and stamps belong to this generation. Also call this before a request is
+ * posted: if the result is true, `progress` is left from a request 2^32
  * generations earlier, and the new request must use another generation.
  * Wait-free. Any thread of the client. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
@@ -214,8 +215,9 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
  * only. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
-	/* Relaxed: the release of `word` publishes `over`. Nothing depends on
-	 * the order of the other stamps: a reader that finds 0 reads again. */
+	/* Relaxed: the release of `word` publishes `over`. The order of the
+	 * other stamps does not matter: a reader that finds 0 reads the stamp
+	 * again later. */
 	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
 }
 

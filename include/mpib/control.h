@@ -2,13 +2,14 @@
 /*
  * The control messages between a client and the proxy. The control socket is
  * RUNDIR/proxy.sock (AF_UNIX, SOCK_SEQPACKET). Each packet is one message.
- * SCM_RIGHTS passes file descriptors. The proxy answers each request once, with
- * the id of the request.
+ * File descriptors are passed by SCM_RIGHTS. The proxy answers each request
+ * once, and the answer has the id of the request.
  *
- * The proxy answers CONNECT, ACCEPT and CLOSE before they are complete. Their
- * outcome appears in `state` of the connection in the reply segment. When the
- * client gets the answer to CONNECT or ACCEPT, `state` is no longer FREE. When
- * the client gets the answer to CLOSE, `state` is no longer READY.
+ * The proxy answers CONNECT, ACCEPT, RESUME and CLOSE before the operation is
+ * complete. The outcome appears in `state` of the connection in the reply
+ * segment. When the client gets the answer to CONNECT, ACCEPT or RESUME,
+ * `state` is no longer FREE. When the client gets the answer to CLOSE, `state`
+ * is no longer READY.
  *
  * The proxy takes the client's uid and pid from SO_PEERCRED, never from a
  * message.
@@ -29,8 +30,8 @@
 
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull
 
-/* The address of a listener, which the sending process needs to connect. A
- * handle has 128 bytes, as in NCCL. */
+/* The address of a listener. The sending process needs it to connect. A handle
+ * has 128 bytes, as in NCCL. */
 struct mpib_handle {
 	uint64_t magic;
 	uint32_t version; /* MPIB_ABI_VERSION of the listener's proxy */
@@ -39,22 +40,22 @@ struct mpib_handle {
 	uint32_t addr;
 	uint64_t nonce; /* secret number that identifies the listener */
 	uint8_t addr6[16]; /* IPv6; 0 if `addr` is set */
-	/* second address of the proxy, with the same port: IPv6, or an
-	 * IPv4-mapped address; 0: none */
+	/* second address of the proxy, at the same port: IPv6, or IPv4-mapped;
+	 * 0: none */
 	uint8_t second[16];
 	uint16_t port; /* TCP port of both addresses, host order */
 	uint16_t shard; /* index of the listening client's shard */
 	uint32_t rsvd[17];
 };
 
-/* The client sends all of these messages except LOST. The proxy sends LOST and
- * NEXT. */
+/* Only the proxy sends LOST. Both sides send NEXT. Only the client sends the
+ * others. */
 enum mpib_control_type {
 	/* the first message; struct mpib_ctl_welcome describes the answer */
 	MPIB_CTL_HELLO = 1,
-	MPIB_CTL_POOL, /* make a sealed memfd, registered on every rail */
+	MPIB_CTL_POOL, /* make a sealed memfd and register it on every rail */
 	MPIB_CTL_REG_FD, /* register the memory of the message's fd */
-	MPIB_CTL_DEREG, /* deregister a region of POOL or REG_FD */
+	MPIB_CTL_DEREG, /* deregister a region from POOL or REG_FD */
 	MPIB_CTL_LISTEN,
 	MPIB_CTL_CLOSE_LISTEN,
 	MPIB_CTL_CONNECT, /* make a sending end, or resume one */
@@ -63,17 +64,17 @@ enum mpib_control_type {
 	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask for a device's properties */
 	MPIB_CTL_RESUME, /* resume a receiving end */
-	/* From the proxy, with id 0, never answered: some connections of the
-	 * client are in the state MPIB_CONN_LOST. The client has to check all
-	 * its connections. */
+	/* From the proxy, with id 0, never answered: some of the client's
+	 * connections have entered the state MPIB_CONN_LOST. The client must
+	 * check the state of all its connections. */
 	MPIB_CTL_LOST,
 	/*
 	 * A step of an upgrade: struct mpib_ctl_next, never answered. The
 	 * meaning depends on the sender:
 	 *
 	 * From the proxy, with id 0 and `number` not 0: the successor accepts
-	 * clients at the proxy's socket. The client must attach to the
-	 * successor, too, and register all its memory there.
+	 * clients at the proxy's socket. The client must also attach to the
+	 * successor and register all its memory there.
 	 *
 	 * From the proxy, with id 0 and `number` 0: the client must drop the
 	 * successor.
@@ -81,15 +82,15 @@ enum mpib_control_type {
 	 * From the client: `status` says whether the client has attached to the
 	 * successor and registered its memory there.
 	 *
-	 * From the successor: the successor serves the client. Before this
-	 * message the successor accepts only HELLO, POOL, REG_FD and DEREG.
+	 * From the successor: from now on the successor serves the client.
+	 * Before this message, it accepts only HELLO, POOL, REG_FD and DEREG.
 	 */
 	MPIB_CTL_NEXT,
 	/* From the client: struct mpib_ctl_id, never answered. `id` is the
 	 * thread id of the client's helper, which will attach to the next proxy
-	 * when this proxy ends. A client that was attached to an earlier proxy
-	 * sends this message after it has requested all its connections and
-	 * listeners from this proxy. */
+	 * when this proxy ends. If the client was attached to an earlier proxy,
+	 * it first requests all its connections and listeners from this proxy,
+	 * and then sends this message. */
 	MPIB_CTL_RESUMED,
 };
 
@@ -100,15 +101,16 @@ struct mpib_ctl_header {
 	uint32_t len; /* bytes of the whole message */
 };
 
-/* The answer to a request that failed (`status` < 0). `why` is a sentence. */
+/* The answer to a request that failed (`status` < 0). `why` gives the reason in
+ * a sentence. */
 struct mpib_ctl_error {
 	struct mpib_ctl_header h;
 	char why[240];
 };
 
-/* Flag of HELLO: only check whether the process could attach. The proxy
- * reserves what an attach needs, answers with a header alone, and closes the
- * socket. */
+/* Flag of HELLO: only check whether the process could attach. The proxy checks
+ * its limits, makes the client's segments, and answers with only a header. Then
+ * it frees the segments and closes the socket. */
 #define MPIB_HELLO_PROBE 1u
 
 struct mpib_ctl_hello {
@@ -123,9 +125,10 @@ struct mpib_ctl_hello {
 	uint32_t device;
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME" */
-	/* For a process that was attached to an earlier proxy: 1 + `shard` of
-	 * that proxy's WELCOME. The process needs the same shard again, because
-	 * the handles of its listeners contain that shard. 0: any shard. */
+	/* If the process was attached to an earlier proxy: `shard` of that
+	 * proxy's WELCOME, plus 1. The process needs the same shard again,
+	 * because the handles of its listeners contain the shard. 0: any
+	 * shard. */
 	uint32_t shard;
 	/* `id` that the client will send in MPIB_CTL_RESUMED; 0: none */
 	uint32_t thread;
@@ -140,9 +143,10 @@ struct mpib_ctl_rail {
 
 /* Answer to HELLO, with fds in this order: status segment, submit segment,
  * reply segment, doorbell eventfd, and a pidfd of the proxy's process if the
- * kernel has pidfds. The client needs the pidfd because the proxy may still
- * write to memory after it has closed the socket, until its process ends. No
- * other client gets this submit segment, reply segment and doorbell. */
+ * kernel has pidfds. The pidfd tells the client when the proxy's process has
+ * ended. Until then the proxy may write to the client's memory, even if the
+ * socket is closed. Each client has its own submit segment, reply segment and
+ * doorbell. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version; /* MPIB_ABI_VERSION of the proxy */
@@ -156,8 +160,8 @@ struct mpib_ctl_welcome {
 	uint32_t answer_ms;
 	uint32_t devices; /* number of the node's devices */
 	uint32_t device; /* index of the client's device */
-	/* how long a connection waits for its peer or for the next proxy, in
-	 * ms; 0: connections do not resume */
+	/* how long an interrupted connection waits for its peer or for the next
+	 * proxy, in ms; 0: connections do not resume */
 	uint32_t grace_ms;
 };
 
@@ -178,12 +182,12 @@ struct mpib_ctl_pool {
 struct mpib_ctl_region {
 	struct mpib_ctl_header h;
 	uint64_t size; /* bytes of the region */
-	uint32_t mr; /* the region's id, for ring descriptors and DEREG */
+	uint32_t mr; /* id of the region in ring descriptors and DEREG */
 	uint32_t rsvd;
 };
 
 /* Flag of REG_FD: the fd is a memfd with the seal F_SEAL_SHRINK, and all its
- * pages are allocated. The proxy maps the memfd if client.own_memory of
+ * pages are allocated. The proxy accepts the memfd only if client.own_memory of
  * mpib.conf(5) allows memfds of this user. */
 #define MPIB_REG_MEMFD 1u
 /* Flag of REG_FD: the fd is a dma-buf. */
@@ -193,15 +197,16 @@ struct mpib_ctl_region {
  * answer. */
 struct mpib_ctl_reg_fd {
 	struct mpib_ctl_header h;
-	uint64_t offset; /* first byte in the file */
+	uint64_t offset; /* offset of the first byte in the file */
 	uint64_t size; /* number of bytes */
 	uint32_t flags; /* MPIB_REG_MEMFD or MPIB_REG_DMABUF */
 	uint32_t rsvd;
 };
 
 /* The messages DEREG, CLOSE_LISTEN, CLOSE, WHY, DEVICE and RESUMED, and the
- * answers to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The proxy answers
- * DEREG when neither the proxy nor a peer accesses the memory any more. */
+ * answers to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT, RESUME and CLOSE. The proxy
+ * answers DEREG when neither the proxy nor a peer can access the memory any
+ * more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
 	uint32_t id; /* id of the region, listener or thread, or index of the
@@ -211,8 +216,8 @@ struct mpib_ctl_id {
 
 struct mpib_ctl_listen {
 	struct mpib_ctl_header h;
-	/* nonce of the listener at an earlier proxy, which this listener
-	 * continues; 0: the proxy draws a nonce */
+	/* If this listener continues a listener of an earlier proxy: the nonce
+	 * of that listener. 0: the proxy draws a nonce. */
 	uint64_t nonce;
 };
 
@@ -226,33 +231,32 @@ struct mpib_ctl_listening {
 
 struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
-	/* index of the connection, chosen by the client; its state must be
-	 * FREE */
+	/* index of the connection: any index in the state FREE */
 	uint32_t conn;
 	int32_t traffic_class; /* -1: the class in the proxy's settings */
 	/* Random bits, not 0, that identify the connection at both ends for its
 	 * whole life. */
 	uint64_t key;
-	/* number of requests for this end so far, including this request */
+	/* number of CONNECT requests for this end so far, including this one */
 	uint64_t number;
-	/* `peer_number` of struct mpib_reply_end when the connection was last
-	 * READY; 0: the connection was never READY */
+	/* `peer_number` of struct mpib_reply_end from the last time the
+	 * connection was READY; 0: the connection was never READY */
 	uint64_t peer_number;
 	struct mpib_handle handle; /* address of the listener */
 };
 
 /* The request RESUME: resume a receiving end that was made by an ACCEPT. The
- * client copies these values from struct mpib_reply_end. A sending end is
- * resumed by a CONNECT with a greater `number`. */
+ * client copies the key, the addresses and the port from struct mpib_reply_end.
+ * To resume a sending end, the client sends a CONNECT with a higher `number`
+ * instead. */
 struct mpib_ctl_resume {
 	struct mpib_ctl_header h;
-	/* index of the connection, chosen by the client; its state must be
-	 * FREE */
+	/* index of the connection: any index in the state FREE */
 	uint32_t conn;
 	uint32_t rsvd;
 	uint64_t key; /* as in the sending end's CONNECT */
-	/* number of requests for this end so far, including its ACCEPT and this
-	 * request */
+	/* number of requests for this end so far: its ACCEPT, and all RESUMEs
+	 * including this one */
 	uint64_t number;
 	uint64_t base; /* number of receives that have completed */
 	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */
@@ -263,8 +267,7 @@ struct mpib_ctl_resume {
 struct mpib_ctl_accept {
 	struct mpib_ctl_header h;
 	uint32_t listen_id; /* from struct mpib_ctl_listening */
-	/* index of the connection, chosen by the client; its state must be
-	 * FREE */
+	/* index of the connection: any index in the state FREE */
 	uint32_t conn;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of mpib_request_rails() and mpib_request_times() of mpib/client.h:
+/* Results of mpib_request_rails() and mpib_request_times() in mpib/client.h:
  * what each rail has done for a request, and when. */
 #ifndef MPIB_REPORT_H
 #define MPIB_REPORT_H
@@ -7,30 +7,31 @@
 #include <stdint.h>
 
 enum mpib_rail_state {
-	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
+	MPIB_RAIL_IDLE, /* nothing posted on the rail yet */
 	/* send: bytes are in flight on the rail; receive: the CTS was sent */
 	MPIB_RAIL_POSTED,
-	/* send: the rail's part is complete; receive: the request is
-	 * complete */
+	/* send: all bytes posted on the rail are complete; receive: the request
+	 * is complete */
 	MPIB_RAIL_DONE,
 };
 
 struct mpib_rail_report {
 	enum mpib_rail_state state;
-	/* number of the QP that the request used last on this rail */
+	/* number of the QP that the request last used on this rail */
 	uint32_t qpn;
 	uint64_t bytes; /* bytes posted (send) or arrived (receive) */
 };
 
-/* Times in ns of CLOCK_MONOTONIC. 0: the step has not happened, or its time is
+/* Times of CLOCK_MONOTONIC in ns. 0: the step has not happened, or its time is
  * unknown. */
 struct mpib_report_times {
 	uint64_t submitted_ns; /* mpib_isend() or mpib_irecv() was called */
 	uint64_t over_ns; /* the proxy completed the request */
 	struct {
-		/* first post of WRs (send), or of the CTS (receive) */
+		/* the first WRs (send) or the CTS (receive) were posted */
 		uint64_t posted_ns;
-		/* the last part completed (send) or arrived (receive) */
+		/* the rail's last bytes completed (send) or arrived
+		 * (receive) */
 		uint64_t done_ns;
 	} rail[2];
 };
@@ -42,7 +43,7 @@ struct mpib_report_times {
  * that the profiler accepted. The plugin passes the data with the state
  * ncclProfilerNetPluginUpdate, immediately before it calls stopEvent. NCCL's
  * own transports do not use this state. The times have the same meaning as in
- * struct mpib_report_times. The profiler is called later than these times,
+ * struct mpib_report_times. The profiler is called some time after these steps,
  * because the plugin reads the proxy's reports only when NCCL calls test().
  */
 struct mpib_profiled {

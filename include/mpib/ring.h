@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The submission ring: one single-producer single-consumer queue per
- * connection, in the client's submit segment. The client is the producer, the
- * shard thread the consumer.
+ * connection, in the client's submit segment. The client is the producer, and
+ * the shard thread is the consumer.
  *
- * A slot holds a descriptor and a sequence word in one cache line, so one cache
- * line moves per message. Descriptors have 64-bit indices, which only grow. The
- * descriptor with index i uses slot i % n, where n is the number of slots. The
- * consumer publishes the head, which is the index of the next descriptor that
- * it will read. The producer may fill the slot of index i only if i - head < n.
- * A slot is full if its `seq` is i + 1. Only the producer writes `seq`. Only
- * the consumer writes the head. The head is in the reply segment, which the
- * client cannot write.
+ * A slot holds a descriptor and a sequence word in one cache line, so each
+ * message moves only one cache line between CPUs. Descriptors have 64-bit
+ * indices, which only grow. The descriptor with index i uses slot i % n, where
+ * n is the number of slots. The consumer publishes the head, which is the index
+ * of the next descriptor that it will read. The producer may fill the slot of
+ * index i only if i - head < n. If `seq` of a slot is i + 1, the slot contains
+ * descriptor i. Only the producer writes `seq`. Only the consumer writes the
+ * head. The head is in the reply segment, which the client cannot write.
  *
  * Neither side trusts the other. Each side keeps the ring's address, the ring's
  * size and its own index in private memory. If a client writes an invalid
@@ -33,18 +33,18 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
-	/* Does nothing: the shard completes the request in the turn in which it
-	 * reads the descriptor. With this op clients measure a round trip
+	/* Do nothing: the shard completes the request in the turn in which it
+	 * reads the descriptor. Clients use this op to measure a round trip
 	 * through the ring. Only in sending ends. `n` is 1; `pos`, `len` and
 	 * `total` are 0. */
 	MPIB_OP_NOP = 3,
 	/* Make the bytes that were received in the dma-buf region `mr` visible
 	 * to the device that owns the memory. Only in receiving ends. `n`,
 	 * `total` and `len` are 1. `off` is the offset of any byte of the
-	 * region. `gen` is the number of this flush on its connection, from 1.
-	 * All other fields are 0. A flush is not a request and has no
-	 * completion: when the flush is complete, the shard sets `flushed` in
-	 * the reply segment to `gen`. */
+	 * region. `gen` numbers the flushes of the connection, from 1. All
+	 * other fields are 0. A flush is not a request and has no completion:
+	 * when the flush is complete, the shard sets `flushed` in the reply
+	 * segment to `gen`. */
 	MPIB_OP_FLUSH = 4,
 };
 
@@ -52,23 +52,23 @@ enum mpib_op {
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
 /* Flag in `op` of a send's first descriptor: other sends wait until this send
- * frees its part of the staging window. So the shard posts this send as soon as
- * its receive is known, even if other sends of the same grouped receive have
- * not come yet. */
+ * frees its space in the staging window. So the shard posts this send as soon
+ * as its receive is known, even if a grouped receive still lacks other
+ * sends. */
 #define MPIB_OP_AT_ONCE 0x40u
 #define MPIB_OP_MASK 0x3fu /* bits of enum mpib_op in `op` */
 
 /*
- * The descriptor of one part of a request. A request of ordinary memory is
+ * The descriptor of one part of a request. A request for ordinary memory is
  * divided into parts, which pass through the staging window in the order of
- * `pos`. A request of memory from mpib_mem_alloc() or mpib_reg_fd() is one part
- * with `pos` 0 and `len` equal to `total`. A grouped receive has `n`
+ * `pos`. A request for memory from mpib_mem_alloc() or mpib_reg_fd() is one
+ * part with `pos` 0 and `len` equal to `total`. A grouped receive has `n`
  * consecutive descriptors, with `idx` 0 to `n` - 1, each with `pos` 0 and `len`
  * equal to `total`.
  *
  * In a connection's ring all parts of a receive precede those of the next
  * receive. Parts of different sends may alternate. The first parts of sends
- * with the same tag have the order in which the sends were posted.
+ * with the same tag are in the order in which the sends were posted.
  */
 struct mpib_desc {
 	/* enum mpib_op, plus MPIB_OP_REPORT and MPIB_OP_AT_ONCE */
@@ -102,7 +102,7 @@ struct mpib_producer {
 	/* the consumer's head, in the reply segment */
 	const _Atomic uint64_t *head;
 	/* `tail` is the index of the next descriptor to push. `head_seen` is
-	 * the value of *head when it was last read. */
+	 * the last value read from *head. */
 	uint64_t tail, head_seen;
 	/* number of slots - 1; the number of slots is a power of two */
 	uint64_t mask;
@@ -140,7 +140,7 @@ static inline int mpib_ring_room(struct mpib_producer *p, uint32_t want)
 /*
  * Return the next descriptor, which the caller fills in place. The consumer
  * does not read the descriptor before mpib_ring_commit(). Fields that the
- * caller does not write have the values of an older descriptor. Wait-free.
+ * caller does not write keep the values of an older descriptor. Wait-free.
  * Producer thread only, and only if mpib_ring_room() has returned more than 0.
  */
 static inline struct mpib_desc *mpib_ring_next(struct mpib_producer *p)

@@ -4,12 +4,12 @@
  * and seals all segments.
  *
  *   status   one per node, mapped read-only by every client
- *   submit   one per client, written by this client: summary bitmap and rings
- *   reply    one per client, mapped read-only by this client: ring heads,
+ *   submit   one per client, written by the client: summary bitmap and rings
+ *   reply    one per client, mapped read-only by the client: ring heads,
  *            connection states, completions
  *
- * Staging windows and memory from mpib_mem_alloc() are other sealed memfds,
- * which hold only payload.
+ * Staging windows and memory from mpib_mem_alloc() are separate sealed memfds.
+ * They contain only payload.
  */
 #ifndef MPIB_SEGMENT_H
 #define MPIB_SEGMENT_H
@@ -29,16 +29,17 @@
 /* Maximum number of connections of one client. */
 #define MPIB_CONNS_MAX 1024
 /* Maximum number of connection indices of one client. A connection that resumes
- * has two indices until its rank no longer uses the first. */
+ * has two indices until its rank no longer uses the old index. */
 #define MPIB_INDEXES_MAX (2 * MPIB_CONNS_MAX)
 #define MPIB_RING_SLOTS 64 /* slots in the ring of a connection */
 
 struct mpib_status_shard {
 	/* 1 while the shard sleeps or is about to sleep, else 0. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	/* Number of turns of the shard so far. A sleeping shard has no turns.
-	 * This field has its own cache line, so that `sleeping`, which every
-	 * push reads, stays in the clients' caches. */
+	/* Number of turns of the shard so far. The number does not change while
+	 * the shard sleeps. Every push reads `sleeping`. The heartbeat has its
+	 * own cache line, so that its changes do not evict `sleeping` from the
+	 * clients' caches. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
@@ -52,12 +53,13 @@ struct mpib_status {
 };
 
 /*
- * A bitmap of the client's rings that may have descriptors. After a push into
- * ring i the client sets bit i % 64 of word[i / 64], then bit i / 64 of `top`.
- * The shard reads and clears `top` by an atomic exchange with 0. In the same
- * way it reads and clears each word whose bit was set in `top`. Then the shard
- * serves the rings whose bits were set, each until it is empty. If the shard
- * stops earlier, it records in private memory that the ring is not empty.
+ * A bitmap of the client's rings that may contain descriptors. After a push
+ * into ring i the client sets bit i % 64 of word[i / 64], then bit i / 64 of
+ * `top`. The shard reads and clears `top` by an atomic exchange with 0. For
+ * each bit that was set in `top`, the shard reads and clears the word of that
+ * bit in the same way. Then the shard empties each ring whose bit was set. If
+ * the shard stops before a ring is empty, it records in private memory that the
+ * ring is not empty.
  */
 struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
@@ -66,17 +68,18 @@ struct mpib_summary {
 
 /*
  * Set the ring's bits in the summary after a push. Return true if the shard
- * sleeps: in this case the caller must write to the doorbell eventfd.
- * Wait-free. Any thread of the client.
+ * sleeps: then the caller must write to the doorbell eventfd. Wait-free. Any
+ * thread of the client.
  *
- * Before it sleeps, the shard sets `sleeping` and then reads `top` once more.
+ * Before the shard sleeps, it sets `sleeping` and then reads `top` once more.
  * The client sets `top` and then reads `sleeping`. All four accesses are
  * sequentially consistent, so at least one of the two threads sees the other's
- * write. With a weaker order the shard could miss a push until the next push.
+ * write. With a weaker order, the shard could miss a push and sleep until the
+ * next push.
  *
- * The write of `word` must also be a release. If a push to another
- * ring has already set the bit in `top`, the shard may read `word` before this
- * call writes `top`.
+ * The write of `word` must also be a release, because the shard may read `word`
+ * before this call writes `top`. This happens if a push to another ring has
+ * already set the bit in `top`.
  */
 static inline bool mpib_summary_tell(_Atomic uint64_t *word, uint64_t word_bit,
 				     _Atomic uint64_t *top, uint64_t top_bit,
@@ -95,29 +98,29 @@ static inline void mpib_shard_sleeps(struct mpib_status_shard *shard)
 	atomic_store(&shard->sleeping, 1);
 }
 
-/* Announce that the shard does not sleep. Wait-free. Shard only. */
+/* Announce that the shard is awake. Wait-free. Shard only. */
 static inline void mpib_shard_wakes(struct mpib_status_shard *shard)
 {
-	/* Relaxed: if a client sees this store late, the client only writes to
-	 * the doorbell without need. */
+	/* Relaxed: a client that sees this store late only makes an unneeded
+	 * write to the doorbell. */
 	atomic_store_explicit(&shard->sleeping, 0, memory_order_relaxed);
 }
 
-/* Return whether any ring of the client may have descriptors. Wait-free. Shard
- * only. */
+/* Return whether any ring of the client may contain descriptors. Wait-free.
+ * Shard only. */
 static inline bool mpib_summary_any(const struct mpib_summary *sum)
 {
 	return atomic_load(&sum->top) != 0;
 }
 
-/* Counters of events that only the client sees. The client's threads increase
- * them, with relaxed order. The proxy only displays them. */
+/* Counters of events that only the client sees. The client's threads increment
+ * them with relaxed order. The proxy only displays them. */
 struct mpib_client_counts {
 	_Atomic uint64_t copies; /* parts copied through a staging window */
 	_Atomic uint64_t copied_bytes;
-	/* waits for a staging window, or for room in a staging window */
+	/* times that a request waited for a staging window or for room in it */
 	_Atomic uint64_t stalls_pool;
-	/* waits for a ring slot, or for an unused request */
+	/* times that a call found no ring slot or no unused request */
 	_Atomic uint64_t stalls_ring;
 	uint64_t rsvd[2];
 };
@@ -128,20 +131,20 @@ struct mpib_submit {
 	uint32_t conns; /* MPIB_INDEXES_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
-	/* For each connection, since when mpib_isend() has found no unused
-	 * request: a time of CLOCK_MONOTONIC in ns. 0: the latest call found
-	 * one. The proxy only displays these times. */
+	/* For each connection: when mpib_isend() first found no unused request,
+	 * as a time of CLOCK_MONOTONIC in ns. 0: the latest call found one. The
+	 * proxy only displays these times. */
 	_Atomic uint64_t refused[MPIB_INDEXES_MAX];
 	struct mpib_ring_slot ring[MPIB_INDEXES_MAX][MPIB_RING_SLOTS];
 };
 
 /*
- * In a sending end: the tags for which the oldest unanswered receive still
- * lacks a send. The shard writes them if none of the waiting sends that it has
- * read fits this receive. `word` is 16 * i + the number of tags, where i is the
- * index of the next descriptor that the shard will read. The shard changes the
- * tags only after it has read a descriptor, so they are current until the
- * client pushes descriptor i.
+ * In a sending end: the tags of the sends that the oldest unmatched receive
+ * still needs. The shard writes the tags when none of the waiting sends that it
+ * has read matches this receive. `word` is 16 * i + the number of tags, where i
+ * is the index of the next descriptor that the shard will read. The shard
+ * changes the tags only after it has read a descriptor, so the tags are current
+ * until the client pushes descriptor i.
  */
 struct mpib_want {
 	_Atomic uint64_t word;
@@ -190,29 +193,28 @@ enum mpib_conn_state {
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* `error` says why; closing frees the index */
 	/* The client closed the connection. The index becomes FREE when no peer
-	 * can access the connection's memory. */
+	 * can access the connection's memory any more. */
 	MPIB_CONN_CLOSING,
-	/* The connection ended, and can resume. Neither the proxy nor a peer
-	 * writes to its memory any more. The client resumes the connection at
-	 * another index by MPIB_CTL_CONNECT or MPIB_CTL_RESUME. Closing frees
-	 * this index. */
+	/* The connection was interrupted, and can resume at another index.
+	 * Neither the proxy nor a peer writes to the connection's memory any
+	 * more. To resume, the client sends MPIB_CTL_CONNECT or MPIB_CTL_RESUME
+	 * with the other index. Closing frees this index. */
 	MPIB_CONN_LOST,
 };
 
-/* Value of `broken` of a lost connection, which can resume at another index. No
- * completion word of this index changes any more. The shard stores the value
- * with release, after the last completion word. Failed connections never have
- * this value. */
+/* Value of `broken` for a connection that is lost and can resume at another
+ * index. The shard stores this value, with release, after its last write of a
+ * completion word of this index. Failed connections never have this value. */
 #define MPIB_BROKEN_LOST (-ESTALE)
 
 struct mpib_reply_conn {
 	/* enum mpib_conn_state; written by the proxy's control thread */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid if `state` is MPIB_CONN_FAILED */
-	/* Written by the shard. 0: requests can succeed; -errno: no request of
-	 * this connection can succeed any more; or MPIB_BROKEN_LOST. Every post
-	 * reads this field. So it does not share a cache line with `head`,
-	 * which changes all the time. */
+	/* Written by the shard. 0: requests can succeed. MPIB_BROKEN_LOST: see
+	 * above. Another -errno: no request of this connection can succeed any
+	 * more. Every post reads this field, so it does not share a cache line
+	 * with `head`, which changes often. */
 	_Atomic int32_t broken;
 	/* Written by the shard: the head of the connection's ring (ring.h). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head;
@@ -224,14 +226,15 @@ struct mpib_reply_conn {
 };
 
 /*
- * An answer word tells which receive a send has matched. The shard writes the
- * word before the first byte of the send can reach the peer. The high 32 bits
- * are the generation of the send's request. The low 31 bits are the number of
- * the receive, modulo 2^31. Receive 0 is the first receive of the connection at
- * this index; `base` of struct mpib_reply_end counts earlier receives. The bit
- * MPIB_ANSWER_REFUSED means that the send was refused, because it is larger
- * than its receive; its completion has both sizes. The client reads the word
- * only after the shard has stopped writing.
+ * An answer word says which receive a send was matched with. The shard writes
+ * the word before the first byte of the send can reach the peer. The high 32
+ * bits are the generation of the send's request. The low 31 bits are the number
+ * of the receive, modulo 2^31. Receive 0 is the first receive of the connection
+ * at this index; `base` of struct mpib_reply_end counts earlier receives. If
+ * the bit MPIB_ANSWER_REFUSED is set, the send was refused because it is larger
+ * than its receive. The send's completion has both sizes. The client reads
+ * answer words only to resume the connection, when the shard no longer writes
+ * them.
  */
 #define MPIB_ANSWER_REFUSED (1u << 31)
 
@@ -242,15 +245,16 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 	       (receive & ~MPIB_ANSWER_REFUSED);
 }
 
-/* Data that the rank needs to resume a connection after its proxy has ended.
+/* Data that the rank needs to resume the connection after the proxy has ended.
  * The proxy's control thread writes this structure before the connection
- * becomes READY. For an ACCEPT, the thread writes it even before the peer
- * learns that the connection was accepted. */
+ * becomes READY. For an ACCEPT, the thread writes the structure before it tells
+ * the peer that the connection was accepted. */
 struct mpib_reply_end {
 	/* `key` of struct mpib_ctl_connect. The proxy writes this field last.
 	 * Until then mpib_conn_learn() ignores the other fields. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
-	/* number of requests so far for this end, and for the peer's end */
+	/* number of CONNECT, ACCEPT and RESUME requests so far, for this end
+	 * and for the peer's end */
 	uint64_t number, peer_number;
 	/* number of receives that had ended before the connection got this
 	 * index */
@@ -263,18 +267,18 @@ struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns; /* MPIB_INDEXES_MAX */
-	/* 1: the proxy ended the session of this client, which must not attach
+	/* 1: the proxy ended this client's session. The client must not attach
 	 * to another proxy. */
 	_Atomic uint32_t ended;
 	/* The arrays below are indexed by connection index. */
 	struct mpib_reply_conn conn[MPIB_INDEXES_MAX];
 	struct mpib_reply_end end[MPIB_INDEXES_MAX];
 	struct mpib_completion completion[MPIB_INDEXES_MAX][MPIB_REQUESTS];
-	/* Stamps of requests with a report and more than MPIB_STAMPED_MAX
+	/* Stamps of requests that have a report and more than MPIB_STAMPED_MAX
 	 * buffers. */
 	struct mpib_stamps group_at[MPIB_INDEXES_MAX][MPIB_REQUESTS];
-	/* Answer words of the requests of sending ends. They do not share cache
-	 * lines with words that clients poll. */
+	/* Answer words of the requests of sending ends. The array shares no
+	 * cache line with words that clients poll. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
 		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 };

@@ -6,53 +6,53 @@
  * one virtual completion. There are three modes:
  *
  *   SPLIT  A message is cut into one part per device. Each part is one WR on
- *          one QP of the device. If the message has an IMM, each part has an
- *          IMM, and the parts wait until all earlier WRITEs without IMM are
+ *          one QP of the device. If the message has an IMM, each part carries
+ *          an IMM, and is posted when all earlier WRITEs without IMM are
  *          complete.
  *
  *   SPRAY  A message becomes WRITEs of at most `frag` bytes over all QPs. When
- *          these WRITEs are complete, each device that carried some of them
+ *          these WRITEs are complete, each device that carried any of them
  *          sends a notice on its notify QP. A notice is an empty
  *          WRITE_WITH_IMM.
  *
  *   DQPLB  A message becomes WRITEs of at most `frag` bytes over all QPs. Each
  *          WRITE has an IMM with the number of the fragment.
  *
- * With a single QP, in any mode, every virtual WR is posted unchanged on this
- * QP. In SPRAY a SEND is posted unchanged on QP 0, after all earlier WRs are
- * complete.
+ * If the virtual QP has a single QP, every virtual WR is posted unchanged on
+ * this QP, in any mode. In SPRAY, a SEND is posted unchanged on QP 0, after all
+ * earlier WRs are complete.
  *
  * In each direction virtual WRs complete in the order posted. A virtual receive
- * of length 0 completes when the next whole message has arrived.
- * mpib_vqp_prepare() posts the physical receives that the mode needs, and must
- * be called before the QPs are in RTR. When a physical receive completes, the
- * virtual QP posts another.
+ * of length 0 completes when the next whole message has arrived. Call
+ * mpib_vqp_prepare() before the QPs are in RTR: it posts the physical receives
+ * that the mode needs. When a physical receive completes, the virtual QP posts
+ * another.
  *
  * Failures: a failed QP accepts no more work, and the other QPs continue. If a
- * fragment with a number is lost, the receiver waits for this number. So the
- * virtual QP fails, unless the sender replays the fragment (`replay`). Without
- * `replay` the receiver's virtual QP fails as soon as one of its QPs with
- * posted receives fails, because the receiver cannot know which numbers were in
- * flight on this QP. In SPRAY only notices have numbers. So if a WRITE with
- * payload is lost, only its own message fails. If the receiver gets a number
- * that a correct peer cannot have sent, its virtual QP fails with the status
- * IBV_WC_GENERAL_ERR and the error -EPROTO.
+ * fragment with a number is lost, the receiver cannot complete later messages.
+ * So the virtual QP fails, unless the sender replays the fragment (attribute
+ * `replay`). Without `replay`, the receiver's virtual QP fails as soon as one
+ * of its QPs with posted receives fails, because the receiver cannot know which
+ * numbers were in flight on this QP. In SPRAY only notices have numbers, so the
+ * loss of a WRITE with payload fails only its own message. If the receiver gets
+ * a number that a correct peer cannot have sent, its virtual QP fails with the
+ * status IBV_WC_GENERAL_ERR and the error -EPROTO.
  *
  * Ownership: the caller makes, connects and destroys the physical QPs and CQs.
- * The virtual QPs and CQs must be destroyed before the physical ones. Both ends
- * must use the same attributes. Each CQ must have room for 2 * `cap`
+ * The caller must destroy the virtual QPs and CQs before the physical ones.
+ * Both ends must use the same attributes. Each CQ must have room for 2 * `cap`
  * completions for each of its QPs.
  *
  * Threads: one thread makes all calls on a virtual CQ, its virtual QPs and its
  * WR pool. Different virtual CQs may have different threads.
  *
- * Progress is made only inside calls. If the QPs have no room for a WR, a later
- * mpib_vcq_poll() at the same end posts the WR. No call blocks. The library
- * makes no system calls, but the verbs that it calls may make some. Only the
- * create functions and mpib_wr_pool_init() allocate memory.
+ * The library makes progress only inside calls. If the QPs have no room for a
+ * WR, a later mpib_vcq_poll() at the same end posts the WR. No call blocks. The
+ * library makes no system calls, but the verbs that it calls may make some.
+ * Only the create functions and mpib_wr_pool_init() allocate memory.
  *
- * Errors: functions of type int return -errno on failure. Otherwise they return
- * 0, or the value that their comment describes.
+ * Errors: functions of type int return -errno on failure. On success they
+ * return 0, or the value that their comment describes.
  */
 #ifndef MPIB_VQP_H
 #define MPIB_VQP_H
@@ -85,15 +85,15 @@ struct mpib_vqp;
 
 /*
  * Physical QPs that the virtual QP shares with its caller: both post WRs to
- * them. The virtual QP uses these QPs through callbacks and calls them ports.
- * Ports 0 to `n` - 1 carry data, and the following `notifies` ports carry
- * notices (`n` and `notifies` of struct mpib_vqp_attr). Two ports may be the
- * same QP.
+ * them. These QPs are called ports, and the virtual QP uses them only through
+ * callbacks. Ports 0 to `n` - 1 carry data, and the following `notifies` ports
+ * carry notices (`n` and `notifies` of struct mpib_vqp_attr). Two ports may be
+ * the same QP.
  *
  * With ports, the caller chooses the IMM of each message and the port that
- * sends it. SPRAY sends the IMM when all WRs posted earlier are complete. DQPLB
- * sends the IMM at once, without a number. The receiver holds back the n-th IMM
- * until the n-th message is complete.
+ * sends the IMM. SPRAY sends the IMM when all WRs posted earlier are complete.
+ * DQPLB sends the IMM at once, without a number, and the receiver holds back
+ * the n-th IMM until the n-th message is complete.
  *
  * The caller polls the CQs, detects failures, and reports completions by
  * mpib_vqp_port_sent(), mpib_vqp_port_fragment() and mpib_vqp_port_imm(). After
@@ -104,8 +104,8 @@ struct mpib_vqp_ports {
 	uint32_t (*room)(void *ctx, unsigned port);
 	/* Post `w` after the port's earlier WRs. `w` is a part of the virtual
 	 * WR with the id `wr_id`. The callback may overwrite w->wr.wr_id. The
-	 * virtual QP owns `w` and frees it in mpib_vqp_port_sent() or
-	 * mpib_vqp_reset(). */
+	 * virtual QP owns `w` and returns it to the pool in
+	 * mpib_vqp_port_sent() or mpib_vqp_reset(). */
 	void (*post)(void *ctx, unsigned port, struct mpib_wr *w,
 		     uint64_t wr_id);
 	void *ctx; /* first argument of both callbacks */
@@ -135,8 +135,8 @@ struct mpib_vqp_attr {
 	 * not exceed 2048, so that the receiver can sort all numbers in
 	 * flight. */
 	uint32_t cap;
-	/* Maximum bytes of a physical WR, at least 128: the smallest max_msg_sz
-	 * of the devices' ports. 0 means MPIB_VQP_FRAG_MAX. */
+	/* Maximum bytes of a physical WR, at least 128. Set it to the smallest
+	 * max_msg_sz of the devices' ports. 0 means MPIB_VQP_FRAG_MAX. */
 	uint32_t message;
 	/* Bytes of a fragment: a multiple of 128, at most `message`. 0 means
 	 * the smaller of MPIB_VQP_FRAG and `message`. */
@@ -145,8 +145,8 @@ struct mpib_vqp_attr {
 	 * two, at most 65536. 0 means 256. SPLIT and SPRAY with more than one
 	 * QP allow at most 8192, because they number messages. */
 	uint32_t depth;
-	/* SPLIT: share of each device in a message, in parts of 1024. The sum
-	 * must be 1024. All 0: equal shares. */
+	/* SPLIT: each device's share of a message, in 1024ths. The sum must be
+	 * 1024. All 0: equal shares. */
 	uint32_t weight[MPIB_VQP_DEVICES];
 	uint32_t number; /* `qp_num` of the virtual completions */
 	/* True: fragments that were in flight on a failed QP wait for
@@ -154,20 +154,20 @@ struct mpib_vqp_attr {
 	bool replay;
 };
 
-/* Keys of a virtual WR's local and remote memory on one device. */
+/* Memory keys of a virtual WR on one device: local and remote. */
 struct mpib_vqp_key {
 	uint32_t lkey, rkey;
 };
 
 /* Local bytes that the message's first WR writes in front of the payload. This
- * WR has two SGEs, so the QPs need max_send_sge 2. */
+ * WR has two SGEs, so the QPs need a max_send_sge of 2. */
 struct mpib_vqp_head {
 	uint64_t local; /* address */
 	uint32_t length; /* bytes; 0: no head */
 	uint32_t lkey[MPIB_VQP_DEVICES]; /* for each device */
 };
 
-/* Only with ports: length of the WRITE that carries the caller's IMM. */
+/* Only with ports: memory of the WRITE that carries the caller's IMM. */
 struct mpib_vqp_control {
 	uint64_t local, remote; /* addresses */
 	uint32_t length, lkey, rkey; /* `length` in bytes; 0: none */
@@ -175,8 +175,8 @@ struct mpib_vqp_control {
 };
 
 /* A virtual send WR: WRITE, WRITE_WITH_IMM or SEND of one range. A virtual QP
- * with a single QP allows all three, and so does SPRAY with several QPs. SPLIT
- * does not allow SEND. DQPLB allows only WRITE_WITH_IMM. */
+ * with a single QP allows all three in any mode. With several QPs, SPRAY allows
+ * all three, SPLIT allows no SEND, and DQPLB allows only WRITE_WITH_IMM. */
 struct mpib_vsend {
 	uint64_t wr_id; /* chosen by the caller, for the completion */
 	uint64_t local, remote; /* addresses */
@@ -188,8 +188,8 @@ struct mpib_vsend {
 	uint32_t imm;
 	unsigned devices; /* mask of the devices whose `key` is set */
 	struct mpib_vqp_key key[MPIB_VQP_DEVICES];
-	/* The head is written to `remote`, and the payload after the head. Not
-	 * allowed in SPLIT. */
+	/* The head is written at `remote`, and the payload follows the head.
+	 * Not allowed in SPLIT. */
 	struct mpib_vqp_head head;
 	/* Only with ports: send no IMM for this message, because the next
 	 * message's IMM covers both. */
@@ -288,8 +288,8 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 int mpib_vqp_destroy(struct mpib_vqp *vqp);
 
 /* Post the physical receives that the mode needs. The physical QPs must be in
- * INIT or a later state. Return 0, or -errno of ibv_post_recv(): then call this
- * function again. */
+ * INIT or a later state. Return 0, or -errno of ibv_post_recv(). After an
+ * error, call this function again. */
 int mpib_vqp_prepare(struct mpib_vqp *vqp);
 
 /*
@@ -310,7 +310,7 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp);
  *   -EAGAIN    `depth` WRs are outstanding
  *   -ENETDOWN  all QPs have failed, or the virtual QP has ended
  *
- * The completion reports failures that occur later.
+ * The WR's completion reports failures that occur after the call.
  */
 int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
 /*
@@ -320,23 +320,23 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr);
  * messages have arrived and wait for receives, further messages wait at the
  * sender.
  *
- *   -EINVAL    a receive for a SEND in a mode without SENDs, or the virtual QP
- *              has ports
+ *   -EINVAL    the receive is for a SEND, but the mode has no SENDs; or the
+ *              virtual QP has ports
  *   -EAGAIN    `depth` receives are outstanding
  *   -ENETDOWN  all QPs have failed, or the virtual QP has ended
  *
- * A receive for a SEND or on a single QP may also return -errno of
- * ibv_post_recv().
+ * If the receive is for a SEND, or the virtual QP has a single QP, the call may
+ * also return -errno of ibv_post_recv().
  */
 int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
 
 /*
  * Post again, on the healthy QPs, all fragments that were in flight on failed
  * QPs. Call this only when the failed QPs are in ERR at both ends, so that none
- * of these fragments can still arrive. A fragment may have arrived before its
- * QP failed. In this case the receiver drops the repeated number, but the bytes
- * are written again. In SPLIT and DQPLB this can happen after the receiver has
- * completed the message.
+ * of the original fragments can still arrive. If a fragment had arrived before
+ * its QP failed, the receiver drops the repeated number, but the bytes are
+ * written again. In SPLIT and DQPLB, the bytes may be written again after the
+ * receiver has completed the message.
  *
  *   -EAGAIN    the healthy QPs are full: poll and call again
  *   -ENETDOWN  all QPs have failed, or the virtual QP has ended
@@ -351,24 +351,24 @@ uint32_t mpib_vqp_send_room(const struct mpib_vqp *vqp);
 /* Return the number of physical WRs for a message of `length` bytes in SPRAY
  * and DQPLB. WRs that carry notices or the caller's IMM are not counted. */
 uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
-/* Return the number of fragments and notices that came late or twice. The
- * receiver has dropped their numbers. */
+/* Return how many fragments and notices arrived late or twice. The receiver has
+ * dropped their numbers. */
 uint64_t mpib_vqp_late(const struct mpib_vqp *vqp);
 
-/* All functions below are only for virtual QPs with ports. */
+/* The functions below are only for virtual QPs with ports. */
 /*
  * Report that the oldest WR of the port completed. If the WR failed (`ok` is
- * false), this function only frees the physical WR. The virtual WR never
+ * false), this function only returns it to the pool. The virtual WR never
  * completes, and mpib_vqp_reset() drops it.
  */
 void mpib_vqp_port_sent(struct mpib_vqp *vqp, unsigned port, bool ok);
 /*
  * In DQPLB: report that a fragment of `bytes` bytes arrived with the IMM `imm`.
- * Return 1 if the fragment is accepted, or 0 if it is late or a duplicate. Such
- * a fragment is counted and dropped.
+ * Return 1 if the fragment is accepted. If the fragment is late or a duplicate,
+ * count and drop it, and return 0.
  *
- *   -EPROTO  a correct peer does not send this number, so fragments may be
- *            lost: the caller must end the connection
+ *   -EPROTO  a correct peer cannot have sent this number: the caller must end
+ *            the connection, because fragments may be lost
  */
 int mpib_vqp_port_fragment(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
 /* In DQPLB: report that an IMM of the peer's caller arrived. `bytes` is the
@@ -378,8 +378,8 @@ bool mpib_vqp_port_imm(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
 /* If the message of the oldest waiting IMM is complete, take this IMM: set *imm
  * and *bytes, and return true. Otherwise return false. */
 bool mpib_vqp_port_take(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes);
-/* Drop all virtual WRs and restart the numbers at 0. When the caller calls
- * this, nothing may be in flight at either end. */
+/* Drop all virtual WRs and restart the numbers at 0. Call this only when
+ * nothing is in flight at either end. */
 void mpib_vqp_reset(struct mpib_vqp *vqp);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
 /*
  * The formats of the control data that two proxies exchange over the rails:
  * immediate data (IMM), clear-to-send (CTS), end-to-end acks and completion
- * records. All fields are little-endian, which is the native order of all
- * supported machines. Only an IMM is big-endian on the wire, as verbs requires.
- * The functions below handle IMMs in host order.
+ * records. Fields are little-endian, which is the native order of all supported
+ * machines. The exception is the IMM: verbs require it to be big-endian on the
+ * wire. The functions below use IMMs in host order.
  *
  * Bits of an IMM, from high to low:
  *   v1, for a lane with a single connection:
@@ -12,12 +12,12 @@
  *   v2, for a lane that several connections share:
  *     connection 31..12 | epoch 11..10 | mask 9..8 | slot 7..0
  *
- * `slot` is the number of the slot, modulo 256. `size_q` is the message's size
- * in units of 128 bytes, rounded up. `mask` has a bit for each rail that
- * carries the message. `epoch` counts the fences of the rail, modulo 4. A
- * `mask` of 0 marks a replay: this rail carries stripes that another, fenced
- * rail lost. The slot's completion record says which stripes. In a replay all
- * bits of `size_q` are 1.
+ * `slot` is the number of the slot, modulo 256. `size_q` is the number of bytes
+ * of the slot in units of 128 bytes, rounded up. If the slot has a completion
+ * record, all bits of `size_q` are 1. `mask` has the bit of each rail that
+ * carries bytes of the slot. `epoch` counts the fences of the rail, modulo 4.
+ * If `mask` is 0, the message is a replay: this rail carries stripes that were
+ * lost on a fenced rail. The slot's completion record lists these stripes.
  */
 #ifndef MPIB_WIRE_H
 #define MPIB_WIRE_H
@@ -31,14 +31,13 @@
 
 #define MPIB_IMM_SIZE_G 128u /* unit of `size_q` in bytes */
 #define MPIB_IMM_SIZEQ_BITS 22
-/* Value of `size_q` with all bits 1: only the completion record has the
- * size. */
+/* Value of `size_q` (all bits 1) if only the completion record has the size. */
 #define MPIB_IMM_SIZEQ_SENTINEL ((1u << MPIB_IMM_SIZEQ_BITS) - 1)
 /* The largest size in bytes that `size_q` can express: 256 bytes less than 512
  * MiB, because MPIB_IMM_SIZEQ_SENTINEL is reserved. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
-/* Number of connections that the IMM of v2 can distinguish. */
+/* Number of connections that an IMM of v2 can distinguish. */
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
 /* Number of entries in a connection's CTS table and in its record table. At
@@ -48,8 +47,8 @@
  * others wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
-/* The smallest supported max_msg_sz of a port, in bytes. The longest WRITE that
- * is not payload has this size: a whole CTS table. */
+/* The smallest supported max_msg_sz of a port, in bytes. This is the size of a
+ * CTS table, which is the longest WRITE without payload. */
 #define MPIB_MSG_LEAST 4096u
 
 /* Return the bit of a rail in a mask of rails. */
@@ -79,7 +78,7 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* Return `size_q` of a message of `size` bytes. If the size is larger than
+/* Return `size_q` for `size` bytes. If the size is larger than
  * MPIB_IMM_SIZEQ_MAX, return MPIB_IMM_SIZEQ_SENTINEL. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
@@ -105,21 +104,21 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * A CTS. The receiver writes it, with RDMA WRITE, into an entry of the sender's
- * CTS table: into entry (`seq` - 1) % m of a table with m entries. `seq` is the
- * slot's 64-bit sequence number plus 1. So the sender can distinguish the CTS
- * from an older CTS in the same entry. `seq` is the last field, so the HCA
- * writes it last.
+ * A CTS. The receiver writes it into the sender's CTS table by RDMA WRITE. In a
+ * table with m entries, the CTS has entry (`seq` - 1) % m. `seq` is the slot's
+ * 64-bit sequence number plus 1, so the sender can distinguish the CTS from an
+ * older CTS in the same entry. `seq` is the last field, so the HCA writes it
+ * last.
  *
  * A receive of `n` buffers uses `n` consecutive entries. A receive in parts
- * uses one entry per part. These entries have the same `msg`, increasing `pos`,
- * and the posted size in `total`. If a message ends early, the sender skips the
- * message's remaining entries.
+ * uses one entry per part. The entries of its parts have the same `msg` and
+ * `total`, and increasing `pos`. If the message is shorter than the receive,
+ * the sender skips the remaining entries of the receive.
  *
- * `ended` is the receiver's end-to-end ack: all slots with a sequence number
- * less than `ended` have ended, that is, all their bytes and IMMs have arrived.
- * `ended` is 0 on lanes without end-to-end acks. If the receiver has an ack to
- * send but no CTS, it writes the ack into struct mpib_e2e_ack.
+ * `ended` is the receiver's end-to-end ack: all bytes and IMMs of the slots
+ * with sequence numbers below `ended` have arrived. `ended` is 0 on lanes
+ * without end-to-end acks. If the receiver has an ack to send but no CTS, it
+ * writes the ack into struct mpib_e2e_ack.
  */
 struct mpib_cts {
 	uint64_t addr; /* address of this part at the receiver */
@@ -138,10 +137,10 @@ struct mpib_cts {
 };
 
 /*
- * End-to-end acks. This structure follows the sender's CTS table. ended[rail]
- * is the latest ack that the receiver wrote over this rail, by an 8-byte WRITE
- * on the rail's first QP. Acks never decrease. So the sender uses the largest
- * ack that it has seen here or in a CTS.
+ * End-to-end acks. This structure follows the CTS table in the sender's memory.
+ * ended[i] is the latest ack that the receiver wrote over rail i, by an 8-byte
+ * WRITE on the rail's first QP. Acks never decrease, so the sender uses the
+ * largest ack that it has read here or in a CTS.
  */
 struct mpib_e2e_ack {
 	uint64_t ended[MPIB_RAILS];
@@ -149,34 +148,34 @@ struct mpib_e2e_ack {
 };
 
 /*
- * A completion record. The sender writes it, with RDMA WRITE, into the slot's
- * entry of the receiver's record table. The WRITE precedes the WRITE_WITH_IMM
- * of the leader rail, on the same QP. The leader rail is SOUT if SOUT carries
- * bytes of the message, else SUP. The record is valid when its `seq` equals
- * `seq` of the CTS.
+ * A completion record. The sender writes it into the slot's entry of the
+ * receiver's record table by RDMA WRITE. The sender posts this WRITE before the
+ * WRITE_WITH_IMM of the leader rail, on the same QP. The leader rail is SOUT if
+ * SOUT carries bytes of the message, else SUP. The record is valid when its
+ * `seq` equals `seq` of the CTS.
  *
- * Without a record, the receiver computes the size from `byte_len` of its
- * completions. The sender writes a record only in these cases:
+ * Without a record, the receiver computes the size from `byte_len` of the
+ * slot's completions. The sender writes a record only in these cases:
  *   - for a grouped receive
  *   - for a part that is sent in several WRITEs
  *   - if the message ends exactly at the end of a part, and the receive has
  *     further parts
- *   - if `size_q` is MPIB_IMM_SIZEQ_SENTINEL
+ *   - on lanes with IMM v1: for a part larger than MPIB_IMM_SIZEQ_MAX
  *   - for errors and replays
  */
 struct mpib_record {
 	uint64_t seq; /* copied from the CTS */
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
 	uint8_t n; /* number of buffers of the receive */
-	/* `expected` and `ends` are masks of stripes, only for replays. The bit
-	 * of a stripe is that of the rail that carried the stripe first. */
+	/* `expected` and `ends` are masks of stripes, used only in replays. A
+	 * stripe has the bit of the rail that carried the stripe first. */
 	uint8_t expected; /* stripes that must arrive before the slot ends */
 	uint8_t ends; /* stripes that are complete when this IMM arrives */
 	uint8_t rsvd;
 	/* bytes of each buffer; if `n` is 1, bytes of the message */
 	uint32_t size[MPIB_GROUP_MAX];
-	/* Bytes that each rail carries for this slot. In a group this covers
-	 * all buffers, up to 8 * 2 GiB. */
+	/* Bytes that each rail carries for this slot. In a group, this is the
+	 * sum over all buffers: up to 8 * 2 GiB. */
 	uint64_t rail[MPIB_RAILS];
 };
 
@@ -195,10 +194,10 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_record, ends) == 14);
 MPIB_ABI_ASSERT(offsetof(struct mpib_record, size) == 16);
 MPIB_ABI_ASSERT(offsetof(struct mpib_record, rail) == 48);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
-/* The 8 bits in an IMM must distinguish all slots in use. */
+/* The 8 bits of `slot` in an IMM must distinguish all slots in use. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);
-/* The size of a table must divide 2^64, so that consecutive sequence numbers
- * also have consecutive entries when the sequence number wraps. */
+/* The number of entries must divide 2^64. Then consecutive sequence numbers
+ * have consecutive entries even when the sequence number wraps to 0. */
 MPIB_ABI_ASSERT((MPIB_TABLE_SLOTS & (MPIB_TABLE_SLOTS - 1)) == 0);
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS >= MPIB_REQUESTS + MPIB_GROUP_MAX);
 

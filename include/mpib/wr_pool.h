@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of send WRs, and chains of WRs that are posted with one doorbell. Each
- * WR of the pool contains its SGEs. The pool sets the fields that most WRs have
- * in common. A caller may keep a posted WR: when the WR has completed, the
- * caller can post it again unchanged. Only the thread that owns the pool may
- * call these functions. Only mpib_wr_pool_init() allocates memory. Part of
+ * WR of the pool contains its SGEs. The pool sets the fields that are the same
+ * in most WRs. A caller may keep a WR after it has completed, and post it again
+ * unchanged. Only the thread that owns the pool may call these functions. Only
+ * mpib_wr_pool_init() allocates memory. These functions are part of
  * libmpib-vqp.
  */
 #ifndef MPIB_WR_POOL_H
@@ -25,7 +25,7 @@ extern "C" {
 struct mpib_wr {
 	struct ibv_send_wr wr; /* `sg_list` points to `sge` */
 	struct ibv_sge sge[MPIB_WR_SGES];
-	/* in a list of free, in-flight or lost WRs */
+	/* link in a list of free, in-flight or lost WRs */
 	STAILQ_ENTRY(mpib_wr) link;
 	uint64_t owner; /* for the caller's use */
 	/* For the caller's use. In mpib-proxy the value 0 means that the caller
@@ -72,8 +72,8 @@ static inline void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
 	pool->left++;
 }
 
-/* WRs for one QP, in the order in which they will be posted. An empty chain has
- * only zeros. */
+/* WRs for one QP, in the order in which they will be posted. An empty chain is
+ * all zeros. */
 struct mpib_wr_chain {
 	struct mpib_wr *first, *last;
 	uint32_t n; /* number of WRs */
@@ -91,7 +91,7 @@ static inline void mpib_wr_chain_add(struct mpib_wr_chain *c, struct mpib_wr *w)
 	c->n++;
 }
 
-/* Append the WRs of `more`, which is not empty, to `c`. */
+/* Append the WRs of `more`, which must not be empty, to `c`. */
 static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 				      const struct mpib_wr_chain *more)
 {
@@ -103,9 +103,9 @@ static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 	c->n += more->n;
 }
 
-/* Post the WRs of the chain with one doorbell, and make the chain empty. The
- * chain must not be empty. Return 0, or -errno of ibv_post_send(); in this case
- * *bad is the first WR that was not posted. The caller still owns the WRs. */
+/* Post all WRs of the chain with one doorbell, and clear the chain. The chain
+ * must not be empty. Return 0, or -errno of ibv_post_send(). On an error, *bad
+ * is the first WR that was not posted. The caller still owns the WRs. */
 static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 				     struct mpib_wr **bad)
 {
