@@ -29,14 +29,17 @@ static const struct {
 	  "MPIB_SOFT_PORT_BASE is a port from 1 to 65280, MPIB_SOFT_ENGINE "
 	  "is io_uring or epoll, MPIB_SOFT_LIMITS is NAME=VALUE, ..." },
 	{ SOFT, EADDRINUSE, "ibv_open_device",
-	  "every port of the address is taken: is another proxy on it?" },
+	  "all 256 ports for software rails at this address are in use: does "
+	  "another proxy use the address?" },
 	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },
 	{ RDMA, EACCES, NULL,
-	  "no permission for /dev/infiniband/uverbs*: run as root or in its "
-	  "group; a container needs --device /dev/infiniband" },
+	  "no permission for /dev/infiniband/uverbs*: run as root or in the "
+	  "group of these files; a container needs --device "
+	  "/dev/infiniband" },
 	{ RDMA, EPERM, NULL,
-	  "no permission for /dev/infiniband/uverbs*: run as root or in its "
-	  "group; a container needs --device /dev/infiniband" },
+	  "no permission for /dev/infiniband/uverbs*: run as root or in the "
+	  "group of these files; a container needs --device "
+	  "/dev/infiniband" },
 	{ RDMA, ENOSYS, NULL,
 	  "the kernel has no user verbs: modprobe ib_uverbs" },
 	{ RDMA, EADDRNOTAVAIL, "ibv_query_port",
@@ -45,8 +48,8 @@ static const struct {
 	{ RDMA, EINVAL, "ibv_query_port",
 	  "the device has no such port; see ibv_devinfo(1)" },
 	{ RDMA, EOPNOTSUPP, "ibv_reg_dmabuf_mr",
-	  "no dma-buf on this rail: that needs Linux 5.12 and a driver that "
-	  "supports it; hca.dmabuf = auto works without it" },
+	  "this rail cannot register dma-bufs: they need Linux 5.12 and a "
+	  "driver that supports them; hca.dmabuf = auto works without them" },
 	{ RDMA, EFAULT, "ibv_reg_mr", "not all of the memory is mapped" },
 	{ RDMA, EINVAL, "ibv_create_qp",
 	  "more than the device supports per QP: lower qp.sq_depth" },
@@ -116,7 +119,7 @@ static const struct {
 #undef LIMIT
 };
 
-/* Append the device's limit, which all programs share, to the cause. */
+/* Append the device limit that the call may have exceeded to the cause. */
 static void explain_limit(const struct ibv_device_attr *most, const char *call,
 			  int error, char *cause, size_t len)
 {

@@ -15,7 +15,7 @@
  * device, call, errno and, if known, the usual cause and its remedy. `call` is
  * the function's name in libibverbs, also for the software HCA. `rc` is -errno.
  * `most` contains the device's limits, or is NULL. With `most`, the message
- * also names the limit that the call exceeded. Any thread.
+ * also names the limit that the call may have exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,
 			const struct ibv_device_attr *most, const char *call,

@@ -91,8 +91,9 @@ int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 
 	attr->qp_state = IBV_QPS_RTR;
 	attr->max_dest_rd_atomic = attr->max_rd_atomic = 1;
-	/* The values of NCCL's own transport: pauses of 0.64 ms, without limit.
-	 * A peer that posts its receives late causes no failure. */
+	/* The values of NCCL's own transport: after an RNR NAK, retry every
+	 * 0.64 ms, without limit. So a peer that posts its receives late causes
+	 * no failure. */
 	attr->min_rnr_timer = 12;
 	attr->rnr_retry = 7;
 	rc = v->modify_qp(qp, attr,

@@ -37,7 +37,8 @@ struct mpib_rail_spec {
 };
 
 /*
- * Parse `text`. -EINVAL: `why` names the wrong value and the right form.
+ * Parse `text`. If the result is -EINVAL, `why` names the wrong value and the
+ * right form.
  */
 int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 			 char *why, unsigned why_len);
@@ -70,8 +71,8 @@ struct mpib_port_info {
 /* Progress counters of a device that makes progress only while the process
  * polls it. */
 struct mpib_motion {
-	/* number of the device's turns, at least 1; 0: the device makes
-	 * progress without polls */
+	/* 1 plus the number of the device's turns; 0: the device makes progress
+	 * without polls */
 	uint64_t turns;
 	uint64_t came; /* number of times that bytes arrived for a QP */
 };
@@ -120,7 +121,8 @@ struct mpib_verbs {
 	/* Call this after the owner of cq was woken. If an armed CQ costs time
 	 * on this device, disarm cq. `spoke`: the channel of cq was readable.
 	 * Return true if an event is pending or will come: then the caller must
-	 * read it. Called by the thread that owns the context's progress. */
+	 * read the event. Called by the thread that owns the context's
+	 * progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns. Unless qp is NULL, add the arrivals of qp to
@@ -167,9 +169,9 @@ struct mpib_verbs {
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* Return a descriptor, for edge-triggered waiting, that signals the
-	 * events that do not make async_fd readable. Return -EOPNOTSUPP if
-	 * there are no such events, or another -errno. */
+	/* Some events do not make async_fd readable. Return a descriptor that
+	 * signals these events (edge-triggered). Return -EOPNOTSUPP if the
+	 * provider has no such events, or another -errno. */
 	int (*bell)(void);
 };
 
@@ -186,9 +188,10 @@ const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
  * does. */
 int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
 		 uint16_t pkey_index, int access);
-/* Move the QP from INIT to RTR and RTS. The caller sets path, peer, numbers and
- * timeouts in attr. This call sets the state, allows one READ at a time, and
- * lets sends wait without limit for a receive. */
+/* Move the QP from INIT to RTR and RTS. In attr, the caller sets the path, the
+ * peer's QP number, both first PSNs and the timeouts. This call sets the state
+ * and allows one READ at a time. It also lets sends wait without limit until
+ * the peer posts a receive. */
 int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr);
 /* Return the path from a port to itself. */

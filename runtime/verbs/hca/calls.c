@@ -165,11 +165,11 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 }
 
 /*
- * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. True: the
- * flag was set, so try again. The flag only makes transfers faster, but a
- * kernel or device that does not know the flag refuses the whole call.
- * (ibv_reg_mr_iova2 itself drops the flag only if the kernel says that flags
- * may be dropped.)
+ * After a refused registration, clear IBV_ACCESS_RELAXED_ORDERING. Return
+ * whether this flag may be the cause of the refusal: then try again. The flag
+ * only makes transfers faster, but a kernel or device that does not know the
+ * flag refuses the whole call. (ibv_reg_mr_iova2 itself drops the flag only if
+ * the kernel says that flags may be dropped.)
  */
 static bool again_without(struct hca_job *job)
 {
@@ -232,7 +232,7 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct hca_job *job;
 
-	/* If fd is not open, make the call all the same: its error shows
+	/* If fd is not open, make the call anyway: the error of the call shows
 	 * whether the device supports dma-bufs. */
 	if (own < 0 && errno != EBADF)
 		return -errno;

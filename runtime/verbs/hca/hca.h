@@ -23,8 +23,8 @@
 #include "verbs/verbs.h"
 
 /* The time limit of a call. The limit applies to the time in which the waiting
- * thread can run. Time in which the process is stopped does not count.
- * Registering memory has a longer limit, which depends on the length of the
+ * thread can run. Time in which the process is stopped does not count. For
+ * registering and deregistering memory, the limit grows with the length of the
  * memory. Tests change mpib_hca_wait_ms. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
@@ -34,11 +34,13 @@ extern _Atomic unsigned mpib_hca_wait_ms;
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
-	/* The call creates an object. If the caller has stopped waiting, the
-	 * thread destroys the object. */
+	/* The call creates, changes or queries an object. If the caller stops
+	 * waiting before the call begins, the thread does not make the call. If
+	 * the caller stops waiting later, the thread destroys the object that
+	 * the call created. */
 	HCA_MAKES,
-	/* The call destroys an object, even if the caller has stopped
-	 * waiting. */
+	/* The call destroys an object or moves a QP to ERR. The thread makes
+	 * the call even if the caller has stopped waiting. */
 	HCA_ENDS
 };
 
@@ -86,9 +88,9 @@ struct hca_job {
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
-/* Run the job and wait. Return the call's result; the caller then reads and
- * frees *job. -EIO: no answer in time. If *job is NULL afterwards, the HCA's
- * thread will free the job. */
+/* Run the job and wait. Return the call's result, or -EIO if the HCA is lost or
+ * did not answer in time. If *job is not NULL afterwards, the caller reads and
+ * frees the job. Otherwise the HCA's thread frees the job. */
 int hca_job_do(struct hca_job **job);
 
 /* Like hca_job_do(), for a call that opens a context: start the thread of the

@@ -15,8 +15,8 @@
 #include "base/thread.h"
 #include "verbs/hca/hca.h"
 
-/* Time added to the limit for each GiB to register. A healthy device needs less
- * than half of this time. */
+/* Time added to the limit for each GiB to register or deregister. A healthy
+ * device needs less than half of this time. */
 #define GIB_MS 250u
 /* Interval at which a waiting thread reports to the service's watchdog. */
 #define WAITS_MS 5000u
@@ -39,7 +39,7 @@ struct hca {
 	char name[sizeof(((struct mpib_rail_spec *)0)->name)];
 	TAILQ_HEAD(, hca_job) jobs;
 	pthread_cond_t asked, answered;
-	/* number of open contexts, plus the calls that are opening one */
+	/* number of open contexts, plus the threads that are in enter() */
 	unsigned users;
 	bool hung; /* a call exceeded its limit */
 	const char *call; /* current or last call */

@@ -108,9 +108,10 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 
 /* Return whether the GID's interface is in this network namespace. If several
  * namespaces share a device, the device lists the GIDs of all these namespaces.
- * Each namespace may have an eth0, so the address is compared, too. But do not
- * compare a link-local GID: it is made from the port's GUID, and the interface
- * may have another address. Also return true if sysfs names no interface. */
+ * Each namespace may have an eth0, so also compare the address. But do not
+ * compare a link-local GID: such a GID is made from the port's GUID, and the
+ * interface may have another address. Also return true if sysfs names no
+ * interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
 {

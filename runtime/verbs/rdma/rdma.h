@@ -33,9 +33,10 @@ struct mpib_rdma_port {
 };
 
 /* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Return
- * their number, or -errno (-ENOSYS: the kernel has no RDMA). The caller frees
- * *port unless the result is 0. Opens each device briefly. A device that does
- * not answer is listed with one port, whose `error` is set. Control thread. */
+ * their number, or -errno (-ENOSYS: the kernel has no RDMA). If the result is
+ * above 0, the caller frees *port. Opens each device briefly. A device that
+ * does not answer is listed with one port, whose `error` is set. Control
+ * thread. */
 int mpib_rdma_ports(struct mpib_rdma_port **port);
 
 /* Fill in the device's location: numa_node and pci_path of info, or -1 and ""
@@ -63,7 +64,8 @@ int mpib_rdma_open(const struct mpib_rail_spec *spec, struct ibv_context **ctx);
 int mpib_rdma_close(struct ibv_context *ctx);
 
 /* List the devices that have RC with WRITE_WITH_IMM. Return their number, or
- * -errno. The caller frees *spec unless the result is 0. */
+ * -errno. The caller sets *spec to NULL before the call, and always frees *spec
+ * afterwards. */
 int mpib_rdma_list(struct mpib_rail_spec **spec);
 /* Query at most `max` ports of one device. Opens the device briefly. Return the
  * number of entries, at least 1. */

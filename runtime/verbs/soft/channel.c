@@ -141,8 +141,8 @@ void soft_channels_die(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
 
-	/* Wake only threads that wait in read(). Other owners notice the loss
-	 * in their turns. */
+	/* Wake only threads that wait in read(). Threads that make turns notice
+	 * the loss in their next turn. */
 	LIST_FOREACH(ch, &ctx->channels, link)
 	if (is_semaphore(ch))
 		eventfd_write(ch->event_fd, 1);
@@ -227,8 +227,9 @@ static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			return -errno;
 		*cq = soft_channel_take(ch);
 		if (!*cq && soft_is_gone(ctx)) {
-			/* Wake all other waiters. Threads that come later do
-			 * not sleep. */
+			/* Wake the next thread that waits in read(). That
+			 * thread does the same, so all waiting threads wake up.
+			 * Threads that come later do not sleep. */
 			eventfd_write(ch->event_fd, 1);
 			return -EIO;
 		}
@@ -264,10 +265,10 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 /*
  * Asynchronous events. An object has one bit per pending event type, so raising
  * an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE) that
- * counts the bits. An object may be destroyed after a reader has read the count
- * of the object's event, but before the reader gets the lock. Such a count is
- * stray. So each count, in the fd or read by a thread, belongs either to a
- * pending bit or to a destroyed object.
+ * counts the bits. A reader first reads a count from the fd, and then takes the
+ * lock. If the object of the event is destroyed in between, the count is stray.
+ * So each count, in the fd or read by a thread, belongs either to a pending bit
+ * or to a destroyed object.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
@@ -348,8 +349,8 @@ static bool all_is_told(const struct soft_ctx *ctx)
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
 }
 
-/* Return the object of an event whose count the caller has read, or NULL if the
- * object was destroyed. */
+/* Call this after reading a count from async_fd. Take the next event and return
+ * its object, or return NULL if the count is stray. */
 static struct soft_events *take_event(struct soft_ctx *ctx,
 				      struct ibv_async_event *out)
 {

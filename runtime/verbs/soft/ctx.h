@@ -9,9 +9,9 @@
  *    turn frees entries by a release of `head`.
  *  - Completion queues: the holder of ctx->lock produces, and poll_cq consumes.
  *  - ctx->bell, a lock-free stack of QPs that have been posted to.
- * Control verbs wait for the lock, but a turn only tries to take it. If the
- * lock is taken, the turn leaves its work undone. So soft_unlock() kicks the
- * sleepers.
+ * Control verbs wait for the lock. Without threaded mode, soft_turn() only
+ * tries to take the lock: if another thread holds the lock, the work is left
+ * undone. So soft_unlock() kicks the sleepers.
  *
  * Between turns no operation is in the kernel, because all reads and writes of
  * sockets are nonblocking. So while a thread holds ctx->lock and makes no turn,
@@ -98,7 +98,8 @@ struct soft_ctx {
 	_Atomic int polled; /* threaded mode: a polling thread makes turns */
 	/* number of consecutive polls that found nothing */
 	unsigned empty_polls;
-	/* number of armed CQs and of threads about to sleep */
+	/* number of armed CQs, and of threads that sleep or are about to
+	 * sleep */
 	_Atomic int sleepers;
 	struct mpib_bell kick;
 	int timer_fd;
@@ -114,7 +115,7 @@ struct soft_ctx {
 	uint64_t accept_paid;
 	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
-	/* number of operations in this turn, and how many of these are reads */
+	/* number of all operations in this turn, and number of reads */
 	unsigned nops, nreads;
 	struct soft_op *ops;
 

@@ -55,7 +55,7 @@ static void fault_apply(struct soft_ctx *ctx,
 	ctx->fault = *fault;
 	ctx->paused = fault->link_down || fault->black_hole;
 	fault_look_again(ctx);
-	/* the time before this call gives no credit */
+	/* time before this call does not count for the rate limit */
 	ctx->rate_at = mpib_now_ns();
 	if (fault->gone)
 		soft_die(ctx);
@@ -94,8 +94,9 @@ bool soft_fault_hold(struct soft_qp *qp)
  * Faults from outside the process. MPIB_SOFT_FAULTS names a directory. A file
  * in this directory whose name is the address of a device sets the faults of
  * that device: the first line of the file lists them. Each context reads the
- * file again after FAULT_LOOKS_EVERY. inotify would make this unnecessary, but
- * on a busy machine the kernel may take minutes to close an inotify descriptor.
+ * file again every FAULT_LOOKS_EVERY ns. inotify would make these reads
+ * unnecessary, but on a busy machine the kernel may take minutes to close an
+ * inotify descriptor.
  */
 
 #define FAULT_LOOKS_EVERY (20 * SOFT_MS)

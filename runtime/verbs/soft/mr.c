@@ -345,7 +345,8 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		return errno == EBADF ? -EBADF : -EOPNOTSUPP;
 	if (!len || offset > (uint64_t)end || len > (uint64_t)end - offset)
 		return -EINVAL;
-	/* Devices require this, see ibv_reg_dmabuf_mr(3). */
+	/* Devices require that iova and offset are equal modulo the page size,
+	 * see ibv_reg_dmabuf_mr(3). */
 	if ((iova & (page - 1)) != skip)
 		return -EINVAL;
 	if (access & IBV_ACCESS_LOCAL_WRITE)

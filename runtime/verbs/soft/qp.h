@@ -125,7 +125,7 @@ struct soft_qp {
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
 	bool rnr_wait; /* send nothing until rnr_at */
-	uint64_t progress; /* number of signs of life from the peer */
+	uint64_t progress; /* grows when bytes move or a WQE completes */
 	uint64_t came; /* number of socket reads that brought bytes */
 	uint64_t ack_mark; /* `progress` when `ack_at` was set */
 	uint64_t ack_since, ack_turn; /* time and turn when `ack_at` was set */
@@ -208,9 +208,9 @@ static inline int qp_state(struct soft_qp *qp)
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
-/* Get or set a token as the vendor options of an ECE. A QP's own ECE contains
- * its token. The owner of the peer QP receives the token over a channel that is
- * closed to strangers. The owner sets the token on the peer QP before RTR. */
+/* Get the token of qp, or set the token of its peer, in the form of an ECE. The
+ * owners of both QPs exchange the tokens over a channel that is closed to
+ * strangers. Each owner sets the peer's token before RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,

@@ -35,9 +35,9 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
-/* Every QP and CQ of the software HCA begins with one of these structures. They
- * reserve space for the extended form, which softverbs uses. The HCA itself
- * only zeroes this space. */
+/* Every QP and CQ of the software HCA begins with one of these structures. The
+ * structures reserve space for ibv_qp_ex and ibv_cq_ex, which softverbs uses.
+ * The HCA itself only zeroes this space. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -60,7 +60,7 @@ unsigned mpib_soft_send_room(struct ibv_qp *qp);
  * NAME is a field of struct ibv_device_attr, or max_msg_sz or
  * max_inline_data. */
 struct mpib_soft_limits {
-	struct ibv_device_attr dev; /* identifying fields are 0 */
+	struct ibv_device_attr dev; /* the GUIDs are 0 */
 	uint32_t max_msg_sz; /* of struct ibv_port_attr */
 	uint32_t max_inline_data; /* of struct ibv_qp_cap */
 };
@@ -91,8 +91,8 @@ int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
 
 /* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
- * one GID contains the address itself. The other is link-local and derived from
- * a MAC address, 02:00:a:b:c:d. */
+ * one GID contains the address itself. The other GID is link-local and derived
+ * from a MAC address, 02:00:a:b:c:d. */
 
 static inline union ibv_gid soft_gid_mapped(struct in_addr addr)
 {

@@ -162,8 +162,8 @@ static void cq_garbage(struct ibv_wc *wc)
 static uint32_t life_of(struct soft_ctx *ctx, uint32_t idx)
 {
 	/* Relaxed: the polling thread changed `life` itself (soft_cq_forget()),
-	 * or the program has synchronized this thread with the one that changed
-	 * `life`. */
+	 * or the program has synchronized this thread with the thread that
+	 * changed `life`. */
 	return atomic_load_explicit(&ctx->qps[idx].life, memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts of the software HCA: open, close and port queries. Also its verbs
+/* Contexts of the software HCA (open, close and port queries), and its verbs
  * table. */
 #include "verbs/soft/ctx.h"
 
@@ -27,10 +27,10 @@
 /*
  * Speed of a rail whose interface reports no speed (loopback, most virtual
  * interfaces). NCCL chooses algorithm and protocol by this speed. One TCP
- * stream over loopback reaches about 40 Gb/s. But when mpib reported this speed
- * for a software rail, NCCL chose badly: with 5 Gb/s an all-reduce of 1 MiB
- * from ordinary memory was twice as fast (measured by bench/nccl --nets
- * MPIB,Socket).
+ * stream over loopback reaches about 40 Gb/s. But when mpib reported 40 Gb/s
+ * for a software rail, NCCL chose badly. When mpib reported 5 Gb/s, an
+ * all-reduce of 1 MiB from ordinary memory was twice as fast (measured by
+ * bench/nccl --nets MPIB,Socket).
  */
 #define SOFT_SPEED_MBPS 5000
 
@@ -41,8 +41,9 @@ const char *mpib_soft_engine_name(struct ibv_context *c)
 
 void soft_lock(struct soft_ctx *ctx)
 {
-	/* No turn is made while `waiters` > 0. Otherwise a spinning owner
-	 * thread would take the lock again before this thread wakes up. */
+	/* Without threaded mode, no turn begins while `waiters` > 0. Otherwise
+	 * a spinning owner thread would take the lock again before this thread
+	 * wakes up. */
 	atomic_fetch_add(&ctx->waiters, 1);
 	pthread_mutex_lock(&ctx->lock);
 	atomic_fetch_sub(&ctx->waiters, 1);
@@ -55,9 +56,9 @@ void soft_unlock(struct soft_ctx *ctx)
 	 * If a thread could not make its turn because the lock was taken, it
 	 * may be about to sleep. Such a thread first increments `sleepers`. If
 	 * this read-modify-write sees the increment, this function kicks the
-	 * thread. If it does not, the thread increments after the unlock. After
-	 * the increment, the thread makes another turn before it sleeps, and
-	 * this turn finds the lock free.
+	 * thread. If it does not see the increment, the thread increments after
+	 * the unlock. After the increment, the thread makes another turn before
+	 * it sleeps, and this turn finds the lock free.
 	 */
 	if (atomic_fetch_add(&ctx->sleepers, 0) > 0)
 		soft_kick(ctx);
@@ -87,8 +88,8 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* Find the first of the device's 256 ports. Each context listens on a free one
- * of these ports. */
+/* Find the first of the device's 256 ports. Each context listens on the first
+ * of these ports that is free. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -190,7 +191,8 @@ static int limit_lower(struct mpib_soft_limits *l, const char *name,
 
 		if (strcmp(name, lowered[i].name) != 0)
 			continue;
-		/* Little-endian, like every machine that mpib builds for. */
+		/* This copy assumes a little-endian machine, like every machine
+		 * that mpib builds for. */
 		memcpy(&was, member, lowered[i].size);
 		if (!mpib_number(text, 0, was, &value))
 			return -EINVAL;

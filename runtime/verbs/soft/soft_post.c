@@ -168,10 +168,10 @@ int soft_post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr,
 	if (qp->ctx->threaded)
 		soft_data_lock(qp->ctx);
 	rc = soft_rwq_post(&qp->rq, wr, bad);
-	/* In ERR the next turn flushes the receive. Use a read-modify-write,
-	 * because it is ordered with the exchange in soft_qp_set_state(). So
-	 * either the thread that sets ERR sees the post, or this thread sees
-	 * ERR. */
+	/* If the QP is in ERR, the next turn flushes the receive. Use a
+	 * read-modify-write, because it is ordered with the exchange in
+	 * soft_qp_set_state(). So either the thread that sets ERR sees the
+	 * post, or this thread sees ERR. */
 	state = atomic_fetch_or_explicit(&qp->state, 0, memory_order_acq_rel);
 	if (state == IBV_QPS_ERR)
 		soft_bell(qp);

@@ -129,9 +129,9 @@ static void *thread_run(void *arg)
 			thread_nap();
 			continue;
 		}
-		/* Yield only once, not until no thread waits for the lock:
-		 * threads that post or poll in a loop wait for it nearly all
-		 * the time. */
+		/* Yield only once, even if threads still wait for the lock.
+		 * Threads that post or poll in a loop wait for the lock nearly
+		 * all the time. */
 		if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed))
 			sched_yield();
 		if (soft_turn(ctx)) {

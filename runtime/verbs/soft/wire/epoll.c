@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The I/O engine for systems that refuse io_uring: a system call per
+/* The I/O engine for systems that refuse io_uring. It makes one system call per
  * operation. */
 #include <errno.h>
 #include <sys/epoll.h>

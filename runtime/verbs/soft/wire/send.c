@@ -3,10 +3,10 @@
  * Sending on a socket: gather the bytes for one sendmsg, and afterwards account
  * for the bytes that were sent.
  *
- * The order is: the rest of a segment that was partly sent, a refusal (NAK or
- * RNR), the rest of a message that was begun, answers to READs, new requests.
- * If no message carries the ack, an ACK is added. Only a partly sent segment is
- * stored between turns. Everything else is gathered again.
+ * The order is: the rest of a partly sent segment, a refusal (NAK or RNR), the
+ * rest of a partly sent message, answers to READs, new requests. If no message
+ * carries the ack, an ACK is added. Only a partly sent segment is stored
+ * between turns. Everything else is gathered again.
  */
 #include "verbs/soft/wire/soft_conn.h"
 
@@ -155,14 +155,13 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* Because of lack of space, the last answer may have been left out
-	 * completely. */
+	/* If space was short, the last answers may not have been started. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
 
-/* Add a NAK or RNR. The caller must have sent the answers to all READs that
- * came before the refused request. */
+/* Add a NAK or RNR. The caller must already have added the answers to all READs
+ * that came before the refused request. */
 static void add_refusal(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;
@@ -272,9 +271,9 @@ static int gather_one(struct gather *g)
 	return rc;
 }
 
-/* Choose the next bytes to send on conn, about `limit` of them, and list them
- * in `op`. Return the number of iovecs, or -errno if the QP may not read the
- * memory of the last item. */
+/* Choose about `limit` bytes to send next on conn, and list them in `op`.
+ * Return the number of iovecs, or -errno if the QP may not read the memory of
+ * the last item. */
 static int stream_gather(struct soft_conn *conn, struct soft_op *op,
 			 size_t limit)
 {
@@ -440,8 +439,9 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 }
 
 /* Handle a send that stopped early. If the socket is full, the engine will
- * report when the socket accepts more. The kernel reports unmapped source
- * memory or a shortage of memory only at the next try. */
+ * report when the socket accepts more. But the kernel reports unmapped source
+ * memory or a shortage of memory only at the next try, so also try again after
+ * STOPPED_NS. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -495,7 +495,8 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 			soft_tx_complete(qp);
 		return;
 	}
-	/* A repeated READ would fail again, in the same unmapped memory. */
+	/* Do not wait for the peer to repeat the READ: the answer would fail
+	 * again, in the same unmapped memory. */
 	if (conn->has_cur)
 		soft_conn_lost(conn);
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_ACCESS_ERR);

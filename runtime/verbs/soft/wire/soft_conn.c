@@ -209,8 +209,8 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
-	/* The conn's hello was already waiting in the socket when its QP was
-	 * reset. */
+	/* The peer's QP may have been reset while its hello waited in the
+	 * socket, so accept any life of the peer. */
 	if (conn->unsure)
 		qp->peer_life = 0;
 	soft_rx_unplug(qp);
@@ -229,7 +229,7 @@ static void conn_hang_up(struct soft_conn *conn)
 {
 	free(conn->last);
 	conn->last = NULL;
-	/* If this end closed the socket before it has read all bytes, the
+	/* If this end closed the socket before it had read all bytes, the
 	 * kernel would reset the connection, and the peer could lose the last
 	 * bytes of this end. So continue reading until the peer closes. */
 	shutdown(conn->fd, SHUT_WR);
@@ -342,11 +342,12 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * domain has an operation in a turn, busy domains wait for the next turn. Busy
  * domains also rest in the turn after a turn that served them, so that a thread
  * with several devices reaches the next device sooner. If a light domain was
- * active recently, an operation of a busy domain makes busy domains rest on all
- * devices, until the device of that operation has had a turn without busy
- * domains. So between two turns of a device each busy domain has at most one
- * operation, and turns are shorter. The device whose busy domains have rested
- * longest is next, independent of the order of turns.
+ * active recently, busy domains rest on all devices of the thread after an
+ * operation of a busy domain. They rest until the device of this operation has
+ * had a turn without busy domains. So between two turns of a device each busy
+ * domain has at most one operation, and turns are shorter. After the rest, the
+ * device whose busy domains have rested longest serves them first, in whatever
+ * order the devices make turns.
  *
  * Domains share the thread, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
@@ -358,7 +359,7 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 #define LATELY 131072
 
 /* A domain is light if it moves at most this many bytes per turn. A domain may
- * save the bytes that it does not use, at most those of 16 turns. */
+ * save the bytes that it does not use, at most the bytes of 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
@@ -371,8 +372,8 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
-/* A device rests for at most this many turns, in case the other device makes no
- * turns. */
+/* A device rests for at most this many turns, in case the thread's other
+ * devices make no turns. */
 #define REST_MOST 64
 
 static _Thread_local struct {
@@ -383,8 +384,8 @@ static _Thread_local struct {
 } mine = { .waits = UINT64_MAX };
 
 /* Return whether this device must rest. If another device rests and its last
- * large operation is older, the other device goes first. Otherwise, if the
- * turns of two devices alternate, the same device could rest every time. */
+ * large operation is older, the other device goes first. Without this rule, the
+ * same device could rest every time if the turns of two devices alternate. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||

@@ -51,7 +51,7 @@ enum soft_item_kind {
 	SOFT_ITEM_WQE
 };
 
-/* One message that is being sent on the socket. */
+/* One segment of a message that is being sent on the socket. */
 struct soft_item {
 	uint8_t hdr[SOFT_HDR_LEN];
 	enum soft_item_kind kind;
@@ -173,7 +173,7 @@ bool soft_share_over(const struct soft_conn *conn);
 /* Return whether busy domains may have to wait for the next turn. Busy domains
  * never wait in two consecutive turns. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
-/* Record that a light domain was served in this turn. Return whether the busy
+/* If a light domain was served in this turn, record this, and return true: busy
  * domains must wait for the next turn. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
 /* Record that a socket of a QP of pd was served in this turn. */

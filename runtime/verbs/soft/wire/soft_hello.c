@@ -7,9 +7,9 @@
  * exists and is ready to receive. Each hello contains the sending QP's token,
  * which its peer knows. If the wanted QP does not exist, the accepting side
  * answers and keeps no state. The dialing QP asks again until the wanted QP
- * exists, even if it has nothing to send, because the peer may want to send. It
- * also dials again after the connection breaks, and then both QPs continue
- * where they stopped.
+ * exists, even if it has nothing to send, because the peer may want to send.
+ * After the connection breaks, the dialing QP dials again, and both QPs
+ * continue where they stopped.
  */
 #include "verbs/soft/wire/soft_conn.h"
 

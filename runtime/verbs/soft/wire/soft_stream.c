@@ -128,8 +128,7 @@ static void begin_segment(struct soft_qp *qp)
 	qp->rx_seg = qp->rx_off + (left < SOFT_SEGMENT ? left : SOFT_SEGMENT);
 }
 
-/* Return whether a segment has ended, but not the message to which it
- * belongs. */
+/* Return whether a segment has ended whose message has not ended. */
 static bool wants_more(const struct soft_qp *qp)
 {
 	return qp->place != SOFT_PLACE_NONE && qp->rx_off == qp->rx_seg &&
@@ -268,8 +267,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Return the destination of the first byte of the arriving WRITE. NULL: it is
- * not a WRITE, or it cannot be read into place. */
+/* Return the destination of the first byte of the arriving WRITE. Return NULL
+ * if the message is not a WRITE or cannot be read into place. */
 static uint8_t *place_of(const struct soft_conn *conn)
 {
 	const struct soft_qp *qp = conn->qp;
@@ -344,8 +343,8 @@ static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 	       op->iov[i].iov_base == op->direct + qp->rx_off;
 }
 
-/* Reassemble n bytes, beginning at iov i. They are not payload, or are not at
- * their final place. */
+/* Reassemble and parse n bytes, beginning at iov i: headers, and payload that
+ * is not at its final place. */
 static void put_together(struct soft_conn *conn, const struct soft_op *op,
 			 unsigned i, uint32_t n)
 {

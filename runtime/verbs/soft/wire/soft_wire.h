@@ -16,17 +16,16 @@
  * an ACK is a header without payload, and any other message carries an ack for
  * free.
  *
- * After a connection breaks, a new connection is made. The hellos of a new
- * connection contain the number of requests that each side has done. Requests
- * that the peer has not done are sent again from their beginning, and READs
- * whose answers were lost are repeated. If a request was refused before the
- * break but its NAK was not sent, the request is refused again with the same
- * NAK. `life` changes with each reset of a QP, so that a connection never
- * continues with a QP that was reset while the connection was broken. `token`
- * is the sender's secret. Only the owner of the peer QP knows the token, which
- * it received by other means (soft_set_ece()). So a host that can reach the
- * port but does not know the token can neither join a QP nor cut its
- * connection.
+ * After a connection breaks, a new connection is made. Each hello contains the
+ * number of requests that its sender has done. Requests that the peer has not
+ * done are sent again from their beginning, and READs whose answers were lost
+ * are repeated. If a request was refused before the break but its NAK was not
+ * sent, the request is refused again with the same NAK. `life` changes with
+ * each reset of a QP, so that a connection never continues with a QP that was
+ * reset while the connection was broken. `token` is the sender's secret. Only
+ * the owner of the peer QP knows the token, which it received by other means
+ * (soft_set_ece()). So a host that can reach the port but does not know the
+ * token can neither join a QP nor cut its connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -141,8 +140,8 @@ static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
 	memcpy(p + 28, &h->imm, 4);
 }
 
-/* Decode a header. False: a correct peer cannot have sent it. The caller checks
- * that `msn` and `ack` fit the state of the QP. */
+/* Decode a header. False: a correct peer cannot have sent the header. The
+ * caller checks that `msn` and `ack` fit the state of the QP. */
 static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 {
 	bool payload;

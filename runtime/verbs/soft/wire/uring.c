@@ -363,10 +363,10 @@ static bool uring_turn(struct soft_ctx *ctx)
 			return false;
 	}
 	got += uring_reap(ctx);
-	/* Sends and receives do not wait, so all submitted ones have completed.
-	 * Some may have been refused for lack of memory or of room for
-	 * completions. Submit these again now, because no operation may use the
-	 * iovecs after this turn. */
+	/* Sends and receives do not wait, so all that the kernel accepted have
+	 * completed. The kernel may have refused some for lack of memory or of
+	 * room for completions. Submit the refused ones again now, because no
+	 * operation may use the iovecs after this turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
 		got += uring_reap(ctx);
