@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's client of mpib-proxy, shared by NCCL's contexts: attaching,
- * reference counts, and NCCL's init. Called by any of NCCL's threads.
+ * The process's clients of mpib-proxy, which NCCL's contexts share: attaching,
+ * reference counts, NCCL's init, and log lines. Any of NCCL's threads may call
+ * these functions.
  */
 #include "net.h"
 
@@ -16,8 +17,8 @@
 
 #include "base/environ.h"
 
-/* Protects `current` and all `refs`. Never held across a request to the
- * proxy. */
+/* Protects `current` and all `refs`. No thread holds it while a request to the
+ * proxy runs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Taken before `lock`. While one thread attaches, other threads wait for this
  * mutex, and then share the client of the first thread. */
@@ -73,8 +74,8 @@ static int proxy_attach(uint64_t job, struct net_proxy **out)
 	return 0;
 }
 
-/* Return the newest client with one more reference; NULL if there is none, or
- * its proxy is gone. */
+/* Take a reference to the newest clients and return them. Return NULL if the
+ * process has no clients, or if their proxy is gone. */
 static struct net_proxy *use_current(void)
 {
 	struct net_proxy *s;
@@ -222,18 +223,20 @@ static void check_environment(void)
 	if (mpib_environ_list(environ, mpib_environ_is_proxys, names,
 			      sizeof(names)))
 		net_say(true,
-			"environment: %s: without effect in a rank (mpib-proxy "
-			"reads these when it starts, see mpibctl config)",
+			"environment: %s: no effect in a rank (mpib-proxy "
+			"reads these variables when it starts, see mpibctl "
+			"config)",
 			names);
 	if (mpib_environ_list(environ, is_nccls, names, sizeof(names)))
 		net_say(true,
-			"environment: %s: for NCCL's own transport, without "
-			"effect over MPIB (for mpib-proxy, set those that "
-			"mpib.conf(5) lists)",
+			"environment: %s: no effect on MPIB in a rank (NCCL's "
+			"own transport reads these variables; mpib-proxy reads "
+			"those that mpib.conf(5) lists)",
 			names);
 }
 
-/* Return NCCL_IB_TC; -1 if it is not set, or not a valid value. */
+/* Return the value of NCCL_IB_TC, or -1 if the variable is not set or is not a
+ * valid traffic class. */
 static int class_of_environment(void)
 {
 	const char *text = getenv(NCCL_CLASS);
@@ -246,7 +249,7 @@ static int class_of_environment(void)
 	if (!*end && n >= -1 && n <= UINT8_MAX)
 		return (int)n;
 	net_say(false,
-		"environment: %s = \"%s\" is no traffic class (give 0 "
+		"environment: %s = \"%s\" is not a traffic class (give 0 "
 		"to 255)",
 		NCCL_CLASS, text);
 	return NCCL_NET_TRAFFIC_CLASS_UNDEF;
@@ -276,10 +279,10 @@ enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL before v11 has no contexts. It calls this function either once per
+/* NCCL before v11 has no contexts. NCCL calls this function either once per
  * process or once per communicator, and never finalizes. If the proxy of the
- * default context is gone, a new context replaces that context. The old one is
- * not freed, because another thread may be using it. */
+ * default context is gone, a new context replaces that context. The old context
+ * is not freed, because another thread may be using it. */
 enum nccl_result mpib_net_init_default(nccl_log_fn log)
 {
 	struct net_ctx *old = mpib_net_default(), *c;
@@ -304,8 +307,8 @@ void *mpib_net_default(void)
 }
 
 /*
- * Failures in NCCL's log. NCCL keeps the last WARN, and PyTorch prints it. So
- * this line must tell the user what failed and what to do.
+ * Writing failures to NCCL's log. NCCL keeps the last WARN, and PyTorch prints
+ * it. So this line must tell the user what failed and what to do.
  */
 
 #define TOLD 64

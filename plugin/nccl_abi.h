@@ -3,9 +3,9 @@
  * The binary interface between NCCL and a network plugin, versions 8 to 12,
  * declared here so that building needs no copy of NCCL's headers. A plugin
  * exports one data symbol "ncclNetPlugin_v<N>" for each version that the plugin
- * supports. NCCL uses the newest version that NCCL itself supports. The first
- * NCCL releases with each version are: v8 2.20.3, v9 2.24.3, v10 2.26.2, v11
- * 2.28.3, v12 2.30.3.
+ * supports. NCCL uses the newest version that NCCL and the plugin both support.
+ * The first NCCL releases with each version are: v8 2.20.3, v9 2.24.3, v10
+ * 2.26.2, v11 2.28.3, v12 2.30.3.
  *
  * The layouts are those of released NCCL versions and never change: the asserts
  * carry literal numbers, measured with NCCL's own headers on x86-64.
@@ -179,12 +179,12 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
 
 #define NCCL_MAX_NETDEVS 128
 
-/* NCCL itself never gives a v8 plugin a larger size. */
+/* The largest size that NCCL gives to a v8 plugin. */
 #define NCCL_MAX_NET_SIZE_V8 (1024L * 1024 * 1024)
 
 /* From v9 on, NCCL can set *request to this value before it calls irecv. Then
- * the plugin may report completion at once, because NCCL detects the data by
- * flags inside the data. */
+ * the plugin may report completion at once, because NCCL detects the arrival of
+ * the data by flags inside the data. */
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 
 /* A plugin never returns NCCL_IN_PROGRESS, because NCCL does not treat this
@@ -239,16 +239,18 @@ struct nccl_profiler_ib_v1 {
 
 /*
  * The function tables. The contract that all versions share:
- *  - listen, connect, accept never block; a NULL comm with NCCL_SUCCESS means
- *    "call again", and connect gets the same handle memory on every call;
- *  - isend, irecv never block; a NULL request with NCCL_SUCCESS means "call
- *    again"; requests of one comm complete in the order they were posted;
- *  - test fills `sizes` with 1 int for a send, n for a receive of n buffers;
- *    once `done` is 1 the plugin may reuse the request;
- *  - deregMr returns only when neither plugin nor HCA touches the memory;
- *  - set-up calls come from NCCL's Service thread; isend, irecv, iflush and
- *    test come from NCCL's Progress thread. The two threads may call functions
- *    of the same comm at the same time.
+ *  - listen, connect and accept never block. A NULL comm with NCCL_SUCCESS
+ *    means "call again". connect gets the same handle memory on every call.
+ *  - isend and irecv never block. A NULL request with NCCL_SUCCESS means "call
+ *    again". Requests of one comm complete in the order in which NCCL posted
+ *    them.
+ *  - test writes 1 int to `sizes` for a send, and n ints for a receive of n
+ *    buffers. After test has set `done` to 1, the plugin may reuse the request.
+ *  - deregMr returns only when neither the plugin nor the HCA accesses the
+ *    memory any more.
+ *  - NCCL's Service thread makes the set-up calls. NCCL's Progress thread calls
+ *    isend, irecv, iflush and test. The two threads may call functions of the
+ *    same comm at the same time.
  * A plugin may set regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
  * setNetAttr to NULL. If it does not announce support for GPU memory, it may
  * also set iflush to NULL.

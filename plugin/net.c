@@ -19,8 +19,9 @@
  * fuses two.
  */
 
-/* NCCL keeps pointers to the strings, so they live as long as the library.
- * Written once, and again only when a restarted proxy has other rails. */
+/* NCCL keeps pointers to these strings, so the strings live as long as the
+ * library. fill_names() writes them once, and again only if a restarted proxy
+ * has other rails. */
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	char name[2 * 64 + 2];
@@ -59,9 +60,9 @@ static uint64_t device_guid(int dev)
 	return net_hash(h, boot);
 }
 
-/* Return the speed in Mbit/s of the rails that carry payload. NCCL divides by
- * this speed, so it must not be 0: a rail of unknown speed counts as 10
- * Gbit/s. */
+/* Return the sum of the speeds of the rails that carry payload, in Mbit/s. NCCL
+ * divides by this sum, so it must not be 0: a rail of unknown speed counts as
+ * 10 Gbit/s. */
 static int device_speed(const struct mpib_device_info *info)
 {
 	uint32_t sum = 0;
@@ -111,7 +112,7 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.regIsGlobal = 1, /* a region is valid for all comms */
 		.speed = device_speed(&info),
 		.port = 1,
-		.latency = 2.0f, /* a hop through the proxy at each end */
+		.latency = 2.0f, /* us, for the hops through both proxies */
 		.maxComms = MPIB_CONNS_MAX,
 		.maxRecvs = MPIB_GROUP_MAX,
 		.netDeviceType = NCCL_NET_DEVICE_HOST,
@@ -150,7 +151,7 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	int rc;
 
 	/* After a failed regMrDmaBuf, NCCL calls regMr for the same memory. The
-	 * failure is in the log already. */
+	 * failure of regMrDmaBuf is in the log already. */
 	if (type != NCCL_PTR_HOST &&
 	    atomic_load_explicit(&c->refused, memory_order_relaxed) == data)
 		return NCCL_INVALID_USAGE;
@@ -168,7 +169,8 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 }
 
 /* A proxy that accepts dma-bufs also accepts a sealed memfd as a dma-buf, and
- * flushes it like device memory. Other proxies map the memfd. */
+ * flushes the memfd like device memory. A proxy that does not accept dma-bufs
+ * maps the memfd. */
 static uint32_t kind_of(const struct net_comm *c, int fd)
 {
 	int seals = c->proxy->node.dmabuf ? -1 : fcntl(fd, F_GET_SEALS);
@@ -237,8 +239,8 @@ enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 
 /* All buffers of one receive are in one GPU's memory, and a read of any byte
  * follows all earlier writes of the HCA to that GPU. So flushing the last
- * buffer with bytes is enough, as in NCCL's own transport. In host memory the
- * data is in place before the completion is seen. */
+ * non-empty buffer is enough, as in NCCL's own transport. Host memory needs no
+ * flush, because it has the data before the completion is visible. */
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request)
 {
@@ -273,7 +275,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == NCCL_NET_HANDLE_MAXSIZE);
 
 LIST_HEAD(net_comms, net_comm);
 
-/* Protects both lists. Never held across a request to the proxy. */
+/* Protects both lists. No thread holds it while a request to the proxy runs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct net_comms connecting = LIST_HEAD_INITIALIZER(connecting);
 static struct net_comms listening = LIST_HEAD_INITIALIZER(listening);
@@ -365,12 +367,12 @@ enum nccl_result mpib_net_finalize(void *ctx)
 	return NCCL_SUCCESS;
 }
 
-/* Log that the device has no client; `rc` says why. */
+/* Log why the device has no client, from the error `rc`. */
 static enum nccl_result connect_no_device(const char *call, int dev, int rc)
 {
 	if (rc != -ENODEV)
 		return net_fail_local(call, rc);
-	net_say(false, "%s: there is no device %d (mpibctl devices)", call,
+	net_say(false, "%s: there is no device %d (run mpibctl devices)", call,
 		dev);
 	return NCCL_INVALID_ARGUMENT;
 }
@@ -404,7 +406,7 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL keeps a handle in an array of char, at any alignment. */
+/* NCCL keeps a handle in an array of char, so a handle may be unaligned. */
 static uint64_t nonce_of(const void *handle)
 {
 	struct mpib_handle copy;
@@ -414,7 +416,7 @@ static uint64_t nonce_of(const void *handle)
 }
 
 /* Find the comm that an earlier connect with this handle began. NCCL passes the
- * same memory on every retry. It may later put another handle, with another
+ * same memory on every retry. NCCL may later put another handle, with another
  * nonce, into this memory. */
 static struct net_comm *find_connecting(const struct net_ctx *n,
 					const struct mpib_handle *handle)

@@ -2,8 +2,8 @@
 /*
  * The plugin's one implementation of NCCL's network calls over the client
  * library. vtable.c adapts it to each version of the ABI. All calls return
- * NCCL_SUCCESS or an error that was also written to NCCL's log, never
- * NCCL_IN_PROGRESS.
+ * NCCL_SUCCESS or an error, never NCCL_IN_PROGRESS. The errors of the client
+ * library are also written to NCCL's log.
  *
  * `phandle` and `phandles` are handles of NCCL's profiler, NULL before v10.
  *
@@ -25,8 +25,8 @@
 /* Properties of a device, in the newest version's layout. */
 typedef struct nccl_net_properties_v12 mpib_net_props;
 
-/* *ctx holds a reference to the client until mpib_net_finalize(). Before v11
- * the process has one context, mpib_net_default(). */
+/* *ctx holds a reference to the client until mpib_net_finalize(). If NCCL uses
+ * a table older than v11, the process has one context, mpib_net_default(). */
 enum nccl_result mpib_net_init(void **ctx, uint64_t comm_id, int traffic_class,
 			       nccl_log_fn log);
 enum nccl_result mpib_net_init_default(nccl_log_fn log);
@@ -62,16 +62,16 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes);
 enum nccl_result mpib_net_close(void *comm);
 enum nccl_result mpib_net_close_listen(void *listen_comm);
 
-/* The rest of this file is internal: the clients of mpib-proxy that the process
- * has, the contexts of NCCL that use these clients, and the function that logs
- * failures by NCCL's logger. */
+/* The rest of this file is internal: the process's clients of mpib-proxy,
+ * NCCL's contexts and comms, log lines, and events for NCCL's profiler. */
 
 /*
  * The process has one client of the proxy for each device in use. The contexts
  * share these clients, with their registrations and staging memory, because
- * NCCL registers the same buffers on every comm. A context made after the proxy
- * was restarted, or in a forked child, gets new clients. Older contexts keep
- * their dead clients, whose calls fail.
+ * NCCL registers the same buffers on every comm. Clients are dead if the proxy
+ * has ended and they could not attach to the next proxy. In a forked child, all
+ * clients of the parent are dead. If the clients are dead, a new context gets
+ * new clients. Older contexts keep the dead clients, whose calls fail.
  */
 struct net_proxy {
 	/* Indexed by device. Device 0 has a client from the start, which also
@@ -81,7 +81,8 @@ struct net_proxy {
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
 	uint64_t job;
-	/* contexts and comms that use the proxy; under context.c's lock */
+	/* Number of contexts and comms that use the proxy. context.c's lock
+	 * protects it. */
 	unsigned refs;
 };
 
@@ -105,13 +106,13 @@ static inline uint64_t net_hash(uint64_t h, const char *text)
 
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
-/* Get the device's client. On failure return -errno and set the thread's error
- * text. */
+/* Get the device's client. Return -ENODEV if the node has no such device. After
+ * any other failure, return -errno and set the thread's error text. */
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
 /* Write to *node what the newest client learned about its node when it
  * attached, and to *info the properties of the node's device `dev`. Return the
- * number of devices; 0 without a client. If the node has no device `dev`,
- * `info` remains unchanged. */
+ * number of devices, or 0 if no client is attached. If the node has no device
+ * `dev`, *info remains unchanged. */
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
@@ -136,11 +137,11 @@ enum nccl_result net_fail_local(const char *call, int rc);
 /*
  * Events for NCCL's profiler, v10 and newer, in the format of NCCL's own IB
  * transport (plugin type IB, record version 1). Each handle of a request has
- * one event per rail that the request uses. The proxy's shard does the work,
- * and the plugin notices the work only in test. An event begins when test sees
+ * one event per rail that the request uses. The proxy's shard moves the data,
+ * and the plugin notices this only in test. An event begins when test sees
  * that a rail has posted something for the request, and ends when test sees
  * that the rail is done. The callback has no argument for a time, so a profiler
- * uses the time at which the callback is called.
+ * uses the time of the call.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.
  * So the comm's first request begins an event. Until a profiler accepts an
@@ -159,8 +160,8 @@ struct net_phandle {
 /* Any thread. Remember the callback that NCCL gave to init, even if it is
  * NULL. */
 void net_profile_set(nccl_profiler_fn fn);
-/* Watch the requests of a new comm over `conn`. Each post of the comm sets *ph.
- * Return NULL if NCCL gave no callback or the proxy cannot report. */
+/* Watch the requests of a new comm over `conn`. The comm sets *ph before each
+ * post. Return NULL if NCCL gave no callback or the proxy cannot report. */
 struct net_profile *net_profile_new(struct mpib_conn *conn,
 				    const struct net_phandle *ph);
 /* Call before the connection is closed. `p` may be NULL. */
@@ -174,7 +175,7 @@ struct net_comm {
 	struct net_proxy *proxy;
 	struct mpib_client *client; /* client of the comm's device */
 	struct mpib_listener *listener;
-	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
+	struct mpib_conn *accepting; /* listen comm: not ready yet */
 	/* Address of the latest GPU memory that could not be registered as a
 	 * dma-buf. */
 	_Atomic(const void *) refused;

@@ -22,10 +22,10 @@ enum {
 
 /* The events of one request slot of the connection. */
 struct watched {
-	unsigned n; /* handles, some perhaps NULL; 0: not watched */
+	unsigned n; /* handles, of which some may be NULL; 0: not watched */
 	bool send;
 	void *phandle[MPIB_GROUP_MAX];
-	void *event[MPIB_GROUP_MAX][MPIB_RAILS]; /* of each handle */
+	void *event[MPIB_GROUP_MAX][MPIB_RAILS]; /* per handle and rail */
 	bool begun[MPIB_RAILS];
 	bool taken; /* a profiler accepted one of the events */
 };
@@ -118,8 +118,8 @@ static void profile_look(struct watched *w, const struct mpib_request *req,
 	profile_end(w, &data);
 }
 
-/* Return true if the profiler has refused all events of this request. A
- * profiler that accepted one of them still needs the stop event. */
+/* Return true if the profiler has refused all events of this request. If it
+ * accepted an event, it still needs the stop of that event. */
 static bool is_refused(const struct watched *w)
 {
 	return !w->taken &&

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""plot_job.py OUT.svg [SECONDS] [STEP]: plot what this node sends over each
-rail, in Gb/s, while a job runs, with fail-overs as vertical lines. Without
-SECONDS the plot covers the time from the first client until the last one
-leaves.
+"""plot_job.py OUT.svg [SECONDS] [STEP]: plot the rate, in Gb/s, at which this
+node sends over each rail while a job runs. Vertical lines are fail-overs.
+Without SECONDS, the plot covers the time from the first client until the last
+client leaves.
 
 mpib.py is in /usr/share/mpib/python: PYTHONPATH has to name that directory.
 """

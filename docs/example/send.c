@@ -22,8 +22,8 @@ static void pass(ssize_t moved)
 {
 	if (moved == sizeof(struct mpib_handle))
 		return;
-	fprintf(stderr, "mpib-send: handle: the pipe has none "
-			"(mpib-send receive | mpib-send send)\n");
+	fprintf(stderr, "mpib-send: handle: none came through the pipe "
+			"(run mpib-send receive | mpib-send send)\n");
 	exit(1);
 }
 
@@ -46,8 +46,8 @@ static int sends(int argc, char **argv)
 			way);
 	else
 		fprintf(stderr,
-			"mpib-send: command line: %d arguments, and 1 "
-			"is needed (see --help)\n",
+			"mpib-send: command line: expected 1 argument, "
+			"not %d (see --help)\n",
 			argc - 1);
 	exit(2);
 }
@@ -107,7 +107,7 @@ static void receive_it(struct mpib_client *client, char *data,
 		check(mpib_irecv(conn, 1, &buffer, &size, &tag, &region, &req));
 	if (finish(req) != SIZE || strspn(data, "x") != SIZE - 1 ||
 	    data[SIZE - 1]) {
-		fprintf(stderr, "mpib-send: message: not what was sent "
+		fprintf(stderr, "mpib-send: message: its bytes are wrong "
 				"(run mpibctl doctor)\n");
 		exit(1);
 	}

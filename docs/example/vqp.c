@@ -235,9 +235,9 @@ static void take_down(struct node *n, const struct shape *s)
 	while (mpib_vqp_destroy(n->vqp) < 0)
 		mpib_vcq_poll(n->vcq, 16, wc);
 	for (unsigned i = 0; i < s->qps; i++)
-		must(ibv_destroy_qp(n->data[i]), "QP away");
+		must(ibv_destroy_qp(n->data[i]), "ibv_destroy_qp");
 	for (unsigned d = 0; n->notify[0] && d < s->devices; d++)
-		must(ibv_destroy_qp(n->notify[d]), "QP away");
+		must(ibv_destroy_qp(n->notify[d]), "ibv_destroy_qp");
 	memset(n->notify, 0, sizeof(n->notify));
 	mpib_vcq_destroy(n->vcq);
 	mpib_wr_pool_fini(&n->pool);
@@ -341,8 +341,8 @@ static unsigned number(const char *word, unsigned min, unsigned max)
 	if (*word && !*end && *word != '-' && n >= min && n <= max)
 		return (unsigned)n;
 	fprintf(stderr,
-		"mpib-vqp: command line: \"%s\" is no number of %u to %u (see "
-		"--help)\n",
+		"mpib-vqp: command line: \"%s\" is not a number from %u to %u "
+		"(see --help)\n",
 		word, min, max);
 	exit(2);
 }
