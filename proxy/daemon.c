@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forking into the background, with the outcome reported to the starter. */
+/* Fork into the background, and report the outcome to the starter. */
 #include "daemon.h"
 
 #include <errno.h>
@@ -57,9 +57,9 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* Close all inherited descriptors. If a rank started the daemon,
-	 * descriptors that stay open would hide from the rank's peers that the
-	 * rank closed its connections. */
+	/* Close all inherited descriptors. If a rank started the daemon, the
+	 * rank's sockets would otherwise stay open in the daemon after the rank
+	 * closes them, and the rank's peers would not notice the close. */
 	syscall(SYS_close_range, 3, pipefd[1] - 1, 0);
 	syscall(SYS_close_range, pipefd[1] + 1, ~0u, 0);
 	/* Make a new session. After the second fork the daemon is not the

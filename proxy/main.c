@@ -181,13 +181,14 @@ static void say_lost(void)
 	char names[300];
 
 	if (mpib_environ_list(environ, is_link, names, sizeof(names)))
-		mpib_warn("environment: %s: ignored, Kubernetes made them "
-			  "for a Service (enableServiceLinks: false in the "
-			  "pod's spec)",
+		mpib_warn("environment: %s: ignored, since Kubernetes made "
+			  "them for a Service (set enableServiceLinks: false "
+			  "in the pod's spec)",
 			  names);
 	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
-		mpib_info("environment: %s: of NCCL's own transport, not used "
-			  "by mpib (mpib.conf(5) lists those that are)",
+		mpib_info("environment: %s: of NCCL's own transport, ignored "
+			  "by mpib (mpib.conf(5) lists the variables that mpib "
+			  "reads)",
 			  names);
 }
 

@@ -23,8 +23,8 @@ static bool rail_address(struct mpib_proxy *p, unsigned rail,
 	return true;
 }
 
-/* Return the SOUT rail's IPv4 address in network order, or 0 if the rail has
- * none or it is unknown. */
+/* Return the SOUT rail's IPv4 address in network order. Return 0 if the rail
+ * has none, or if the rail's device does not answer. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
 	struct in6_addr addr;
@@ -42,9 +42,10 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 }
 
 /* Choose the peer link's address: the configured one; else, on the software
- * HCA, that of SOUT; else this machine's address on its default route. A link
- * that uses a rail's address would fail together with the rail, and then the
- * proxies need the link to move traffic to the other rail. */
+ * HCA, that of SOUT; else this machine's address on its default route; else
+ * that of SOUT. On RDMA rails, the address of SOUT is the last choice: such a
+ * link would fail together with the rail, just when the proxies need the link
+ * to move traffic to the other rail. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
@@ -87,9 +88,10 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		what_sout_lacks(p));
 }
 
-/* Choose the second address, to which peers connect if the first address fails:
- * the configured one or, if none is configured, the first rail address that is
- * not *first and that other nodes may reach. */
+/* Return the second address, to which peers connect if the first address fails.
+ * If peer.addr is set, this is its second address, or "::" if it has none.
+ * Otherwise it is the first IPv4 address of a rail that is not *first, or "::"
+ * if there is none. */
 static struct in6_addr second_address(struct mpib_proxy *p,
 				      const struct in6_addr *first)
 {

@@ -28,7 +28,7 @@
 #include "verbs/hca/hca.h"
 
 /* The initial size of the table of descriptors, with 8 bytes per entry. The
- * clients of a node use fewer. */
+ * clients of a node use fewer descriptors than this. */
 #define TABLE 16384
 
 /* Start snapshots for all readers, the history, and HTTP. */
@@ -110,8 +110,8 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Return the uid of the user `name`, who may not exist: only an agent needs the
- * default user. */
+/* Return the uid of the user `name`, or MPIB_AGENT_NO_USER if there is no such
+ * user. A node without an agent need not have the default user. */
 static uid_t user_of(const char *name)
 {
 	const struct passwd *pw = name[0] ? getpwnam(name) : NULL;
@@ -181,7 +181,8 @@ static void expect_clients(struct mpib_proxy *p)
 
 	if (rc < 0)
 		mpib_warn("%s/" MPIB_SURVIVORS_FILE ": %s: new clients may "
-			  "use up the room of resuming ones (free some space)",
+			  "take the places of clients that resume (free some "
+			  "space)",
 			  p->rundir.path, strerror(-rc));
 }
 
@@ -363,8 +364,9 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* Ignore the signal, so that writes beyond RLIMIT_FSIZE fail: then a
-	 * client's memory is refused, or a log is truncated. */
+	/* Ignore SIGXFSZ, so that a write beyond RLIMIT_FSIZE fails and does
+	 * not end the proxy. After such a failure, a client's memory is refused
+	 * or a log is truncated. */
 	signal(SIGXFSZ, SIG_IGN);
 	rc = mpib_bus_catch();
 	if (rc < 0)
@@ -376,13 +378,13 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 			     proxy_on_signal, p);
 }
 
-/* Raise the soft limit of descriptors. A client needs six descriptors, and a
- * reader needs one. The soft limit is low only for select(2), which this
- * program does not call.
+/* Raise the soft limit of descriptors. A client needs five descriptors and one
+ * more for each region, and a reader needs one. The soft limit is low only for
+ * select(2), which this program does not call.
  *
  * Also enlarge the table of descriptors, before any thread exists. In a process
- * with threads, the kernel enlarges the table only after a grace period of all
- * CPUs (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took
+ * with threads, the kernel enlarges the table only after an RCU grace period
+ * (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took
  * more than 10 s, during which no client was answered. */
 static void raise_descriptors(int any)
 {

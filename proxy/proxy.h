@@ -39,7 +39,7 @@ struct mpib_proxy {
 	int signals;
 	struct mpib_io signal_watch;
 	struct mpib_engine *engine;
-	struct mpib_agent_link *agent; /* in advanced mode; else NULL */
+	struct mpib_agent_link *agent; /* NULL: the mode needs no agent */
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, admin_fd;

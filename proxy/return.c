@@ -51,8 +51,8 @@ static void return_end_look(struct mpib_return *r)
 	r->look = -1;
 }
 
-/* Start a successor, once: if it fails, its event says why, and the operator
- * decides. */
+/* Start a successor, but only once for the same lost rails. If the successor
+ * fails, an event has the reason, and the operator decides what to do. */
 static void return_succeed(struct mpib_return *r, uint32_t lost)
 {
 	const struct mpib_config *cfg = &r->proxy->cfg;

@@ -273,8 +273,8 @@ static int open_admin_dir(const char *path, char *why)
 	errno = EPERM;
 err_why:
 	return mpib_why_fail(why, -errno,
-			     "admin directory %s: %s (create it, of the "
-			     "proxy's user and with mode 0700)",
+			     "admin directory %s: %s (create it with mode "
+			     "0700, owned by the proxy's user)",
 			     path, strerror(errno));
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run directory, which one proxy at a time uses. It has a lock file, the
- * three sockets and proxy.pid. The admin socket is beside it. The directory and
- * the lock file stay when the proxy ends: containers mount the directory, and
+ * control socket, the stats socket and proxy.pid. The admin socket is in a
+ * directory of its own, beside the run directory. The run directory and the
+ * lock file stay when the proxy ends: containers mount the directory, and
  * clients wait for the next proxy there. Control thread.
  */
 #ifndef MPIB_PROXY_RUNDIR_H
@@ -53,8 +54,9 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 
 /*
  * The sockets of the run directory. A cleaner of temporary files, or a person,
- * may remove them, or the whole directory, while the proxy serves. Then no
- * process could attach, so the proxy makes them again. Control thread.
+ * may remove the sockets or the whole directory while the proxy serves. Then no
+ * process could attach, so the proxy makes the missing ones again. Control
+ * thread.
  */
 
 struct mpib_proxy;

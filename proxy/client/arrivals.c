@@ -134,9 +134,9 @@ static unsigned clients_most(const struct proxy_clients *all, uid_t uid)
 	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
-/* Return whether the limits allow the connection of s; if not, refuse it. One
- * user's connections without a HELLO must not use up the connections of other
- * users. A few are reserved for root. */
+/* Return whether the limits allow the connection of s; if not, refuse the
+ * connection. One user's connections without a HELLO must not use up the
+ * connections of other users. A few connections are reserved for root. */
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
@@ -210,7 +210,8 @@ err_close:
 }
 
 /* All descriptors are in use: accept the next client with the spare descriptor,
- * and tell it the reason. Return false if that failed. */
+ * tell the client why it is refused, and hang up. Return false if there was no
+ * client or no spare descriptor. */
 static bool refuse_next(void *arg)
 {
 	struct proxy_clients *all = arg;
@@ -513,7 +514,7 @@ void proxy_client_device(struct proxy_client *s, struct mpib_message *m)
 	proxy_client_send(s, &answer.h, NULL, 0);
 }
 
-/* Return whether the HELLO may be answered. False: it was refused. */
+/* Return whether the limits allow s to attach; if not, refuse its HELLO. */
 static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device)
 {
@@ -597,7 +598,7 @@ static void hello_probe(struct proxy_client *s,
 		proxy_client_send(s, &answer, NULL, 0);
 }
 
-/* Attach the client and answer its HELLO. Return false if it was refused. */
+/* Attach the client. If that fails, refuse its HELLO and return false. */
 static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device, uint32_t wish)
 {

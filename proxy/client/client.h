@@ -37,7 +37,7 @@ enum mpib_region_state {
 	MPIB_REGION_ADDING, /* being registered with the rails and the shard */
 	MPIB_REGION_FILLING, /* its pages are being allocated; then ADDING */
 	MPIB_REGION_LIVE,
-	MPIB_REGION_DELETING, /* being fenced: HCAs may still write to it */
+	MPIB_REGION_DELETING, /* being fenced: HCAs may still write there */
 };
 
 /* The kind of a region's memory. */
@@ -166,9 +166,9 @@ struct proxy_clients {
 	const struct mpib_config *cfg;
 	uint64_t most[MPIB_QUOTAS]; /* current quotas; 0: no limit */
 
-	/* A descriptor in reserve, or -1. If all others are in use, the proxy
-	 * closes it for a moment, accepts a client, and tells the client why it
-	 * is refused. */
+	/* A spare descriptor, or -1. If all other descriptors are in use, the
+	 * proxy closes the spare for a moment, accepts a client, and tells the
+	 * client why it is refused. */
 	int spare;
 	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;

@@ -324,8 +324,8 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 	return NULL;
 }
 
-/* Return the page size of a file. Its st_blksize is no substitute: that may be
- * the size of a huge page for ordinary memory, too (shmem_enabled). */
+/* Return the page size of a file. Do not use st_blksize: with shmem_enabled, it
+ * may be the size of a huge page even if the file has ordinary pages. */
 static uint64_t page_of(int fd)
 {
 	struct statfs fs;
@@ -359,7 +359,7 @@ static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
  * or touching its pages, waits for the file's locks and for holes that are
  * being punched. The file's owner can hold these locks without limit, for
  * instance by a process that hardly gets any CPU time. So the proxy only maps
- * files that it made itself, and files of users that could trace it anyway.
+ * files that it made itself, and files of users that could ptrace the proxy.
  */
 static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
 {

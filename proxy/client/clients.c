@@ -272,8 +272,8 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 	    type != MPIB_CTL_REG_FD && type != MPIB_CTL_POOL &&
 	    type != MPIB_CTL_DEREG) {
 		proxy_client_refuse(s, &m->h, -EAGAIN,
-				    "this mpib-proxy does not serve yet, the "
-				    "one that it replaces does (wait)");
+				    "this mpib-proxy does not serve yet, but "
+				    "its predecessor still does (wait)");
 		return false;
 	}
 	if (rc == -EMFILE) {
@@ -553,8 +553,8 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
  * client.
  */
 
-/* Announce the upgrade to a client. If a client never reads this, the upgrade
- * fails. */
+/* Announce the upgrade to a client. If a client never reads the message, the
+ * upgrade fails. */
 static bool next_tell(const struct proxy_client *s, uint32_t number)
 {
 	const struct mpib_ctl_next next = {

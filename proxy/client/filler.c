@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "client/client.h"
 
-/* A step begins no piece after this time. */
+/* The time of a step. After this time, the step begins no further piece. */
 #define STEP_NS 2000000u
 
 /*
@@ -79,8 +79,9 @@ static int filler_populate(const struct mpib_fill_piece *p)
 	return 0;
 }
 
-/* Fill pieces until the step's time has passed, but at least one. *done: the
- * number of filled pieces. Returns 0, or the error of the next piece. */
+/* Fill at least one piece, then more until the step's time has passed. Set
+ * *done to the number of filled pieces. Returns 0, or the error of the next
+ * piece. */
 static int filler_step(const struct mpib_filler *f, unsigned *done)
 {
 	uint64_t until = mpib_now_ns() + STEP_NS;
@@ -120,10 +121,10 @@ static void *filler_run(void *arg)
 }
 
 /* Begin a step with these pieces, which stay mapped until fill_stepped(). No
- * other step may be in progress. With fd -1, the step allocates missing pages.
- * Otherwise it checks that all pages of the open file fd exist: the error is
- * -ENODATA if some do not, or -EACCES if the file's mode or a filter of system
- * calls prevents the check. */
+ * other step may be in progress. If a piece's fd is -1, the step allocates the
+ * missing pages. Otherwise the step checks that all pages of the piece exist in
+ * the open file fd. The step fails with -ENODATA if some do not exist, and with
+ * -EACCES if the file's mode or a system call filter prevents the check. */
 static void filler_ask(struct mpib_filler *f,
 		       const struct mpib_fill_piece *piece, unsigned n)
 {
@@ -137,8 +138,8 @@ static void filler_ask(struct mpib_filler *f,
 
 /* Fill regions round robin, step by step. */
 
-/* Return the region's next piece. It ends at a multiple of MPIB_FILL_PIECE, as
- * huge pages do. */
+/* Return the region's next piece. Unless the region ends before, the piece ends
+ * where a huge page would end, at a multiple of MPIB_FILL_PIECE. */
 static struct mpib_fill_piece next_piece(struct proxy_client_region *r)
 {
 	uintptr_t at = (uintptr_t)r->attr.addr + r->filled;
@@ -234,7 +235,7 @@ static const char *fill_remedy(int fd)
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size)
 {
-	/* madvise(2) fails like this if pages could not be allocated. */
+	/* madvise(2) fails with EFAULT if pages cannot be allocated. */
 	if (rc == -EFAULT)
 		rc = -ENOMEM;
 	proxy_client_refuse(s, ask, rc,
@@ -287,8 +288,8 @@ static void fill_stepped(struct proxy_client_region *r, size_t filled, int rc)
 	}
 }
 
-/* Handle the end of a step. `done`: the number of filled pieces; `rc`: the
- * result for the next piece. The pieces after that one are left for another
+/* Handle the end of a step. `done`: the number of filled pieces. `rc`: the
+ * result for piece number `done`. The later pieces are left for another
  * step. */
 static void step_ended(struct proxy_clients *all, unsigned done, int rc)
 {

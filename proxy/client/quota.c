@@ -367,8 +367,8 @@ void mpib_shares_apply(struct proxy_clients *all)
 
 /* The assignment of clients to jobs, and the sums of a job at its end. */
 
-/* Return whether s belongs to job j. If the launcher gave a label, only that is
- * compared: the processes of a job may have several comms. */
+/* Return whether s belongs to job j. If the launcher gave a label, compare only
+ * the label, because the processes of a job may use several communicators. */
 static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 {
 	return j->attached && j->uid == s->uid && !strcmp(j->label, s->label) &&
@@ -376,7 +376,7 @@ static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 }
 
 /* Return whether the user has the maximum number of jobs. Root has no maximum,
- * because it starts jobs for others. */
+ * because root starts jobs for other users. */
 static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 {
 	unsigned n = 0;

@@ -32,11 +32,11 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 
 /*
  * Return how much of q each user may hold, given cfg, `memory` in bytes and the
- * number of `descriptors`; 0: no limit. By default a user may hold a quarter,
- * so that two users leave half to others. There are two exceptions. A user may
- * hold an eighth of the descriptors, and another eighth for its lanes on
- * software rails. A user's connections may hold a sixteenth of the memory, and
- * its other objects the rest of a quarter.
+ * number of `descriptors`; 0: no limit. By default a user may hold a quarter
+ * of a resource, so that two users leave half of it to others. There are two
+ * exceptions. A user may hold an eighth of the descriptors, and another eighth
+ * for its lanes on software rails. A user's connections may hold a sixteenth of
+ * the memory, and its other objects the rest of a quarter.
  */
 uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 			 uint64_t memory, uint64_t descriptors);
@@ -50,7 +50,7 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 			 enum mpib_quota q);
 
 /* A user, with the rate of its control messages. quota.messages is the limit
- * for a second, and for a burst. */
+ * per second, and also the size of a burst. */
 struct mpib_quota_user {
 	uid_t uid;
 	unsigned clients; /* connections, including those without HELLO */

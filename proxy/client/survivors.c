@@ -15,11 +15,12 @@
 #include "base/crash.h"
 #include "base/log.h"
 
-/* The file has one more record after these. If the state of that record is not
- * FREE, a client had no record. */
+/* After these records, the file has one more record. If the state of that
+ * record is not FREE, the proxy had a client without a record of its own. */
 #define RECORDS 4096u
 #define BYTES ((RECORDS + 1) * sizeof(struct mpib_survivor))
-/* After two crashes within this time, the process is refused. */
+/* If the proxy crashes twice within this time while it works for a process, the
+ * process is refused. */
 #define CRASHES_NS 60000000000u
 #define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
@@ -86,7 +87,8 @@ static bool is_alive(const struct mpib_survivor *r)
 	       (!p->thread || has_thread(p->pid, p->thread));
 }
 
-/* Record a crash while the proxy worked for that client. Async-signal-safe. */
+/* Record that the proxy crashed while it worked for the client with the id
+ * `client`. Async-signal-safe. */
 static void note_crash(void *arg, uint32_t client)
 {
 	struct mpib_survivor *r = arg;
@@ -179,7 +181,7 @@ static bool crashes_often(const struct mpib_survivors *v,
 	return last[1] && last[0] - last[1] <= CRASHES_NS;
 }
 
-/* Return how many other processes are expected; 0 if p is expected. */
+/* Return 0 if p is expected, else the number of expected processes. */
 static unsigned expected(const struct mpib_survivors *v,
 			 const struct mpib_process *p)
 {
@@ -259,8 +261,8 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client)
 {
-	/* Without a pid or an inode, the process cannot be distinguished from
-	 * others of its user, and gets no record. */
+	/* A process without a pid and an inode gets no record, because it
+	 * cannot be distinguished from other processes of its user. */
 	struct mpib_survivor *r =
 		v->record && (p->pid || p->inode) ? record_for(v, p) : NULL;
 

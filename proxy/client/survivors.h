@@ -35,7 +35,8 @@ enum mpib_survivor_state {
 	MPIB_SURVIVOR_ATTACHED,
 	/* The process was attached to the last proxy. */
 	MPIB_SURVIVOR_EXPECTED,
-	/* It has attached again, but has not resumed all its connections. */
+	/* The process has attached again, but has not resumed all its
+	 * connections. */
 	MPIB_SURVIVOR_RESUMING,
 };
 

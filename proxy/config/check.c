@@ -224,7 +224,7 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
-/* Another user than the proxy's may check the configuration. So this function
+/* A user other than the proxy's may check the configuration. So this function
  * and check_files() ignore the owner of a file, and accept a file that this
  * user cannot read. The proxy checks both when it reads the file. */
 static int check_key(struct mpib_config *cfg, char *why)

@@ -4,8 +4,8 @@
  * and the setting's names in a file, in the environment and on the command
  * line. struct mpib_config has the value of each setting and the source of that
  * value. A source overrides those before it in this list: built-in, variables
- * of NCCL's transport, /etc/mpib/mpib.conf, conf.d, environment, flags and, for
- * some settings, the admin command set. Control thread.
+ * of NCCL's transport, /etc/mpib/mpib.conf, conf.d, environment, flags, and the
+ * admin command `set` (for some settings). Control thread.
  *
  * A setting "key" of "[section]" is MPIB_SECTION_KEY in the environment.
  */
@@ -121,7 +121,7 @@ struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
 struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
 				       const char *name, uint64_t job);
 
-/* Descriptors that the proxy holds of each client: control socket, pidfd,
+/* Descriptors that the proxy holds for each client: control socket, pidfd,
  * doorbell, the submit segment and the reply segment. */
 #define MPIB_FDS_OF_A_CLIENT 5
 
@@ -340,7 +340,7 @@ enum mpib_action {
 /*
  * Read every source of the configuration into `cfg`: the files of `dir` (or
  * only the --config file), then `env`, then `argv`. Before the call, `cfg` must
- * have the built-in values of mpib_config_init(). Returns 0, or -EINVAL with
+ * have the built-in values of mpib_config_init(). Returns 0, or -errno with
  * `why` as above. With MPIB_ACTION_HELP and MPIB_ACTION_VERSION, `cfg` is not
  * complete.
  */

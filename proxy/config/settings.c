@@ -221,7 +221,7 @@ const struct mpib_setting mpib_settings[] = {
 	QUOTA("memory", MEMORY, "BYTES",
 	      "bytes registered by a user; 0: a quarter of the memory"),
 	QUOTA("fds", FDS, "N",
-	      "descriptors held for a user: 6 per process, 1 per region"),
+	      "descriptors held for a user: 5 per process, 1 per region"),
 	/* With this maximum, the quota times 10^9 ns fits into 64 bits. */
 	QUOTA_TO(1000000000, "messages", MESSAGES, "N",
 		 "control messages of a user per second"),

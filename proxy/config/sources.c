@@ -350,8 +350,8 @@ static char *file_trim(char *text)
 	return text;
 }
 
-/* Remove a comment. A comment starts with # or ; as the first byte, or with ;
- * after a blank. */
+/* Remove a comment. A comment starts with # or ; at the start of the line, or
+ * with ; after a blank. */
 static void file_uncomment(char *text)
 {
 	char *c = text;
@@ -494,8 +494,8 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 }
 
 /*
- * Settings of NCCL's own transport with the same meaning as settings of the
- * proxy. Operators set these variables, tuned for the fabric, in /etc/nccl.conf
+ * Variables of NCCL's own transport that have the same meaning as settings of
+ * the proxy. Operators tune these variables for the fabric, in /etc/nccl.conf
  * or in the environment. Names and meanings are those of NCCL_PARAM() in
  * transport/net_ib of NCCL 2.30.
  */

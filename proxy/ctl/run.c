@@ -267,7 +267,8 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 
 /* mpibctl counters: all counters of the rails, one row each. */
 
-/* The fields of a rail's answer that are counters; other numbers are states. */
+/* The fields of a rail that are counters. Other fields with numbers are
+ * states. */
 #define AS_FIELD(field, ...) #field,
 #define AS_KEY(field, key, ...) key,
 static const char *const counted[] = {

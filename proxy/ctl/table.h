@@ -33,7 +33,7 @@ const char *mpib_human_count(uint64_t n, char *buf, size_t len);
 const char *mpib_human_duration(double ns, char *buf, size_t len);
 
 /*
- * Templates make text from a JSON row. The cells of tables have such text.
+ * Templates make text from a JSON row, for example for the cells of tables.
  *
  * {PATH} prints a field of the row, such as {tx_bytes.sout} or {rails.0.pci}.
  * If the field is an object with a number for each rail or cause, {PATH} prints

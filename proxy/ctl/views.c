@@ -42,8 +42,7 @@ static const struct mpib_column devices[] = {
 	{ 0 },
 };
 
-/* The name of a job is the name that the launcher gave to the job, else NCCL's
- * number. */
+/* A job's name is the label from the launcher, else NCCL's number. */
 static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),

@@ -182,9 +182,9 @@ static uint64_t stat_of(const char *path, const char *name)
 	return n;
 }
 
-/* Return the number of throttled periods of the proxy's cgroup, or of the
- * ancestor with the most, and set *us to their total duration. Cgroups of
- * version 2 have the line "0::/PATH". */
+/* Return the number of throttled periods of the proxy's cgroup or, if an
+ * ancestor has more, of that ancestor. Set *us to their total duration. Cgroups
+ * of version 2 have the line "0::/PATH". */
 static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 			     uint64_t *us)
 {
@@ -426,7 +426,7 @@ static void find_unknown(void *doctor, const char *name, const char *nearest)
 	char fix[96] = "unset it; mpib.conf(5) lists the names";
 
 	if (nearest)
-		snprintf(fix, sizeof(fix), "perhaps %s is meant", nearest);
+		snprintf(fix, sizeof(fix), "did you mean %s?", nearest);
 	mpib_find(doctor, MPIB_WARN, "environment", fix, "nothing reads %s",
 		  name);
 }

@@ -177,7 +177,8 @@ void mpib_check_lanes(struct mpib_doctor *d)
 			  json_array_size(d->lanes));
 }
 
-/* Report peers whose link one end refuses: wrong keys, other versions. */
+/* Report peers whose link was refused by either end, for example because of a
+ * wrong key or another version. */
 void mpib_check_peers(struct mpib_doctor *d)
 {
 	const json_t *peer;
@@ -264,8 +265,8 @@ static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 	return NULL;
 }
 
-/* Return the speed of the port of a SOUT rail. For other rails, and for a port
- * that is down, whose speed is meaningless, return 0. */
+/* Return the speed of the port of a SOUT rail. Return 0 for other rails, and
+ * for a port that is down, because its speed is meaningless. */
 static uint64_t devices_speed(const json_t *rail)
 {
 	return is_sout(rail) && !strcmp(mpib_json_str(rail, "state"), "active")
@@ -325,10 +326,10 @@ void mpib_check_devices(struct mpib_doctor *d)
 /* If no proxy answers: check whether a proxy would start with this node's
  * settings. */
 
-/* Start `d->proxy --check-config`. It does not get this shell's environment,
- * because a service does not have that either. Its only variable makes it
- * report faults as text, whatever log.format is. *out reads its stdout and
- * stderr. */
+/* Start `d->proxy --check-config`. The process does not get this shell's
+ * environment, which a service would not get either. Its only variable makes
+ * the proxy report faults as text, whatever log.format is. *out reads the
+ * process's stdout and stderr. */
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";

@@ -95,8 +95,8 @@ static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
 }
 
 /* Return whether a bridge redirects traffic between two devices below it to the
- * root. `file` is its configuration space. If the capability ACS cannot be
- * read, return false: only root may read more than the first 64 bytes of the
+ * root complex. `file` is its configuration space. If the capability ACS cannot
+ * be read, return false: only root may read more than the first 64 bytes of the
  * file. */
 static bool acs_redirects(const char *file)
 {
@@ -137,7 +137,7 @@ static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 			  "turn ACS off: in the firmware's settings, or by "
 			  "setpci -s BRIDGE ECAP_ACS+6.w=0",
 			  "ACS of bridge %s sends traffic between %s and GPUs "
-			  "through the root",
+			  "through the root complex",
 			  strrchr(path, '/') + 1, dev);
 		return;
 	}

@@ -482,7 +482,8 @@ static const struct metrics_family of_rails[] = {
 static const struct metrics_family of_shards[] = {
 	MPIB_SHARD_COUNTERS(COUNTED)
 	GAUGE("poll_busy_ratio",
-	      "Share of a thread's time in which it moved something.", "busy"),
+	      "Share of a thread's time in which the thread moved something.",
+	      "busy"),
 	COUNTER_BY("poll_seconds", "Time of a progress thread in each state.",
 		   "time_s", "state"),
 	{ 0 },

@@ -1,6 +1,6 @@
 # Run at installation. Write the documents of the source tree FROM to TO, a folder of
-# the build, with links that are valid where the documents are installed. A link to a
-# file that is not installed becomes its text.
+# the build, with links that are valid where the documents are installed. If the file of
+# a link is not installed, only the link's text stays.
 file(GLOB_RECURSE pages RELATIVE ${FROM} ${FROM}/docs/*.md)
 foreach(page README.md SECURITY.md ${pages})
 	file(READ ${FROM}/${page} text)

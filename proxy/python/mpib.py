@@ -77,8 +77,8 @@ class Stats:
         return self.ask(f"events {since}")["events"]
 
     def follow(self, since=None, pause=0.5):
-        """Yield events forever: new ones, or first those with numbers above `since`.
-        Restarts of the proxy do not end this."""
+        """Yield new events forever. If `since` is given, first yield the stored
+        events with numbers above it. A restart of the proxy does not end the loop."""
         last = self.ask("events")["last"] if since is None else since
         while True:
             try:

@@ -229,9 +229,9 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* If some port has a GPU near it, exclude the ports that have none. That port
- * must be up, because a port that is down may never have had a cable. If all
- * ports are down, this condition is dropped. */
+/* If an active port has a GPU near it, exclude all ports without a GPU near
+ * them. A port that is down does not trigger this, because it may never have
+ * had a cable. If no port is active, any port with a GPU near it is enough. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;
@@ -349,8 +349,8 @@ static unsigned hcas_distance(const struct hcas *h, const struct mpib_hcas *out,
 			h->port[out->hca[b].port].info.numa_node);
 }
 
-/* Return the HCA that is nearest to a, within distance `most`, and whose bit is
- * not set in `paired`. If there is none, return a. */
+/* Among the HCAs that are not in the mask `paired`, return the one that is
+ * nearest to a, at a distance of at most `most`. If there is none, return a. */
 static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 			     unsigned a, uint32_t paired, unsigned most,
 			     mpib_numa_fn *distance)

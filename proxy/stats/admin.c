@@ -64,8 +64,8 @@ static bool fault_outlived(struct mpib_ask *ask, unsigned rail)
 		if (cfg->rail[rail].provider == MPIB_PROVIDER_SOFT)
 			return true;
 		mpib_ask_fail(ask, "set failover.enable = yes first",
-			      "without fail-over between two rails it would "
-			      "end the jobs of this node");
+			      "without fail-over between two rails, the fault "
+			      "would end the jobs of this node");
 		return false;
 	}
 	if (others & ~away)
@@ -124,8 +124,8 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	return json_pack("{sI}", "client", (json_int_t)id);
 }
 
-/* Return the setting "section.key" of argv[0]. If it cannot change at run time,
- * set the error and return NULL. */
+/* Return the setting "section.key" of argv[0]. If there is no such setting, or
+ * the setting cannot change at run time, set the error and return NULL. */
 static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 {
 	const char *name = ask->argv[0], *dot = strchr(name, '.');

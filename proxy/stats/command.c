@@ -164,7 +164,8 @@ static json_t *command_why(struct mpib_ask *ask)
 	if (ask->argc && ask->part.at == 0 &&
 	    !mpib_view_why_any(ask->view, which))
 		return mpib_ask_fail(ask, "conns lists them",
-				     "no connection %.32s sends", ask->argv[0]);
+				     "there is no sending connection %.32s",
+				     ask->argv[0]);
 	return answer_part(ask, mpib_view_why_part, which);
 }
 

@@ -76,7 +76,8 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
 /* Parse argument n as a number from 0 to `max`; if the argument is missing, use
- * `dflt`. If it is not such a number, set the error and return false. */
+ * `dflt`. If the argument is not such a number, set the error and return
+ * false. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
 

@@ -117,7 +117,7 @@ static void state_read(const struct mpib_admin *a, FILE *in)
 			mpib_warn("state: \"%.60s\" ignored: %s (%s)", text,
 				  ask.error[0] ? ask.error : "unknown",
 				  ask.hint[0] ? ask.hint
-					      : "give it again by mpibctl");
+					      : "give the command again");
 	}
 }
 

@@ -22,7 +22,7 @@
 #define AHEAD (4 * MPIB_MSEC)
 /* The maximum number of a user's readers that are answered from the same
  * snapshot. The user's other readers get the next snapshot, which is taken
- * after these readers have their answers. */
+ * after the first readers have their answers. */
 #define AT_ONCE 4u
 /* The maximum number of readers of the admin socket, which only root and the
  * proxy's user may use. */

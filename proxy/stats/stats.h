@@ -2,10 +2,11 @@
 /*
  * The stats socket. The proxy sends a line as a greeting. Then it answers each
  * command, which is a line, with one line of JSON: {"ok": true, "data": ...} or
- * {"ok": false, "error": ..., "hint": ...}. The proxy holds the answer for a slow reader for 5 s, then
- * drops the reader. It holds at most 16 MiB for all slow readers, and
- * immediately drops a slow reader beyond that. It also drops a reader that
- * sends no command for 5 minutes. A user may have a quarter of limit.readers.
+ * {"ok": false, "error": ..., "hint": ...}. The proxy holds the answer for a
+ * slow reader for 5 s, then drops the reader. It holds at most 16 MiB of
+ * answers for all slow readers together, and immediately drops a slow reader
+ * beyond that. It also drops a reader that sends no command for 5 minutes. A
+ * user may have a quarter of limit.readers.
  *
  * The admin socket has the same protocol, and also accepts commands that change
  * something. Its readers do not count in limit.readers, so that root can always

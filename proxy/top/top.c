@@ -384,7 +384,7 @@ static int top_help(void)
 	printf("usage: mpib-top [OPTION]...\n"
 	       "Watch the traffic of this node's mpib-proxy in mpibctl's "
 	       "tables.\n"
-	       "Without a terminal: mpibctl rails -r -w 1.\n\n");
+	       "Without a terminal, use mpibctl rails -r -w 1.\n\n");
 	mpib_options_help(options);
 	printf("\nKey h shows the keys. Exit status: 0 ok, 1 failed, 2 usage, 3 "
 	       "no proxy\nanswers.\n");

@@ -70,7 +70,7 @@ static bool is_less_protected(const struct stat *st, const struct stat *own)
 	       (st->st_mode & ~own->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Replace the pid in a variable that systemd set with this process's pid: the
+/* Write this process's pid into a variable that systemd set, because the
  * variable applies only to the process that it names. */
 static void adopt_variable(const char *name)
 {

@@ -100,7 +100,7 @@ static void upgrade_end(struct mpib_upgrade *u)
 }
 
 /* Let the upgrade fail for the reason in u->why. u->pid can be killed safely:
- * it is not reused while the link is open. */
+ * while the link is open, no other process can get this pid. */
 static void upgrade_fail(struct mpib_upgrade *u, bool ended)
 {
 	int rc;
@@ -205,7 +205,7 @@ static void upgrade_hear(struct mpib_upgrade *u, const char *text)
 	else
 		rc = mpib_why_fail(u->why, -EPROTO,
 				   "%s: answers \"%.20s\" (restart mpib-proxy, "
-				   "this version cannot be upgraded to)",
+				   "which cannot be upgraded to this version)",
 				   u->path, text);
 	json_decref(theirs);
 	if (rc < 0)
@@ -390,7 +390,7 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why)
 
 	rc = mpib_loop_add(loop, &watch, to_running, EPOLLIN, on_running,
 			   &goes);
-	/* Relaxed: a signal handler of this thread's loop sets it. */
+	/* Relaxed: a signal handler of this thread's loop sets `stop`. */
 	while (rc >= 0 && goes == 0 &&
 	       !atomic_load_explicit(&loop->stop, memory_order_relaxed))
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);

@@ -5,10 +5,10 @@
  * rails, then sends "ready" over a socket, the link. The running proxy answers
  * "take" and passes the control socket, on which the successor accepts from
  * then on. The running proxy tells each client to attach to the successor and
- * to register its memory there. If anything fails until then, the running proxy
- * continues and reports why. Otherwise it sends "go" and exits without closing
- * any connection. The successor then locks the run directory and serves, and
- * the ranks resume with it. Control thread.
+ * to register its memory there. If one of these steps fails, the running proxy
+ * continues and reports why. If all succeed, the running proxy sends "go" and
+ * exits without closing any connection. The successor then locks the run
+ * directory and serves, and the ranks resume with it. Control thread.
  */
 #ifndef MPIB_PROXY_UPGRADE_H
 #define MPIB_PROXY_UPGRADE_H
@@ -57,8 +57,8 @@ void mpib_succession_fail(const char *why);
  * running proxy continues, returns -errno with the reason in `why`. */
 int mpib_succession_take(const struct mpib_config *cfg, int *control,
 			 char *why);
-/* Run the loop until the running proxy has ended. If it continues, returns
- * -errno with the reason in `why`. */
+/* Run the loop until the running proxy has ended. If that proxy continues,
+ * returns -errno with the reason in `why`. */
 int mpib_succession_wait(struct mpib_loop *loop, char *why);
 
 /*
@@ -89,7 +89,7 @@ int mpib_starter_fork(char **argv, void (*begin)(void));
  * -errno. */
 int mpib_text_send(int sock, const char *text, int fd);
 /* Wait for a text with a descriptor, and return the descriptor, which the
- * caller owns. -1: the other end was closed, or sent something else. */
+ * caller owns. -1: the other end was closed, or sent no descriptor. */
 int mpib_text_receive(int sock, char text[PATH_MAX]);
 
 #endif

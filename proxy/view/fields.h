@@ -45,7 +45,7 @@ struct mpib_client_sums {
 	uint32_t connections; /* open connections */
 	uint64_t messages; /* of open and closed connections */
 	uint64_t limited; /* rounds in which a limit delayed the client */
-	struct mpib_rail_counts n[MPIB_RAILS]; /* as above */
+	struct mpib_rail_counts n[MPIB_RAILS]; /* of open and closed ones */
 };
 
 /* Add n to `sum`, on both rails. */

@@ -2,7 +2,7 @@
 /*
  * The traffic of the rails in the last hour, for the analysis of incidents. A
  * sample is taken every MPIB_HISTORY_PERIOD_S seconds. The memory is allocated
- * once, and passed to the next proxy in an upgrade. Control thread.
+ * once. The history of the next proxy begins empty. Control thread.
  */
 #ifndef MPIB_VIEW_HISTORY_H
 #define MPIB_VIEW_HISTORY_H

@@ -29,7 +29,7 @@ struct mpib_view_rail {
 	const char *label; /* for users: gpu0.SUP */
 	const char *net; /* name of its device */
 	char pci[16]; /* "" if none */
-	bool standby; /* it carries payload only while SOUT has failed */
+	bool standby; /* carries payload only while SOUT has failed */
 	const char *provider;
 };
 
@@ -56,9 +56,10 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 /* mpib-agent's report about itself; JSON null: no agent has reported. Needs no
  * snapshot. */
 mpib_view_fn mpib_view_agent;
-/* For metrics, which must be quick. mpib_view_rails_quick() leaves out a rail's
- * values that are read from files. mpib_view_clients_first() returns only the
- * `most` clients that have been attached longest. */
+/* These two are for metrics, which must be quick. mpib_view_rails_quick()
+ * leaves out a rail's values that are read from files.
+ * mpib_view_clients_first() returns only the `most` clients that have been
+ * attached longest. */
 mpib_view_fn mpib_view_rails_quick;
 json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
 /* Return whether mpib_view_why_part() would list a connection. */

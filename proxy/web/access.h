@@ -60,10 +60,10 @@ bool mpib_access_token(const struct mpib_access *a, const char *header);
  */
 int mpib_caller_open(const struct sockaddr_in *listener);
 /*
- * Get the user whose socket is connected from one address to the other. Returns
- * 0; -ENOENT if there is no such socket (it was closed, or addresses were
- * translated); or another error. Does not wait: the kernel answers within the
- * call, by a lookup in its table of connections.
+ * Get the user of the socket that is bound to `from` and connected to `to`.
+ * Returns 0; -ENOENT if there is no such socket (it was closed, or addresses
+ * were translated); or another error. Does not wait: the kernel answers within
+ * the call, by a lookup in its table of connections.
  */
 int mpib_caller_uid(int diag, const struct sockaddr_in *from,
 		    const struct sockaddr_in *to, uid_t *uid);
@@ -97,7 +97,7 @@ struct mpib_visitors {
 	uint64_t paid; /* for handshakes, see mpib_rate_pay() */
 	struct mpib_shaker {
 		struct mpib_caller who;
-		uint64_t paid; /* the same for this caller */
+		uint64_t paid; /* for handshakes of this caller */
 	} shaker[MPIB_VISITORS_SHAKERS];
 	TAILQ_HEAD(, mpib_visitor) list;
 };
@@ -107,9 +107,9 @@ void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 void mpib_visitors_close(struct mpib_visitors *all);
 /* Return whether to accept a caller at that address. Return false if the
  * caller, or all callers together, have the maximum number of connections. With
- * TLS, also return false if the caller's limit of handshakes is used up or,
- * except for root, the limit of all callers. If true, the next
- * mpib_visitor_new() is for this caller. */
+ * TLS, also return false if the caller's limit of handshakes is used up. Except
+ * for root, the limit of handshakes for all callers together applies, too. If
+ * true, the next mpib_visitor_new() is for this caller. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
 /* Make a visitor for the connected socket fd, which the caller still owns. If

@@ -36,8 +36,8 @@ struct request {
 	TAILQ_ENTRY(request) link;
 	struct MHD_Connection *conn;
 	bool suspended, failed;
-	/* The requested text. MPIB_TEXTS: that of the cluster, which needs no
-	 * snapshot. */
+	/* The requested text. MPIB_TEXTS: the text about the cluster, which
+	 * needs no snapshot. */
 	enum mpib_text which;
 };
 
@@ -336,8 +336,8 @@ static int http_start(struct mpib_http *h, int fd)
 	const union MHD_DaemonInfo *info;
 	/* libmicrohttpd owns the copy of the descriptor. If TLS cannot be set
 	 * up, libmicrohttpd closes the copy, but after other errors it does
-	 * not. A second close() could close a descriptor that another thread
-	 * has opened since. */
+	 * not. So never close the copy here: a second close() could close a
+	 * descriptor that another thread has opened since. */
 	int its = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	close(fd);

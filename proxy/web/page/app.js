@@ -19,7 +19,7 @@ function show() {
 	$("about").textContent = model.now.info.peer_link + ", " + fillIn(LINES.summary_above[0], model.now.info);
 	if (!model.times.length)
 		return;
-	root.classList.remove("waiting"); /* first: it sets the width of the canvases */
+	root.classList.remove("waiting"); /* do this first: it sets the width of the canvases */
 	showHealth();
 	showLegends();
 	showCharts();

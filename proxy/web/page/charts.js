@@ -135,7 +135,7 @@ function drawRates(canvas, span, name) {
 		if (s.errors || s.down.length)
 			c.fillRect(x, h - BOTTOM - 5, xOf(s.time, span, w) - x + 0.4, 5);
 	});
-	/* The dashed lines last, so that a solid line with the same values stays visible. */
+	/* Draw the dashed lines last, so that a solid line with the same values stays visible. */
 	for (const r of [...model.rails].sort((a, b) => isDashed(a) - isDashed(b))) {
 		for (const [key, sign] of [["tx", -1], ["rx", 1]])
 			line(c, list.filter((s) => typeof s[key][r.label] === "number").map((s) =>

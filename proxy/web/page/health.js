@@ -99,7 +99,7 @@ function showHealth() {
 	document.title = host + (grave.length ? ": " + grave[0].text : ": ok") + " \u2013 mpib";
 }
 
-/* No answer: mark the shown data as old. */
+/* The proxy does not answer: mark the shown data as old. */
 function showDead() {
 	const last = model.times.length ? model.now.time : 0;
 	const age = last ? Math.max(0, Math.round(Date.now() / 1000 - last)) : 0;

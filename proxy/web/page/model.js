@@ -15,7 +15,7 @@ const model = {
 	cluster: null, clusterAsked: 0, /* from /cluster.json */
 };
 
-/* Return a number; for numbers by rail or by cause, the sum. */
+/* Return the number or, if v has a number for each rail or cause, the sum. */
 const total = (v) => (typeof v === "number" ? v : v === null || typeof v !== "object" ? 0 :
 	Object.values(v).reduce((a, b) => a + total(b), 0));
 const byKey = (list, key) => new Map((list || []).map((x) => [key(x), x]));
