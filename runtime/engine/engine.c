@@ -426,6 +426,11 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 	return 0;
 }
 
+uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine)
+{
+	return engine->cfg.grace_ms * 1000000ull;
+}
+
 uint32_t mpib_engine_drained(const struct mpib_engine *engine)
 {
 	return atomic_load_explicit(&engine->drained, memory_order_relaxed);

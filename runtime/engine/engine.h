@@ -213,6 +213,8 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
  * gets no new WRs of this device's lanes, from either end. WRs in flight still
  * complete. -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
+/* Return the setting failover.grace in ns. */
+uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Put all QPs of a rail into ERR, as an HCA does after an error. Fail-over
@@ -409,6 +411,9 @@ void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
  * ended. Pass the number to engine_conn_peer_ended() at the sender's end,
  * before the sender stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
+/* Return whether a stopped connection has left requests unfinished, and nothing
+ * has moved over its lane. */
+bool engine_conn_unmoved(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
 /* Drop all references to regions and free the connection. Call this after
  * engine_conn_stop(), and only when the peer has stopped or the lane was

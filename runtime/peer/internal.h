@@ -215,7 +215,9 @@ struct peer_conn {
 	uint64_t base;
 	bool sender;
 	enum peer_conn_state state;
-	uint64_t since; /* when the client asked for the connection */
+	/* when the client asked for the connection, or for the first of several
+	 * ends that moved nothing */
+	uint64_t since;
 	/* time by which a connection with a name must be READY */
 	uint64_t until;
 	uint64_t pause_ns; /* pause before the last retry */
@@ -235,6 +237,7 @@ struct peer_conn {
 	bool offered; /* CONN_OPEN sent and not answered */
 	bool dropped; /* the client closed the connection */
 	bool was_lost; /* it has been in the state MPIB_CONN_LOST */
+	bool unmoved; /* engine_conn_unmoved() */
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool quiet; /* the peer cannot write to this end any more */
@@ -497,11 +500,27 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Tell the client the connection's state. */
+void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
+/* Set the connection's peer, NULL for none. */
+void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
+/* Remove the connection from the list on which it waits. */
+void peer_conn_unlist(struct peer_conn *c);
+/* Return the time until c->until in ns. */
+uint64_t peer_conn_left_ns(const struct peer_conn *c);
+/* A sender starts a connect, and a receiver waits for the peer's connect. Both
+ * first need a link to the peer. */
+void peer_conn_begin(struct peer_conn *c);
 /* Continue the set-up of a connection. Call peer_conn_linked() after the peer's
  * link has come up, and peer_conn_laned() after the connection's lane has come
  * up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
+
+/* conn_end.c */
+/* Return whether the end of a connection, which its lane has lost, is part of
+ * the failure for which the client asked for this end. */
+bool peer_conn_is_same_loss(const struct peer_conn *c);
 /* Fail the connection. A connect that fails with -EAGAIN is retried until its
  * time limit. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)

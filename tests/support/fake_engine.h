@@ -95,4 +95,7 @@ const char *fake_violation(void);
  * objects. */
 void fake_reset(void);
 
+/* The answer of engine_conn_unmoved(); fake_reset() sets it to false. */
+extern bool fake_unmoved;
+
 #endif

@@ -18,6 +18,7 @@ static TAILQ_HEAD(, engine_conn) conns = TAILQ_HEAD_INITIALIZER(conns);
 static uint64_t next_addr = 0x1000;
 static uint32_t next_qpn = 1;
 static char violation[128];
+bool fake_unmoved;
 
 /* If `ok` is false, record a violation with the text `what`. */
 static void fake_expect(bool ok, const char *what)
@@ -50,6 +51,7 @@ void fake_reset(void)
 		free(t);
 	}
 	violation[0] = 0;
+	fake_unmoved = false;
 }
 
 static void fake_conn_break(struct engine_conn *conn, int error,
@@ -290,6 +292,18 @@ void engine_conn_start(struct engine_conn *conn,
 uint64_t engine_conn_ended(const struct engine_conn *conn)
 {
 	(void)conn;
+	return 0;
+}
+
+bool engine_conn_unmoved(const struct engine_conn *conn)
+{
+	(void)conn;
+	return fake_unmoved;
+}
+
+uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine)
+{
+	(void)engine;
 	return 0;
 }
 

@@ -267,6 +267,8 @@ void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
  * connection. */
 static void conn_leave_requests(struct engine_conn *f)
 {
+	if (f->outstanding > 0)
+		f->unmoved = !f->lane->moved;
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		f->req[i].active = false;
 	f->outstanding = 0;
@@ -440,6 +442,11 @@ static void on_stop(struct mpib_msg *msg)
 uint64_t engine_conn_ended(const struct engine_conn *conn)
 {
 	return atomic_load_explicit(&conn->ended, memory_order_relaxed);
+}
+
+bool engine_conn_unmoved(const struct engine_conn *conn)
+{
+	return conn->unmoved;
 }
 
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)

@@ -237,6 +237,7 @@ struct engine_conn {
 	/* See engine_conn_ended(). Relaxed, because a mailbox message orders
 	 * the accesses. */
 	_Atomic uint64_t ended;
+	bool unmoved; /* see engine_conn_unmoved() */
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	/* number of the agent's hint, written by the control thread;
 	 * UINT32_MAX: none */

@@ -173,6 +173,7 @@ struct mpib_lane {
 		/* for sender.c: `times` counts checks since `acked` changed */
 	} looked[MPIB_RAILS];
 	TAILQ_ENTRY(mpib_lane) link;
+	bool moved; /* the watchdog has seen progress on a rail */
 	/* The lane is on shard->watched. WRs were posted on the lane, and the
 	 * watchdog has not seen all of them complete. */
 	bool watched;

@@ -129,13 +129,14 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 
 	watch_add_up(lane, r, &sum);
 	ask_unsignaled(lane, r, &sum);
-	if (!lane->failover)
-		return sum.unsignaled;
 	if (sum.retired != w->seen) {
 		w->seen = sum.retired;
 		w->moves++;
 		w->stuck = 0;
+		lane->moved = true;
 	}
+	if (!lane->failover)
+		return sum.unsignaled;
 	if (!sum.outstanding) {
 		w->stuck = 0;
 		return sum.unsignaled;

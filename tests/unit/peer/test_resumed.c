@@ -208,6 +208,54 @@ rig_test(a_client_that_resumes_too_late_gets_an_error)
 			       "not resumed in time"));
 }
 
+/* Lose the lane. If `old` is the last number, ask for ends `old` + 1. */
+static void lose_and_ask(struct resumed *r, uint64_t old)
+{
+	peer_lane_lose(r->from->node->broker->lanes, "no rail works");
+	rig_settle(r->rig);
+	assert_int_equal(ask_sender(r, (uint32_t)old, old + 1), 0);
+	assert_int_equal(ask_receiver(r, (uint32_t)old, old + 1, 5), 0);
+	rig_settle(r->rig);
+	learn(r, (uint32_t)old, (uint32_t)old);
+}
+
+/* The connection is READY on each new lane, but no lane carries its data. */
+rig_test(new_lanes_that_move_nothing_share_one_grace_period)
+{
+	struct resumed r;
+
+	connected(&r, rig);
+	fake_unmoved = true;
+	lose_and_ask(&r, 1);
+	for (uint64_t n = 2; n < 5; n++) {
+		assert_ends(&r, (uint32_t)n - 1, (uint32_t)n - 1, n, n, 5);
+		rig_pass(r.rig, 8 * MPIB_SEC);
+		lose_and_ask(&r, n);
+	}
+	assert_ends(&r, 4, 4, 5, 5, 5);
+	rig_pass(r.rig, 8 * MPIB_SEC);
+	peer_lane_lose(r.from->node->broker->lanes, "no rail works");
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 4), MPIB_CONN_FAILED);
+	assert_int_equal(rig_state(r.to, 4), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(r.from, 4), -ETIMEDOUT);
+	assert_non_null(
+		strstr(mpib_broker_why(&r.to->client, 4), "no rail works"));
+}
+
+rig_test(a_lane_that_moves_data_ends_the_grace_period)
+{
+	struct resumed r;
+
+	connected(&r, rig);
+	for (uint64_t n = 1; n < 8; n++) {
+		fake_unmoved = n % 3 != 0;
+		lose_and_ask(&r, n);
+		assert_ends(&r, (uint32_t)n, (uint32_t)n, n + 1, n + 1, 5);
+		rig_pass(r.rig, 12 * MPIB_SEC);
+	}
+}
+
 static void close_end(struct client *c, uint32_t index)
 {
 	assert_int_equal(mpib_broker_drop(c->node->broker, &c->client, index),
