@@ -39,7 +39,9 @@ struct mpib_proxy {
 	int signals;
 	struct mpib_io signal_watch;
 	struct mpib_engine *engine;
-	struct mpib_agent_link *agent; /* in advanced mode; else NULL */
+	struct mpib_agent_link *agent; /* or NULL, see open_agent() */
+	struct mpib_timer agent_timer;
+	uint32_t drained_sick; /* as the last event said */
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, admin_fd;
