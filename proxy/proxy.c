@@ -135,6 +135,42 @@ static int open_agent(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
+/* Tell that the agent's drain of a rail begins or ends. */
+static void tell_sick(const struct mpib_proxy *p, unsigned r, bool on)
+{
+	pid_t pid;
+	const struct mpib_agent_summary *s = mpib_agent_heard(p->agent, &pid);
+	const char *why = on && s ? s->rail[r % p->cfg.engine.rails].why : "";
+
+	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
+		   &(struct mpib_event_about){ .rails = 1u << r },
+		   "rail %s is %s by the agent%s%s",
+		   p->cfg.engine.rail[r].label, on ? "drained" : "resumed",
+		   *why ? ": " : "", why);
+}
+
+/* Drain the rails that the agent calls sick. After a change, wait for a while,
+ * so that an agent that changes its mind all the time does not flood the peers
+ * with messages. */
+static void drain_sick(void *arg)
+{
+	struct mpib_proxy *p = arg;
+	uint32_t now, changed, told;
+
+	mpib_engine_drain_sick(p->engine, mpib_agent_sick(p->agent));
+	now = mpib_engine_drained_sick(p->engine);
+	changed = now ^ p->drained_sick;
+	/* A rail that an operator has drained meanwhile is not resumed. */
+	told = changed & (now | ~mpib_engine_drained(p->engine));
+	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
+		if (told >> r & 1)
+			tell_sick(p, r, now >> r & 1);
+	}
+	p->drained_sick = now;
+	mpib_timer_arm(&p->loop, &p->agent_timer,
+		       changed ? 5 * MPIB_SEC : MPIB_SEC, drain_sick, p);
+}
+
 static void fill_view(struct mpib_proxy *p)
 {
 	struct mpib_view *v = &p->view;
@@ -329,8 +365,10 @@ static int start_parts(struct mpib_proxy *p, char *why)
 		rc = open_metrics(p, why);
 	if (rc == 0)
 		rc = open_stats(p, why);
-	if (rc == 0)
+	if (rc == 0) {
 		mpib_return_start(&p->returns, p);
+		drain_sick(p);
+	}
 	return rc;
 }
 

@@ -40,6 +40,8 @@ struct mpib_proxy {
 	struct mpib_io signal_watch;
 	struct mpib_engine *engine;
 	struct mpib_agent_link *agent; /* NULL: the mode needs no agent */
+	struct mpib_timer agent_timer;
+	uint32_t drained_sick; /* as the last event said */
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, admin_fd;

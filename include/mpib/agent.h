@@ -40,10 +40,12 @@
  * If the proxy's requests have the flag MPIB_AGENT_HEARS, the agent may send
  * struct mpib_agent_summary and struct mpib_agent_reason, one per packet, at
  * any time and any number of times. The size of a packet tells the proxy
- * whether the packet is a response, a summary or a reason. The proxy sends the
- * summary to the proxies of other nodes. So the agents of other nodes can avoid
- * a rail of this node that is sick but has not failed yet, or that is in
- * maintenance. The proxy's statistics show the summary and the reasons.
+ * whether the packet is a response, a summary or a reason. The proxy drains the
+ * rails that the last summary calls sick: both ends of each lane of this node
+ * avoid them. The drain ends with the next summary that does not call the rail
+ * sick, when the agent closes the socket, or when the summary is no longer
+ * valid. A device's last rail is never drained. The proxy's statistics show the
+ * summary and the reasons.
  *
  * Integers, including magic numbers, are in native byte order. IPv4 addresses
  * are in network byte order.
@@ -127,27 +129,22 @@ struct mpib_agent_response {
 	uint32_t hint_slot;
 };
 
-#define MPIB_AGENT_TOLD_MAX 32u /* maximum number of drains in a summary */
-#define MPIB_AGENT_TOLD_ISLAND 32u /* bytes, including the zero byte */
 #define MPIB_AGENT_REASON 96u /* bytes, including the zero byte */
+#define MPIB_AGENT_VALID_S 30u /* seconds for which a summary is valid */
 
-/* Flag of a summary (dry run): the agent steers no connection and only reports
- * what it would do. */
+/* Flag of a summary (dry run): the agent steers no connection, and the proxy
+ * drains no rail. The agent only reports what it would do. */
 #define MPIB_AGENT_DRY 1u
 
 /* The agent's view of this node. Texts end with a zero byte. */
 struct mpib_agent_summary {
-	uint8_t sick, congested; /* masks of rails; the lowest bit is SOUT */
-	uint16_t windows; /* number of entries of `window` in use */
+	/* Masks of rails; the lowest bit is SOUT. `sick`: to be drained.
+	 * `congested`: to carry less, but not to be drained. */
+	uint8_t sick, congested;
+	/* number of the agent's drains that are in effect now and end by
+	 * themselves */
+	uint16_t windows;
 	uint32_t flags; /* 0 or MPIB_AGENT_DRY */
-	char island[MPIB_AGENT_TOLD_ISLAND]; /* name; "": no island */
-	/* Drains that are in effect now and have a start time or an end time. A
-	 * drain applies to one rail and to all peers in one network. */
-	struct mpib_agent_told {
-		uint8_t addr[16]; /* network: IPv6, or IPv4-mapped */
-		uint8_t bits; /* prefix length of the 128-bit address */
-		uint8_t rail; /* 0: SOUT, 1: SUP */
-	} window[MPIB_AGENT_TOLD_MAX];
 	/* path of the agent's configuration file; "": no file */
 	char config[128];
 	/* why the last reload of that file failed; "": no failure */
@@ -169,7 +166,7 @@ struct mpib_agent_reason {
 	char why[MPIB_AGENT_REASON]; /* ends with a zero byte */
 };
 
-MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 1208);
+MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 600);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_reason) == 112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);

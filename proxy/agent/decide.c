@@ -3,7 +3,6 @@
 #include "agent/decide.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -29,44 +28,19 @@ static bool in_maintenance(const struct mpib_agent_rule *rule, unsigned r)
 	       rule->share == (r == MPIB_RAIL_SUP ? 0 : ALL);
 }
 
-static int peer_by_sout(const void *key, const void *peer)
-{
-	const uint32_t *sout = key;
-	const struct mpib_agent_peer *of = peer;
-
-	return (*sout > of->sout) - (*sout < of->sout);
-}
-
 /* Find the reason against a rail, and write it to the buffer `why` of
  * MPIB_AGENT_REASON bytes. */
 static enum objection objection_of(const struct mpib_agent_policy *p,
 				   const struct mpib_agent_rule *rule,
-				   uint32_t peer, unsigned r, char *why)
+				   unsigned r, char *why)
 {
-	const struct mpib_agent_peer *there =
-		p->peers.n ? bsearch(&peer, p->peers.of, p->peers.n,
-				     sizeof(*there), peer_by_sout)
-			   : NULL;
-	enum objection objection = WELL;
-	const char *text = "";
-
 	if (in_maintenance(rule, r)) {
 		snprintf(why, MPIB_AGENT_REASON, "maintenance, line %u",
 			 rule->line);
 		return MAINTENANCE;
 	}
-	if (there && there->maintenance & 1u << r) {
-		objection = MAINTENANCE;
-		text = "maintenance at the peer";
-	} else if (p->sick[r].since) {
-		objection = SICK;
-		text = p->sick[r].why;
-	} else if (there && there->sick & 1u << r) {
-		objection = SICK;
-		text = "the peer's agent finds it sick";
-	}
-	snprintf(why, MPIB_AGENT_REASON, "%s", text);
-	return objection;
+	snprintf(why, MPIB_AGENT_REASON, "%s", p->sick[r].why);
+	return p->sick[r].since ? SICK : WELL;
 }
 
 /* Reduce the share so that the congested rail gets a quarter at most. */
@@ -116,7 +90,7 @@ void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
 		snprintf(why, sizeof(why),
 			 p->conf.path[0] ? "no rule" : "the rule");
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		t[r] = objection_of(p, rule, s->dst_ip, r, against[r]);
+		t[r] = objection_of(p, rule, r, against[r]);
 	bad = t[MPIB_RAIL_SUP] > t[MPIB_RAIL_SOUT] ? MPIB_RAIL_SUP
 						   : MPIB_RAIL_SOUT;
 	if (s->alone) {
@@ -167,21 +141,44 @@ static void tell_text(char *to, size_t len, const char *text)
 	mpib_ascii_make(to);
 }
 
-/* If the rule drains a rail for a limited time, and that time includes now_s,
- * add it to the summary. */
-static void tell_window(struct mpib_agent_summary *s,
-			const struct mpib_agent_rule *rule, uint64_t now_s)
+/* Count the timed drains of a rail that are in effect, for some peers or all. */
+static uint16_t timed_drains(const struct mpib_agent_policy *p, unsigned r)
 {
-	struct mpib_agent_told *to = &s->window[s->windows];
+	uint16_t n = 0;
 
-	if (!rule->drains || (!rule->from && !rule->to) ||
-	    !mpib_agent_rule_holds(rule, now_s) ||
-	    s->windows == MPIB_AGENT_TOLD_MAX)
-		return;
-	memcpy(to->addr, &rule->net.addr, sizeof(to->addr));
-	to->bits = (uint8_t)rule->net.bits;
-	to->rail = rule->share == 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
-	s->windows++;
+	for (unsigned i = 0; i < p->conf.rules; i++)
+		n += in_maintenance(&p->conf.rule[i], r) &&
+		     mpib_agent_rule_holds(&p->conf.rule[i], p->now.s);
+	return n;
+}
+
+/* Have a rail drained if it is sick, or in maintenance for all peers. But as
+ * maintenance is graver than sickness, do not have a sick rail drained while
+ * the other rail is in maintenance for any peer. Then the hints alone choose
+ * the rail for each peer of this node. */
+static void tell_rail(const struct mpib_agent_policy *p, unsigned r,
+		      struct mpib_agent_summary *s)
+{
+	const struct mpib_agent_objection *congested = &p->congested[r];
+	/* The rule for a peer that no rule names. */
+	const struct mpib_agent_rule *rule =
+		mpib_agent_conf_rule(&p->conf, 0, p->now.s);
+	char why[MPIB_AGENT_REASON];
+	enum objection objection = objection_of(p, rule, r, why);
+	bool drain = objection == MAINTENANCE ||
+		     (objection == SICK && !timed_drains(p, !r));
+	uint64_t since =
+		objection == MAINTENANCE ? rule->from : p->sick[r].since;
+
+	if (objection == WELL) {
+		since = congested->since;
+		snprintf(why, sizeof(why), "%s", congested->why);
+	}
+	s->sick |= (uint8_t)(drain << r);
+	s->congested |= (uint8_t)((!drain && since) << r);
+	s->windows = (uint16_t)(s->windows + timed_drains(p, r));
+	s->rail[r].since = since;
+	tell_text(s->rail[r].why, sizeof(s->rail[r].why), why);
 }
 
 void mpib_agent_summary(const struct mpib_agent_policy *p,
@@ -189,18 +186,8 @@ void mpib_agent_summary(const struct mpib_agent_policy *p,
 {
 	memset(s, 0, sizeof(*s));
 	s->flags = p->dry ? MPIB_AGENT_DRY : 0;
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		const struct mpib_agent_objection *to =
-			p->sick[r].since ? &p->sick[r] : &p->congested[r];
-
-		s->sick |= (uint8_t)((p->sick[r].since != 0) << r);
-		s->congested |= (uint8_t)((p->congested[r].since != 0) << r);
-		s->rail[r].since = to->since;
-		tell_text(s->rail[r].why, sizeof(s->rail[r].why), to->why);
-	}
-	for (unsigned i = 0; i < p->conf.rules; i++)
-		tell_window(s, &p->conf.rule[i], p->now.s);
-	tell_text(s->island, sizeof(s->island), p->conf.island);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		tell_rail(p, r, s);
 	tell_text(s->config, sizeof(s->config), p->conf.path);
 	tell_text(s->fault, sizeof(s->fault), p->fault);
 }

@@ -2,10 +2,11 @@
 /*
  * Decide SUP's share for the connections to a peer. They get the share of their
  * rule, unless there is an objection to a rail. A rail gets no traffic while a
- * rule drains it for a limited time (maintenance). A rail also gets no traffic
- * while this agent or the peer's agent finds it sick. If both rails have
- * objections, the rail with the graver one gets no traffic; maintenance is
- * graver than sickness. A congested rail carries a quarter at most.
+ * rule drains it for a limited time (maintenance), or while it is sick. If both
+ * rails have objections, the rail with the graver one gets no traffic;
+ * maintenance is graver than sickness. A congested rail carries a quarter at
+ * most. The summary for the proxies says which rails they have to drain, so
+ * that the peers avoid these rails, too.
  *
  * If a rail fails, the proxy uses the other one, whatever its agent decided: an
  * agent can keep traffic off a rail, but not off the last one.
@@ -17,28 +18,12 @@
 
 #include "agent/rules.h"
 
-/* Seconds between two queries for the summaries of other nodes' agents */
-#define MPIB_AGENT_PEERS_S 5u
-/* A summary that is older than this, in seconds, is ignored. */
-#define MPIB_AGENT_PEERS_MAX_S 30u
-
 /* An objection to a rail. `since` is in seconds of the epoch; 0: no
  * objection. */
 struct mpib_agent_objection {
 	uint64_t since;
 	uint64_t last_ns; /* last time it was observed, monotonic */
 	char why[MPIB_AGENT_REASON];
-};
-
-/* What other nodes' agents report about their rails. The proxies exchange these
- * reports over the peer links. An agent reports only what it observed itself,
- * so that two agents cannot avoid a rail because of each other. */
-struct mpib_agent_peers {
-	unsigned n;
-	struct mpib_agent_peer {
-		uint32_t sout; /* its IPv4 address, network order */
-		uint8_t sick, maintenance; /* one bit per rail */
-	} * of; /* sorted by sout, without duplicates */
 };
 
 struct mpib_agent_policy {
@@ -52,8 +37,6 @@ struct mpib_agent_policy {
 	struct mpib_agent_objection sick[MPIB_RAILS], congested[MPIB_RAILS];
 	/* The log says that no rail has the counter. */
 	bool missing[MPIB_AGENT_LIMITS];
-	struct mpib_agent_peers peers;
-	uint64_t peers_s; /* time of the last query about peers */
 	/* The current time: seconds of the epoch, and monotonic ns. */
 	struct mpib_agent_now {
 		uint64_t s, ns;
@@ -62,13 +45,12 @@ struct mpib_agent_policy {
 	char fault[MPIB_AGENT_WHY]; /* why the last reload failed, or "" */
 };
 
-/* Ask the proxy for the state of its rails and for the summaries of other
- * nodes' agents. Blocks for at most the time limits of ctl/dial.h. */
+/* Ask the proxy for the state of its rails. Blocks for at most the time limits
+ * of ctl/dial.h. */
 void mpib_agent_look(struct mpib_agent_policy *p);
 /* Process the rows of the answer "rails", then remove objections that are too
- * old. mpib_agent_take_peers() processes the rows of the answer "agents". */
+ * old. */
 void mpib_agent_take_rails(struct mpib_agent_policy *p, json_t *rows);
-void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows);
 
 /* Decide for the connections of the slot, and write its hint. */
 void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot);

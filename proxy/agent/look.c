@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process the answers of this node's proxy: the state of its rails, and the
- * summaries of other nodes' agents. */
-#include <arpa/inet.h>
+/* Process the answers of this node's proxy: the state of its rails. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/decide.h"
 #include "base/log.h"
-#include "base/xalloc.h"
 #include "ctl/dial.h"
 
 #define NS 1000000000ull
@@ -122,86 +118,17 @@ void mpib_agent_take_rails(struct mpib_agent_policy *p, json_t *rows)
 	p->rails_ns = p->now.ns;
 }
 
-/* Return the mask of the rails that the list names. */
-static uint8_t peers_mask(const json_t *list)
-{
-	const json_t *item;
-	uint8_t mask = 0;
-	size_t i;
-
-	json_array_foreach(list, i, item)
-	{
-		const char *name = json_string_value(item);
-
-		if (name && !strcmp(name, "SOUT"))
-			mask |= 1;
-		else if (name && !strcmp(name, "SUP"))
-			mask |= 2;
-	}
-	return mask;
-}
-
-static int by_sout(const void *a, const void *b)
-{
-	const struct mpib_agent_peer *x = a, *y = b;
-
-	return (x->sout > y->sout) - (x->sout < y->sout);
-}
-
-/* The proxy names each SOUT at most once. */
-void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows)
-{
-	struct mpib_agent_peers *peers = &p->peers;
-	const json_t *row;
-	size_t i;
-
-	peers->of = mpib_xrealloc(peers->of, (json_array_size(rows) + 1) *
-						     sizeof(*peers->of));
-	peers->n = 0;
-	json_array_foreach(rows, i, row)
-	{
-		struct mpib_agent_peer *one = &peers->of[peers->n];
-
-		one->sick = peers_mask(json_object_get(row, "sick"));
-		one->maintenance =
-			peers_mask(json_object_get(row, "maintenance"));
-		if (mpib_json_real(row, "age_s") <= MPIB_AGENT_PEERS_MAX_S &&
-		    inet_pton(AF_INET, mpib_json_str(row, "sout"),
-			      &one->sout) == 1)
-			peers->n++;
-	}
-	if (peers->n)
-		qsort(peers->of, peers->n, sizeof(*peers->of), by_sout);
-}
-
-/* Run a command in the proxy and return its answer. If *rc is an error, or if
- * the command fails, return NULL. */
-static json_t *look_ask(struct mpib_dial *d, int *rc, const char *command)
-{
-	json_t *rows = NULL;
-
-	if (*rc == MPIB_EXIT_OK)
-		*rc = mpib_dial_ask(d, command, &rows);
-	return rows;
-}
-
 void mpib_agent_look(struct mpib_agent_policy *p)
 {
 	struct mpib_dial d;
-	json_t *rows;
+	json_t *rows = NULL;
 	int rc = mpib_dial_open(&d, p->run_dir);
 
-	rows = look_ask(&d, &rc, "rails");
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_ask(&d, "rails", &rows);
 	if (rows)
 		mpib_agent_take_rails(p, rows);
 	json_decref(rows);
-	if (p->now.s - p->peers_s >= MPIB_AGENT_PEERS_S) {
-		p->peers_s = p->now.s;
-		rows = look_ask(&d, &rc, "agents");
-		if (rows)
-			mpib_agent_take_peers(p, rows);
-		json_decref(rows);
-	}
 	if (rc != MPIB_EXIT_OK && !p->silent)
 		mpib_warn("%s", d.why);
 	p->silent = rc != MPIB_EXIT_OK;

@@ -198,24 +198,13 @@ static bool take_hold(struct mpib_agent_conf *c, const struct conf_line *l)
 		l->why, "hold %.48s: expected seconds (1 to 1000000)", text);
 }
 
-static bool take_island(struct mpib_agent_conf *c, const struct conf_line *l)
-{
-	if (l->count != 1 || strlen(l->words[0]) >= sizeof(c->island))
-		return mpib_agent_bad(l->why,
-				      "island: expected one name (of at most "
-				      "%u bytes)",
-				      MPIB_AGENT_TOLD_ISLAND - 1);
-	snprintf(c->island, sizeof(c->island), "%s", l->words[0]);
-	return true;
-}
-
 static const struct {
 	const char *word;
 	bool (*take)(struct mpib_agent_conf *c, const struct conf_line *l);
 } conf_words[] = {
 	{ "rule", take_rule },	{ "speed", take_speed },
 	{ "sick", take_limit }, { "congested", take_limit },
-	{ "hold", take_hold },	{ "island", take_island },
+	{ "hold", take_hold },
 };
 
 static bool conf_take_words(struct mpib_agent_conf *c, char **words,

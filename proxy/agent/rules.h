@@ -43,7 +43,6 @@ struct mpib_agent_conf {
 	uint64_t speed[MPIB_RAILS];
 	/* Seconds without an objection before a rail is used again. */
 	uint64_t hold_s;
-	char island[MPIB_AGENT_TOLD_ISLAND]; /* this node's island; "": none */
 };
 
 /* Write the error "what: why (remedy)" to the buffer `why` of MPIB_AGENT_WHY

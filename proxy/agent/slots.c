@@ -29,8 +29,7 @@ struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
 	struct mpib_io watch;
-	bool hears, told; /* the proxy reads summaries; `last` was sent */
-	struct mpib_agent_summary last;
+	bool hears; /* the proxy reads summaries */
 	/* For each slot, the number of the last reason that was sent. */
 	unsigned reason[MPIB_HINT_SLOTS_MAX];
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
@@ -196,13 +195,9 @@ void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
 
 	TAILQ_FOREACH(p, &a->proxies, entry)
 	{
-		if (!p->hears)
+		if (!p->hears || !slots_send(p, s, sizeof(*s)))
 			continue;
-		if (!p->told || memcmp(&p->last, s, sizeof(*s)) != 0) {
-			p->told = slots_send(p, s, sizeof(*s));
-			p->last = *s;
-		}
-		for (uint32_t i = 0; p->told && i < MPIB_HINT_SLOTS_MAX; i++) {
+		for (uint32_t i = 0; i < MPIB_HINT_SLOTS_MAX; i++) {
 			if (a->slot[i].users)
 				tell_reason(p, i);
 		}

@@ -77,8 +77,8 @@ void mpib_agent_stop(struct mpib_agent *a);
 /* Write sup_bw into the hint file's entry of a slot in use, unless the entry
  * has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Send the reasons of new hints to each proxy that reads summaries, and the
- * summary s if it changed. */
+/* Send the summary s and the reasons of new hints to each proxy that reads
+ * summaries. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 
 #endif

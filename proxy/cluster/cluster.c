@@ -118,19 +118,8 @@ void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 	mpib_broker_inquirer(broker, &i);
 }
 
-void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
-		      mpib_cluster_fn *fn, void *arg)
-{
-	wait->fn = fn;
-	wait->arg = arg;
-	wait->waiting = true;
-	TAILQ_INSERT_TAIL(&c->waits, wait, link);
-	mpib_cluster_begin(c);
-	if (!c->asking)
-		cluster_look(c);
-}
-
-void mpib_cluster_begin(struct mpib_cluster *c)
+/* Ask the peers unless they were asked within a second. */
+static void cluster_begin(struct mpib_cluster *c)
 {
 	uint64_t now = mpib_loop_now(c->loop);
 
@@ -142,6 +131,18 @@ void mpib_cluster_begin(struct mpib_cluster *c)
 		       cluster_on_bound, c);
 	mpib_broker_ask(c->broker);
 	cluster_take(c);
+}
+
+void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
+		      mpib_cluster_fn *fn, void *arg)
+{
+	wait->fn = fn;
+	wait->arg = arg;
+	wait->waiting = true;
+	TAILQ_INSERT_TAIL(&c->waits, wait, link);
+	cluster_begin(c);
+	if (!c->asking)
+		cluster_look(c);
 }
 
 void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
@@ -324,8 +325,7 @@ static void own_report(const struct mpib_view *v, struct mpib_node_report *own)
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++) {
 		own_rail(v, r, &own->rail[r]);
 		if (snap->rail[r].drained && !own->drain_why[0])
-			snprintf(own->drain_why, sizeof(own->drain_why), "%s",
-				 v->cfg->drain_why[r]);
+			mpib_view_drain_why(v, r, own->drain_why);
 	}
 	own_jobs(v, own);
 	own_waiting(v, own);

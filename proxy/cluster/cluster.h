@@ -65,8 +65,6 @@ void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
  * is called after the time limit of the round. `wait` must be inactive. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
-/* Ask the peers unless they were asked within a second. Does not wait. */
-void mpib_cluster_begin(struct mpib_cluster *c);
 /* Cancel: fn will not be called. Does nothing if `wait` is inactive. */
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
@@ -81,9 +79,5 @@ unsigned mpib_cluster_alike(const struct mpib_setting **list);
 bool mpib_cluster_text_make(struct mpib_cluster *c);
 /* Return the last text that was made; NULL: memory was short. */
 const char *mpib_cluster_text(const struct mpib_cluster *c);
-
-/* nodes.c: return the last reports of the peers' agents as a new reference, or
- * NULL. Nodes at different addresses that report the same SOUT are left out. */
-json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes of a cluster as JSON: this node's report and its peers'. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,31 +146,6 @@ static json_t *view_waiting(const struct mpib_node_report *r)
 	return list;
 }
 
-/* Return the report of a node's agent; null if the node has no agent. */
-static json_t *agent_word(const struct mpib_agent_word *w)
-{
-	if (!w->there)
-		return json_null();
-	return json_pack("{so so so ss}", "sick", mpib_view_rail_names(w->sick),
-			 "congested", mpib_view_rail_names(w->congested),
-			 "maintenance", mpib_view_rail_names(w->maintenance),
-			 "island", w->island);
-}
-
-static void judge_agent(const struct mpib_agent_word *w, json_t *notes)
-{
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (w->maintenance & 1u << r)
-			json_array_append_new(notes,
-					      json_sprintf("%s in maintenance",
-							   mpib_rail_name(r)));
-		else if (w->sick & 1u << r)
-			json_array_append_new(
-				notes, json_sprintf("%s avoided by its agent",
-						    mpib_rail_name(r)));
-	}
-}
-
 /* Add a node's report about itself. */
 static void add_report(const struct cluster_view *x, json_t *o,
 		       const struct mpib_node_report *r, json_t *faults,
@@ -198,13 +172,11 @@ static void add_report(const struct cluster_view *x, json_t *o,
 		json_array_append_new(faults, json_string("settings differ"));
 	if (strcmp(r->version, x->c->own.version) != 0)
 		json_array_append_new(notes, json_string("another version"));
-	judge_agent(&r->agent, notes);
 	if (r->drain_why[0])
 		json_array_append_new(notes, json_sprintf("drained because: %s",
 							  r->drain_why));
 	json_object_set_new(o, "jobs", view_jobs(r));
 	json_object_set_new(o, "waiting", view_waiting(r));
-	json_object_set_new(o, "agent", agent_word(&r->agent));
 	json_object_update_new(
 		o,
 		json_pack("{ss sI sI sI sI ss sI sI sI sI sI sI so so}", "host",
@@ -370,100 +342,4 @@ bool mpib_cluster_text_make(struct mpib_cluster *c)
 const char *mpib_cluster_text(const struct mpib_cluster *c)
 {
 	return c->text.whole;
-}
-
-/* The reports of the peers' agents, for this node's agent. */
-
-/* A node, and the SOUT that it reports as its own. */
-struct agents_sout {
-	uint32_t sout;
-	bool contested; /* a node at another address reports it, too */
-	struct in6_addr addr;
-};
-
-struct agents_view {
-	struct agents_sout *of;
-	size_t souts, room;
-	json_t *list;
-};
-
-static void agents_count(void *arg, const struct mpib_broker_told *t)
-{
-	(void)t;
-	((struct agents_view *)arg)->room++;
-}
-
-static void agents_add(void *arg, const struct mpib_broker_told *t)
-{
-	struct agents_view *x = arg;
-
-	if (t->sout && x->souts < x->room)
-		x->of[x->souts++] = (struct agents_sout){ .sout = t->sout,
-							  .addr = t->addr };
-}
-
-static int agents_by_sout(const void *a, const void *b)
-{
-	const struct agents_sout *x = a, *y = b;
-
-	return (x->sout > y->sout) - (x->sout < y->sout);
-}
-
-/* Keep one entry per SOUT. */
-static void agents_settle(struct agents_view *x)
-{
-	size_t kept = 0;
-
-	if (x->souts)
-		qsort(x->of, x->souts, sizeof(*x->of), agents_by_sout);
-	for (size_t i = 0; i < x->souts; i++) {
-		struct agents_sout *last = kept ? &x->of[kept - 1] : NULL;
-
-		if (!last || last->sout != x->of[i].sout)
-			x->of[kept++] = x->of[i];
-		else if (memcmp(&last->addr, &x->of[i].addr,
-				sizeof(last->addr)) != 0)
-			last->contested = true;
-	}
-	x->souts = kept;
-}
-
-static bool agents_contested(const struct agents_view *x, uint32_t sout)
-{
-	const struct agents_sout key = { .sout = sout };
-	const struct agents_sout *c =
-		bsearch(&key, x->of, x->souts, sizeof(key), agents_by_sout);
-
-	return !c || c->contested;
-}
-
-static void agents_told(void *arg, const struct mpib_broker_told *t)
-{
-	struct agents_view *x = arg;
-	char sout[INET_ADDRSTRLEN];
-	json_t *o;
-
-	if (!t->report || !t->report->agent.there || !t->sout ||
-	    agents_contested(x, t->sout))
-		return;
-	inet_ntop(AF_INET, &t->sout, sout, sizeof(sout));
-	o = json_pack("{ss ss sf}", "peer", t->peer, "sout", sout, "age_s",
-		      (double)t->age_ns / 1e9);
-	json_object_update_new(o, agent_word(&t->report->agent));
-	json_array_append_new(x->list, o);
-}
-
-json_t *mpib_cluster_agents(const struct mpib_cluster *c)
-{
-	struct agents_view x = { .list = json_array() };
-
-	mpib_broker_each_told(c->broker, agents_count, &x);
-	x.of = calloc(x.room + 1, sizeof(*x.of));
-	if (x.of) {
-		mpib_broker_each_told(c->broker, agents_add, &x);
-		agents_settle(&x);
-		mpib_broker_each_told(c->broker, agents_told, &x);
-	}
-	free(x.of);
-	return x.list;
 }

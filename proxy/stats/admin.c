@@ -11,6 +11,7 @@
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
 	int rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
+	struct mpib_engine *engine = ask->admin->engine;
 	const char *label;
 	char *why;
 
@@ -24,7 +25,13 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 				     "the reason \"%.40s\" is the name of "
 				     "a rail",
 				     ask->argv[1]);
-	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
+	if (!on && mpib_engine_drained_sick(engine) >> rail & 1)
+		return mpib_ask_fail(ask,
+				     "see mpibctl agent, then stop mpib-agent "
+				     "or change its file",
+				     "the agent drains %s, not an operator",
+				     label);
+	if (mpib_engine_drain(engine, (unsigned)rail, on) < 0)
 		return mpib_ask_fail(ask, "resume another rail first",
 				     "%s is the only rail in use", label);
 	why = ask->admin->cfg->drain_why[rail];
@@ -35,6 +42,8 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 		   &(struct mpib_event_about){ .rails = 1u << rail },
 		   "rail %s is %s by uid %u%s%s", label,
 		   on ? "drained" : "resumed", ask->uid, *why ? ": " : "", why);
+	/* The agent may drain the rail that was resumed. */
+	on = mpib_engine_drained(engine) >> rail & 1;
 	return *why ? json_pack("{ss sb ss}", "rail", label, "drained", on,
 				"because", why)
 		    : json_pack("{ss sb}", "rail", label, "drained", on);

@@ -197,15 +197,6 @@ static json_t *command_agent(struct mpib_ask *ask)
 			     "no agent has reported to this proxy");
 }
 
-static json_t *command_agents(struct mpib_ask *ask)
-{
-	if (!ask->view->cluster)
-		return mpib_ask_fail(ask, "ask the running proxy",
-				     "peers cannot be asked");
-	mpib_cluster_begin(ask->view->cluster);
-	return mpib_cluster_agents(ask->view->cluster);
-}
-
 static json_t *command_events(struct mpib_ask *ask)
 {
 	uint64_t since;
@@ -245,7 +236,6 @@ const struct mpib_command mpib_commands[] = {
 	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers },
 	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster },
 	{ "agent", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agent },
-	{ "agents", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agents },
 	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
 	  command_hist },
 	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false,

@@ -19,7 +19,8 @@ static unsigned state_list(const struct mpib_admin *a, FILE *out)
 {
 	const struct mpib_config *cfg = a->cfg;
 	const size_t origin = strlen(MPIB_ADMIN_ORIGIN);
-	uint32_t drained = mpib_engine_drained(a->engine);
+	uint32_t drained = mpib_engine_drained(a->engine) &
+			   ~mpib_engine_drained_sick(a->engine);
 	char value[MPIB_VALUE_MAX];
 	unsigned lines = 0;
 

@@ -401,11 +401,11 @@ json_t *mpib_view_agent(const struct mpib_view *v)
 					  ? mpib_field_u64(s->rail[r].since)
 					  : json_null()));
 	if (s)
-		return json_pack(
-			"{sI sb ss ss ss sI so}", "pid", (json_int_t)pid,
-			"dry_run", (s->flags & MPIB_AGENT_DRY) != 0, "config",
-			s->config, "fault", s->fault, "island", s->island,
-			"windows", (json_int_t)s->windows, "rails", rails);
+		return json_pack("{sI sb ss ss sI so}", "pid", (json_int_t)pid,
+				 "dry_run", (s->flags & MPIB_AGENT_DRY) != 0,
+				 "config", s->config, "fault", s->fault,
+				 "windows", (json_int_t)s->windows, "rails",
+				 rails);
 	json_decref(rails);
 	return json_null();
 }

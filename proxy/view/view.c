@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "engine/lane/drr.h"
 #include "peer/ask.h"
 #include "view/fields.h"
@@ -196,11 +197,24 @@ static const char *rail_state(const struct mpib_view *v, unsigned r)
 								 : "down";
 }
 
+void mpib_view_drain_why(const struct mpib_view *v, unsigned r,
+			 char why[MPIB_DRAIN_WHY])
+{
+	pid_t pid;
+	const struct mpib_agent_summary *s = mpib_agent_heard(v->agent, &pid);
+
+	if (v->engine && s && mpib_engine_drained_sick(v->engine) >> r & 1)
+		snprintf(why, MPIB_DRAIN_WHY, "agent: %.40s",
+			 s->rail[r % v->snap->rails].why);
+	else
+		snprintf(why, MPIB_DRAIN_WHY, "%s", v->cfg->drain_why[r]);
+}
+
 static json_t *view_rail(const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
 	const struct mpib_view_rail *d = &v->rail[r];
-	char gid[INET6_ADDRSTRLEN] = "";
+	char gid[INET6_ADDRSTRLEN] = "", why[MPIB_DRAIN_WHY];
 	json_t *o;
 
 	inet_ntop(AF_INET6, n->gid.raw, gid, sizeof(gid));
@@ -215,7 +229,8 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 		(json_int_t)n->srq_posted, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
-	json_object_set_new(o, "drain_why", json_string(v->cfg->drain_why[r]));
+	mpib_view_drain_why(v, r, why);
+	json_object_set_new(o, "drain_why", json_string(why));
 	add_counters(o, n);
 	return o;
 }

@@ -56,6 +56,10 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 /* mpib-agent's report about itself; JSON null: no agent has reported. Needs no
  * snapshot. */
 mpib_view_fn mpib_view_agent;
+/* Write why a rail is drained: the operator's reason, or "agent: " and the
+ * agent's reason. "": no reason, or the rail is not drained. */
+void mpib_view_drain_why(const struct mpib_view *v, unsigned r,
+			 char why[MPIB_DRAIN_WHY]);
 /* These two are for metrics, which must be quick. mpib_view_rails_quick()
  * leaves out a rail's values that are read from files.
  * mpib_view_clients_first() returns only the `most` clients that have been

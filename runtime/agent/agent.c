@@ -21,7 +21,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "base/closer.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -74,8 +73,8 @@ struct mpib_agent_link {
 	uint16_t counter;
 	struct conn_list conns;
 	struct conn_list asked; /* in CONN_ASKED, in the order of the answers */
-	struct mpib_agent_summary summary; /* valid if `heard` */
-	bool heard;
+	struct mpib_agent_summary summary;
+	uint64_t heard_ns; /* time of the summary; 0: none */
 	pid_t pid; /* pid of the agent that sent the summary */
 	struct mpib_agent_reason *reason; /* by slot; NULL: none received */
 	struct mpib_agent_conn *by_id;
@@ -140,7 +139,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
 		  why, l->without);
 	agent_close_sock(l);
-	l->heard = false;
+	l->heard_ns = 0;
 	TAILQ_INIT(&l->asked);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
@@ -269,9 +268,6 @@ static void hear_summary(struct mpib_agent_link *l,
 
 	s->sick &= BOTH;
 	s->congested &= BOTH;
-	if (s->windows > MPIB_AGENT_TOLD_MAX)
-		s->windows = MPIB_AGENT_TOLD_MAX;
-	mend_text(s->island, sizeof(s->island));
 	mend_text(s->config, sizeof(s->config));
 	mend_text(s->fault, sizeof(s->fault));
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
@@ -279,7 +275,7 @@ static void hear_summary(struct mpib_agent_link *l,
 	if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
 		l->pid = cred.pid;
 	l->summary = *s;
-	l->heard = true;
+	l->heard_ns = mpib_loop_now(l->loop);
 }
 
 /* Store the agent's reason under the number of its hint slot. If memory is
@@ -494,36 +490,23 @@ void mpib_agent_del(struct mpib_agent_conn *conn)
 		agent_pump(l);
 }
 
-void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
-		     struct mpib_agent_word *word)
-{
-	struct in6_addr addr = mpib_address_of_ip(peer);
-	const struct mpib_agent_summary *s;
-
-	memset(word, 0, sizeof(*word));
-	if (!link || !link->heard || link->summary.flags & MPIB_AGENT_DRY)
-		return;
-	s = &link->summary;
-	word->there = true;
-	word->sick = s->sick;
-	word->congested = s->congested;
-	memcpy(word->island, s->island, sizeof(word->island));
-	for (unsigned i = 0; i < s->windows; i++) {
-		const struct mpib_agent_told *told = &s->window[i];
-		struct mpib_network net = { .bits = told->bits };
-
-		memcpy(&net.addr, told->addr, sizeof(net.addr));
-		if (told->rail < MPIB_RAILS && told->bits <= 128 &&
-		    mpib_network_has(&net, &addr))
-			word->maintenance |= (uint8_t)(1u << told->rail);
-	}
-}
-
 const struct mpib_agent_summary *
 mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid)
 {
 	*pid = link ? link->pid : 0;
-	return link && link->heard ? &link->summary : NULL;
+	if (!link || !link->heard_ns ||
+	    mpib_loop_now(link->loop) >=
+		    link->heard_ns + MPIB_AGENT_VALID_S * MPIB_SEC)
+		return NULL;
+	return &link->summary;
+}
+
+uint8_t mpib_agent_sick(const struct mpib_agent_link *link)
+{
+	pid_t pid;
+	const struct mpib_agent_summary *s = mpib_agent_heard(link, &pid);
+
+	return s && !(s->flags & MPIB_AGENT_DRY) ? s->sick : 0;
 }
 
 const struct mpib_agent_reason *

@@ -21,14 +21,6 @@
 struct mpib_agent_link;
 struct mpib_agent_conn;
 
-/* An agent's report to a peer about the rails of the agent's node. One bit per
- * rail; the lowest bit is SOUT. */
-struct mpib_agent_word {
-	bool there; /* an agent runs and has sent a summary */
-	uint8_t sick, congested, maintenance;
-	char island[MPIB_AGENT_TOLD_ISLAND]; /* of the node, "": none */
-};
-
 /* IPv4 addresses of a connection's rails, network order; 0 if SUP has none. */
 struct mpib_agent_route {
 	uint32_t sout_src, sout_dst;
@@ -55,14 +47,13 @@ void mpib_agent_close(struct mpib_agent_link *link);
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route);
-/* Get the summary of the agent for the peer whose SOUT has this IPv4 address
- * (network order). 0: for any peer. */
-void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
-		     struct mpib_agent_word *word);
-/* Return the connected agent's report about itself, and its pid. NULL: no
- * report yet, or no agent. `link` may be NULL. */
+/* Return the connected agent's valid summary, and the agent's pid. NULL: no
+ * summary, or no agent. `link` may be NULL. */
 const struct mpib_agent_summary *
 mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid);
+/* Return the rails that this node's proxy has to drain for the agent, one bit
+ * per rail; the lowest bit is SOUT. `link` may be NULL. */
+uint8_t mpib_agent_sick(const struct mpib_agent_link *link);
 /* Return the reason of a hint; NULL: the agent sent no reason. `link` may be
  * NULL. */
 const struct mpib_agent_reason *

@@ -410,25 +410,61 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread uses it */
 }
 
+/* Return the mask of all rails of the device. */
+static uint32_t drain_all(const struct mpib_engine *engine, unsigned device)
+{
+	return ((1u << engine->cfg.rails) - 1) << device * engine->cfg.rails;
+}
+
+/* Drain the rails that the operator drains and, on each device that keeps a
+ * rail, also the sick rails. */
+static void drain_apply(struct mpib_engine *engine, uint32_t operators)
+{
+	uint32_t before = mpib_engine_drained(engine), off = operators;
+
+	for (unsigned d = 0; d < engine->cfg.devices; d++) {
+		uint32_t all = drain_all(engine, d);
+		uint32_t sick =
+			(uint32_t)engine->sick << d * engine->cfg.rails & all;
+
+		if (((off | sick) & all) != all)
+			off |= sick;
+	}
+	engine->drained_sick = off & ~operators;
+	atomic_store_explicit(&engine->drained, off, memory_order_relaxed);
+	for (unsigned d = 0; d < engine->cfg.devices; d++) {
+		if ((before ^ off) & drain_all(engine, d))
+			mpib_rail_drain(engine, d);
+	}
+}
+
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 {
-	unsigned first = rail - rail % engine->cfg.rails;
-	uint32_t all = ((1u << engine->cfg.rails) - 1) << first;
-	uint32_t off = mpib_engine_drained(engine);
+	uint32_t all = drain_all(engine, rail / engine->cfg.rails);
+	uint32_t off = mpib_engine_drained(engine) & ~engine->drained_sick;
 
 	off = on ? off | 1u << rail : off & ~(1u << rail);
 	if (on && (off & all) == all)
 		return -EBUSY;
-	if (off == mpib_engine_drained(engine))
-		return 0;
-	atomic_store_explicit(&engine->drained, off, memory_order_relaxed);
-	mpib_rail_drain(engine, rail / engine->cfg.rails);
+	drain_apply(engine, off);
 	return 0;
 }
 
 uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine)
 {
 	return engine->cfg.grace_ms * 1000000ull;
+}
+
+void mpib_engine_drain_sick(struct mpib_engine *engine, uint8_t sick)
+{
+	engine->sick = sick;
+	drain_apply(engine,
+		    mpib_engine_drained(engine) & ~engine->drained_sick);
+}
+
+uint32_t mpib_engine_drained_sick(const struct mpib_engine *engine)
+{
+	return engine->drained_sick;
 }
 
 uint32_t mpib_engine_drained(const struct mpib_engine *engine)

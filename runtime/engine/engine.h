@@ -209,12 +209,20 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/* Start draining a rail, or stop draining it if `on` is false. A drained rail
- * gets no new WRs of this device's lanes, from either end. WRs in flight still
- * complete. -EBUSY: the device has no other rail left. */
+/* Start draining a rail for the operator, or stop draining it if `on` is false.
+ * A drained rail gets no new WRs of this device's lanes, from either end. WRs
+ * in flight still complete. -EBUSY: the operator has drained all other rails of
+ * the device. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Return the setting failover.grace in ns. */
 uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine);
+/* Also drain the rails of each device that the agent calls sick, until the next
+ * call. `sick` has one bit per rail of a device; the lowest bit is SOUT. If a
+ * device would have no rail left, its sick rails are not drained. */
+void mpib_engine_drain_sick(struct mpib_engine *engine, uint8_t sick);
+/* Return one bit per rail that is drained only because it is sick. Control
+ * thread. */
+uint32_t mpib_engine_drained_sick(const struct mpib_engine *engine);
 /* Return one bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Put all QPs of a rail into ERR, as an HCA does after an error. Fail-over

@@ -159,6 +159,8 @@ struct mpib_engine {
 	_Atomic uint64_t sup_bw_since;
 	/* drained rails: one bit per rail of all devices, see engine.c */
 	_Atomic uint32_t drained;
+	uint32_t drained_sick; /* those drained only for the agent */
+	uint8_t sick; /* what mpib_engine_drain_sick() got */
 	struct mpib_tenant *tenants; /* control thread */
 	/* Control thread: connected lanes, and lanes not connected yet. */
 	struct mpib_made_list lanes, asked;

@@ -53,7 +53,6 @@ static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 	a->owed = false;
 	a->answered_ns = now;
 	m.report = *own;
-	mpib_agent_said(p->broker->agent, p->node.sout, &m.report.agent);
 	mpib_peer_tell(p, &m);
 	return 1;
 }
@@ -127,9 +126,9 @@ bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns)
 	return false;
 }
 
-void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own)
+void mpib_broker_report(struct mpib_broker *b,
+			const struct mpib_node_report *own)
 {
-	mpib_agent_said(b->agent, 0, &own->agent);
 	b->asker.own = own;
 	b->asker.own_ns = mpib_loop_now(b->loop);
 	b->asker.wanted = false;
@@ -216,7 +215,6 @@ static void tell_refusals(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			.state = MPIB_TOLD_REFUSED,
 			.peer = r->peer,
 			.why = r->why,
-			.addr = r->addr,
 			.refusals = r->count,
 			.refused_ns = now - r->last_ns,
 		};
@@ -249,8 +247,6 @@ void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			.peer = p->label,
 			.why = p->last_error,
 			.version = p->version,
-			.addr = p->node.addr,
-			.sout = p->node.sout,
 			.age_ns = a->report ? now - a->told_ns : 0,
 			.silent_ns = a->since_ns ? now - a->since_ns : 0,
 			.report = a->report,

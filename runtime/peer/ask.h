@@ -7,8 +7,6 @@
 #ifndef MPIB_PEER_ASK_H
 #define MPIB_PEER_ASK_H
 
-#include <netinet/in.h>
-
 #include "base/loop.h"
 #include "peer/protocol.h"
 
@@ -57,11 +55,11 @@ void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has not yet answered a question that was asked at
  * `since_ns` or later. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
-/* Set this node's report, and set own->agent to the agent's message for all
- * peers. The report goes to all peers that have asked, and to peers that ask
- * within the next second. The report must stay valid until the next call of
- * this function. */
-void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
+/* Set this node's report. The report goes to all peers that have asked, and to
+ * peers that ask within the next second. The report must stay valid until the
+ * next call of this function. */
+void mpib_broker_report(struct mpib_broker *b,
+			const struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
@@ -79,9 +77,6 @@ struct mpib_broker_told {
 	/* number of refusals, and time since the last one */
 	uint64_t refusals, refused_ns;
 	unsigned version;
-	struct in6_addr addr; /* address of the peer's proxy */
-	/* IPv4 of the peer's SOUT rail, network order; 0: none */
-	uint32_t sout;
 	uint64_t age_ns; /* age of the report */
 	/* time since the first unanswered question; 0: there is none */
 	uint64_t silent_ns;

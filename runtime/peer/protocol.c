@@ -232,17 +232,6 @@ static void code_rails(struct mpib_codec *c, struct mpib_node_report *m)
 	}
 }
 
-static void code_word(struct mpib_codec *c, struct mpib_agent_word *word)
-{
-	const uint8_t both = (1u << MPIB_RAILS) - 1;
-
-	mpib_code_bool(c, &word->there);
-	code_bits(c, &word->sick, both);
-	code_bits(c, &word->congested, both);
-	code_bits(c, &word->maintenance, both);
-	code_short(c, word->island, sizeof(word->island));
-}
-
 static void code_jobs(struct mpib_codec *c, struct mpib_node_report *m)
 {
 	mpib_code8(c, &m->jobs);
@@ -289,7 +278,6 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	mpib_code32(c, &m->connections);
 	mpib_code32(c, &m->stuck);
 	code_rails(c, m);
-	code_word(c, &m->agent);
 	code_short(c, m->drain_why, sizeof(m->drain_why));
 	code_jobs(c, m);
 	code_waiting(c, m);

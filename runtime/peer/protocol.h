@@ -86,7 +86,6 @@
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
-#include "agent/agent.h"
 #include "base/address.h"
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
@@ -95,8 +94,8 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 19u
-#define MPIB_PEER_VERSION 19u
+#define MPIB_PEER_VERSION_MIN 20u
+#define MPIB_PEER_VERSION 20u
 #define MPIB_PEER_FRAME_MAX 4096u
 
 enum mpib_peer_type {
@@ -185,7 +184,6 @@ struct mpib_node_report {
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	struct mpib_agent_word agent; /* this node's agent */
 	/* Why a rail is drained. If several rails are drained, this is the
 	 * reason of the first drained rail that has one. */
 	char drain_why[MPIB_REPORT_WHY];

@@ -142,6 +142,33 @@ TEST(a_drain_affects_one_device)
 	close_all();
 }
 
+/* The agent names SOUT or SUP of all devices. The operator's drains come first,
+ * and each device keeps a rail. */
+TEST(sick_rails_are_drained_except_the_last_rail_of_a_device)
+{
+	struct mpib_engine *e;
+
+	open_devices(2, 1);
+	e = home.node[0].engine;
+	assert_int_equal(mpib_engine_drain(e, 2, true), 0);
+	mpib_engine_drain_sick(e, 1u << MPIB_RAIL_SUP);
+	assert_int_equal(mpib_engine_drained(e), 1u << 2 | 1u << 1);
+	assert_int_equal(mpib_engine_drained_sick(e), 1u << 1);
+	assert_int_equal(mpib_engine_drain(e, 0, true), 0);
+	assert_int_equal(mpib_engine_drained(e), 1u << 2 | 1u << 0);
+	assert_int_equal(mpib_engine_drain(e, 0, false), 0);
+	assert_int_equal(mpib_engine_drain(e, 2, false), 0);
+	assert_int_equal(mpib_engine_drained_sick(e), 1u << 3 | 1u << 1);
+	/* A rail that both drain is the operator's. */
+	assert_int_equal(mpib_engine_drain(e, 3, true), 0);
+	assert_int_equal(mpib_engine_drained_sick(e), 1u << 1);
+	mpib_engine_drain_sick(e, 3);
+	assert_int_equal(mpib_engine_drained(e), 1u << 3);
+	mpib_engine_drain_sick(e, 0);
+	assert_int_equal(mpib_engine_drained(e), 1u << 3);
+	close_all();
+}
+
 TEST(a_down_port_affects_one_device)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };

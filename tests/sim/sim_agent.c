@@ -1,41 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make the reports that the nodes' agents send about their rails. Each report
- * differs from the previous one. */
+/* Let the agents of some nodes call rails sick, each time for a while. */
 #include "agent/agent.h"
-
-#include <string.h>
 
 #include "sim_agent.h"
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define RAILS 4 /* number of possible bit masks for two rails */
+#define MASKS 4 /* number of possible bit masks for two rails */
 
 static struct sim_rng chance;
-static unsigned said;
+static unsigned agents;
+static uint8_t sick[SIM_PLAN_NODES];
 
 void sim_agents_seed(const struct sim_plan *plan)
 {
 	sim_rng_seed(&chance, plan->seed, "agents");
-	said = plan->agents;
+	/* Lower seeds keep their old faults. */
+	agents = plan->seed >= SIM_STAGED_FROM ? plan->agents : 0;
 }
 
-void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
-			    struct mpib_agent_word *word)
+uint8_t __wrap_mpib_agent_sick(const struct mpib_agent_link *link)
 {
 	const struct sim_proc *p = sim_proc_self();
-	size_t len;
 
 	(void)link;
-	(void)peer;
-	memset(word, 0, sizeof(*word));
-	if (!p || !(said >> p->node & 1) || sim_chance(&chance, 8))
-		return;
-	word->there = true;
-	word->sick = (uint8_t)sim_draw(&chance, RAILS);
-	word->congested = (uint8_t)sim_draw(&chance, RAILS);
-	word->maintenance = (uint8_t)sim_draw(&chance, RAILS);
-	len = sim_draw(&chance, sizeof(word->island));
-	for (size_t i = 0; i < len; i++)
-		word->island[i] = (char)(' ' + sim_draw(&chance, '~' - ' '));
+	if (!p || !(agents >> p->node & 1))
+		return 0;
+	if (sim_chance(&chance, 2))
+		sick[p->node] = (uint8_t)sim_draw(&chance, MASKS);
+	return sick[p->node];
 }

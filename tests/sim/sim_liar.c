@@ -104,7 +104,6 @@ static void fill_report(struct sim_rng *r, struct mpib_node_report *m)
 	fill(r, m, sizeof(*m));
 	fill_text(r, m->version, sizeof(m->version));
 	fill_text(r, m->host, sizeof(m->host));
-	fit(&m->agent.there);
 	m->devices = (uint8_t)sim_draw(r, 3);
 	m->rails = (uint8_t)sim_draw(r, 3);
 	m->settings = (uint8_t)sim_draw(r, MPIB_REPORT_SETTINGS + 1);

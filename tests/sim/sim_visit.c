@@ -165,7 +165,7 @@ void sim_visit_taken(unsigned node, unsigned net, uint64_t ns)
 static const char *const commands[] = { "info\n",   "rails\n",	 "devices\n",
 					"jobs\n",   "clients\n", "conns\n",
 					"lanes\n",  "peers\n",	 "cluster\n",
-					"agents\n", "hist\n",	 "stuck 0\n",
+					"agent\n",  "hist\n",	 "stuck 0\n",
 					"why\n",    "events\n",	 "history\n",
 					"config\n", "metrics\n", "help\n" };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))

@@ -26,7 +26,6 @@ struct sim_sock;
 struct mpib_rail_spec;
 struct mpib_spawn;
 struct mpib_agent_link;
-struct mpib_agent_word;
 struct mpib_wr_pool;
 struct mpib_verbs;
 
@@ -151,8 +150,7 @@ struct group *__wrap_getgrnam(const char *name);
 /* These functions are replaced, too. They are not system calls. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
-void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
-			    struct mpib_agent_word *word);
+uint8_t __wrap_mpib_agent_sick(const struct mpib_agent_link *link);
 int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link);
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool);
 int __real_mpib_wr_pool_init(struct mpib_wr_pool *pool);

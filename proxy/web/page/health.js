@@ -30,7 +30,8 @@ function railProblems(r, now) {
 	const list = [];
 	if (r.state !== "active")
 		list.push([r.label + " is " + r.state, eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
-	/* An operator drained the rail on purpose. As in the cluster's table, this is no fault. */
+	/* An operator or the agent drained the rail on purpose. As in the cluster's table, this is no
+	 * fault. */
 	if (r.drained)
 		list.push([r.label + " is drained" + (r.drain_why ? ": " + r.drain_why : ""), eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label)), true]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)

@@ -108,8 +108,8 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 	bool sup = lane->use & mpib_rail_bit(MPIB_RAIL_SUP);
 
 	if (lane->use != lane->all) {
-		/* If one rail has failed and an operator has drained the other,
-		 * report the failure as the source. */
+		/* If one rail has failed and the other is drained, report the
+		 * failure as the source. */
 		why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
 						      : MPIB_SPLIT_DRAIN;
 		why->sup_bw = sup ? MPIB_SUP_BW_ALL : 0;

@@ -159,7 +159,7 @@ struct mpib_lane {
 	uint8_t open;
 	uint8_t use; /* mask of open rails that new traffic uses */
 	uint64_t use_since; /* time when `use` got this value */
-	uint8_t drain; /* mask of rails that an operator drains */
+	uint8_t drain; /* mask of rails that either end drains */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_lane_rail rail[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];

@@ -5,7 +5,7 @@
  * carries out the actions that the fence returns. A rail comes back after the
  * hold-down. Both ends then create new QPs with new PSNs and the port's current
  * GID, and connect and probe the new QPs before traffic uses them. This file
- * also drains rails for the operator and has the timer for all time limits.
+ * also drains rails and has the timer for all time limits.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -30,7 +30,7 @@ enum mpib_split_source {
 	MPIB_SPLIT_ISOLATION,
 	MPIB_SPLIT_ADAPTIVE,
 	MPIB_SPLIT_FAILOVER, /* only one rail is left */
-	MPIB_SPLIT_DRAIN, /* an operator drained the other rail */
+	MPIB_SPLIT_DRAIN, /* the other rail is drained */
 	MPIB_SPLIT_ONE_RAIL, /* the lane never had another rail */
 };
 
