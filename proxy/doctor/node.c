@@ -86,6 +86,11 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "%s is down", dev);
 	if (new_port)
 		check_gid(d, check, rail);
+	if (json_is_true(json_object_get(rail, "drained")))
+		mpib_find(d, MPIB_NOTE, check,
+			  "mpibctl rails resume; if the agent drains it, see "
+			  "mpibctl agent",
+			  "drained: %s", mpib_json_str(rail, "drain_why"));
 	/* This is only a note: the counter includes all errors since the proxy
 	 * started, and their cause may have been repaired. */
 	if (mpib_json_num(rail, "cqe_errors"))
@@ -156,6 +161,42 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
+/* Return the state of the lane's rail with this key, such as "sout". */
+static const char *rail_state(const struct mpib_doctor *d, const json_t *lane,
+			      const char *key)
+{
+	const json_t *rail;
+	size_t i;
+
+	json_array_foreach(d->rails, i, rail)
+	{
+		if (!strcasecmp(mpib_json_str(rail, "name"), key) &&
+		    !strcmp(mpib_json_str(rail, "net"),
+			    mpib_json_str(lane, "net")))
+			return mpib_json_str(rail, "state");
+	}
+	return "";
+}
+
+/* Report a lane that cannot use a rail although the rail's port is active. */
+static void check_live(struct mpib_doctor *d, const json_t *lane)
+{
+	const char *key;
+	json_t *live;
+
+	json_object_foreach(json_object_get(lane, "live"), key, live)
+	{
+		if (json_is_false(live) &&
+		    !strcmp(rail_state(d, lane, key), "active"))
+			mpib_find(d, MPIB_WARN, "lanes",
+				  "mpibctl events has the reason; check the "
+				  "other end's port and the switches",
+				  "the lane to %s does not use its rail %s, "
+				  "whose port is active here",
+				  mpib_json_str(lane, "peer"), key);
+	}
+}
+
 void mpib_check_lanes(struct mpib_doctor *d)
 {
 	const json_t *lane;
@@ -164,8 +205,13 @@ void mpib_check_lanes(struct mpib_doctor *d)
 
 	if (!d->lanes)
 		return;
-	json_array_foreach(d->lanes, i, lane) broken +=
-		json_is_true(json_object_get(lane, "broken"));
+	json_array_foreach(d->lanes, i, lane)
+	{
+		if (json_is_true(json_object_get(lane, "broken")))
+			broken++;
+		else
+			check_live(d, lane);
+	}
 	if (broken)
 		mpib_find(d, MPIB_WARN, "lanes",
 			  "end the jobs that use them; mpibctl lanes names the "

@@ -8,6 +8,30 @@
 #include "stats/command.h"
 #include "upgrade/upgrade.h"
 
+/* Return whether the rail's device has no other rail that could carry the
+ * rail's traffic. */
+static bool is_only_rail(const struct mpib_ask *ask, unsigned rail)
+{
+	const struct mpib_engine *engine = ask->admin->engine;
+	unsigned rails = ask->admin->cfg->engine.rails;
+	uint32_t all = ((1u << rails) - 1) << rail / rails * rails;
+	/* The agent's drains end if all other rails are away. */
+	uint32_t away = (mpib_engine_drained(engine) &
+			 ~mpib_engine_drained_sick(engine)) |
+			mpib_engine_down(engine);
+
+	return !(all & ~away & ~(1u << rail));
+}
+
+static json_t *fail_only_rail(struct mpib_ask *ask, unsigned rail)
+{
+	return mpib_ask_fail(ask,
+			     "resume another rail, or wait until its port is "
+			     "up (see mpibctl rails)",
+			     "%s is the only rail in use",
+			     ask->admin->cfg->engine.rail[rail].label);
+}
+
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
 	int rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
@@ -31,9 +55,9 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 				     "or change its file",
 				     "the agent drains %s, not an operator",
 				     label);
-	if (mpib_engine_drain(engine, (unsigned)rail, on) < 0)
-		return mpib_ask_fail(ask, "resume another rail first",
-				     "%s is the only rail in use", label);
+	if ((on && is_only_rail(ask, (unsigned)rail)) ||
+	    mpib_engine_drain(engine, (unsigned)rail, on) < 0)
+		return fail_only_rail(ask, (unsigned)rail);
 	why = ask->admin->cfg->drain_why[rail];
 	snprintf(why, MPIB_DRAIN_WHY, "%s",
 		 on && ask->argc > 1 ? ask->argv[1] : "");
@@ -63,12 +87,8 @@ json_t *mpib_admin_resume(struct mpib_ask *ask)
 static bool fault_outlived(struct mpib_ask *ask, unsigned rail)
 {
 	const struct mpib_engine_config *cfg = &ask->admin->cfg->engine;
-	unsigned first = rail - rail % cfg->rails;
-	uint32_t others = (((1u << cfg->rails) - 1) << first) & ~(1u << rail);
-	uint32_t away = mpib_engine_drained(ask->admin->engine) |
-			mpib_engine_lost(ask->admin->engine);
 
-	if (!cfg->failover || !others) {
+	if (!cfg->failover || cfg->rails == 1) {
 		/* Software rails carry no real job that a fault could end. */
 		if (cfg->rail[rail].provider == MPIB_PROVIDER_SOFT)
 			return true;
@@ -77,11 +97,9 @@ static bool fault_outlived(struct mpib_ask *ask, unsigned rail)
 			      "would end the jobs of this node");
 		return false;
 	}
-	if (others & ~away)
-		return true;
-	mpib_ask_fail(ask, "resume another rail first",
-		      "%s is the only rail in use", cfg->rail[rail].label);
-	return false;
+	if (is_only_rail(ask, rail))
+		fail_only_rail(ask, rail);
+	return !is_only_rail(ask, rail);
 }
 
 json_t *mpib_admin_fault(struct mpib_ask *ask)

@@ -146,6 +146,17 @@ static json_t *lane_to(const struct mpib_view *v,
 	return o;
 }
 
+static json_t *lane_live(const struct mpib_view *v,
+			 const struct mpib_snap_lane *l)
+{
+	json_t *o = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_object_set_new(o, mpib_rail_key[r],
+				    json_boolean(l->live >> r & 1));
+	return o;
+}
+
 json_t *mpib_view_lanes(const struct mpib_view *v)
 {
 	json_t *list = json_array();
@@ -160,6 +171,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			mpib_field_by_rail_u32(v, l->qps));
 
 		json_object_set_new(o, "net", mpib_field_net(v, l->shard));
+		json_object_set_new(o, "live", lane_live(v, l));
 		json_object_set_new(o, "to", lane_to(v, l));
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
 		json_object_set_new(o, "spread", lane_spread(v, l));

@@ -192,6 +192,9 @@ const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
 /* Return one bit per rail that has failed for good. Even if the rail's HCA
  * works again, only a new engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
+/* Return one bit per rail whose port is not active, or which has failed for
+ * good. Control thread. */
+uint32_t mpib_engine_down(const struct mpib_engine *engine);
 /* Return 0 if the rail's device can be opened and its port is active, else
  * -errno. Opens its own context. Any thread. May block in the driver. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);

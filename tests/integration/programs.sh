@@ -195,7 +195,6 @@ rule static 1025|static 1025: not a rule
 rule peer 10.0.0 static 1|peer 10.0.0: expected
 rule peer|peer : expected
 rule network 10.0.0.1/8 static 1|network 10.0.0.1/8: expected
-island|island: expected one name
 speed up 400|speed: expected sout or sup
 speed sup 0|speed: expected sout or sup
 sick x|sick: expected

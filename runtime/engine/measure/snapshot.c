@@ -153,6 +153,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 	memcpy(out->peer, lane->peer, sizeof(out->peer));
 	memcpy(out->peer_gid, lane->peer_gid, sizeof(out->peer_gid));
 	memcpy(out->qps, lane->qps, sizeof(out->qps));
+	out->live = lane->open;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		add_counts(&out->n[r], lane, r);
 		out->spread_above[r] = mpib_spread_above(lane, r);

@@ -88,6 +88,7 @@ struct mpib_snap_lane {
 	/* fragments dropped, because they arrived late or twice */
 	uint64_t late;
 	bool broken;
+	uint8_t live; /* mask of the rails that the lane can use now */
 	char peer[MPIB_LABEL_MAX];
 	/* GIDs of the peer's ports when the lane was connected; zeros: none. */
 	union ibv_gid peer_gid[MPIB_RAILS];

@@ -459,3 +459,17 @@ uint32_t mpib_engine_lost(const struct mpib_engine *engine)
 	}
 	return lost;
 }
+
+uint32_t mpib_engine_down(const struct mpib_engine *engine)
+{
+	uint32_t down = 0;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		const struct mpib_shard *s = &engine->shard[i];
+
+		for (unsigned r = 0; r < engine->cfg.rails; r++)
+			down |= (uint32_t)!s->rail[r].up
+				<< mpib_rail_number(s, r);
+	}
+	return down;
+}

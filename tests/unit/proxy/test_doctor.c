@@ -57,7 +57,10 @@ static struct mpib_doctor patient_of(const char *rails)
 			       (json_int_t)1);
 	d.info = json_pack("{sI s[{}{}]}", "abi", (json_int_t)MPIB_ABI_VERSION,
 			   "shards");
-	d.lanes = json_loads("[{\"broken\":false},{\"broken\":true}]", 0, NULL);
+	d.lanes = json_loads("[{\"broken\":false,\"peer\":\"10.0.0.9:1\","
+			     "\"live\":{\"sout\":false,\"sup\":true}},"
+			     "{\"broken\":true}]",
+			     0, NULL);
 	d.rails = json_loads(rails, 0, NULL);
 	assert_non_null(d.rails);
 	return d;
@@ -183,6 +186,15 @@ static const struct patient {
 	  .check = { mpib_check_lanes, mpib_check_versions },
 	  .found = { "WARN|lanes|1 of 2 are broken",
 		     "OK|versions|" MPIB_VERSION } },
+	{ .name = "a rail whose port is active, but which a lane does not use",
+	  .rails = "[" SOUT("rdma:mlx5_0:1", "active") "]",
+	  .check = { mpib_check_lanes },
+	  .found = { "WARN|lanes|the lane to 10.0.0.9:1 does not use its rail "
+		     "sout" } },
+	{ .name = "a rail whose port is down, so that no lane uses it",
+	  .rails = "[" SOUT("rdma:mlx5_0:1", "down") "]",
+	  .check = { mpib_check_lanes },
+	  .absent = { "WARN|lanes|the lane to" } },
 	{ .name = "another version",
 	  .rails = "[]",
 	  .check = { mpib_check_versions },
