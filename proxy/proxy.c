@@ -324,8 +324,8 @@ static int start_parts(struct mpib_proxy *p, char *why)
 		keep_events(&p->cfg, p->rundir.path);
 	if (rc == 0 && before)
 		mpib_event(MPIB_LOG_WARN, "crash", NULL,
-			   "the previous mpib-proxy, pid %d, was killed or "
-			   "crashed",
+			   "the previous mpib-proxy, pid %d, was killed "
+			   "or crashed",
 			   before);
 	if (rc == 0)
 		rc = open_parts(p, why);
