@@ -96,6 +96,17 @@ static void warn_of_holes(void)
 			  strerror(-rc));
 }
 
+/* Warn if root's proxy has no group whose members may attach. */
+static void warn_of_group(const struct mpib_proxy *p)
+{
+	const char *group = p->cfg.run_group;
+
+	if (geteuid() == 0 && group[0] && p->rundir.gid == (gid_t)-1)
+		mpib_warn("only root can attach: there is no group %s "
+			  "(addgroup --system %s, then restart mpib-proxy)",
+			  group, group);
+}
+
 static void drain_writers(void)
 {
 	mpib_log_drain();
@@ -147,6 +158,7 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 				  why);
 
 	warn_of_holes();
+	warn_of_group(p);
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
 	if (report >= 0)
 		mpib_daemon_report(report, 0, ready);
@@ -176,10 +188,11 @@ static bool is_link(const char *name)
 	       mpib_environ_is_link(mpib_config_getenv(environ, name));
 }
 
-static void say_lost(void)
+static void warn_of_variables(void)
 {
 	char names[300];
 
+	mpib_environ_check(environ, warn_unknown, NULL);
 	if (mpib_environ_list(environ, is_link, names, sizeof(names)))
 		mpib_warn("environment: %s: ignored, since Kubernetes made "
 			  "them for a Service (set enableServiceLinks: false "
@@ -197,8 +210,7 @@ static int proxy_start(struct mpib_proxy *p, char **argv)
 	char why[MPIB_WHY_MAX];
 	int report = -1, rc;
 
-	mpib_environ_check(environ, warn_unknown, NULL);
-	say_lost();
+	warn_of_variables();
 	if (p->cfg.found)
 		mpib_info("no rail is named, devices are %s; %s (--sout and "
 			  "--sup, or --device, name others)",
@@ -254,6 +266,7 @@ int main(int argc, char **argv)
 
 	switch (action) {
 	case MPIB_ACTION_CHECK:
+		warn_of_variables();
 		mpib_config_dump(&proxy.cfg, stdout);
 		return proxy_printed();
 	case MPIB_ACTION_HELP:

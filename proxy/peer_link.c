@@ -241,7 +241,8 @@ int mpib_serve_peer_link(struct mpib_proxy *p, char *why)
 	if (rc < 0)
 		return mpib_why_fail(
 			why, rc,
-			"peer link: %s (give another --peer-port or --sout)",
+			"peer link: %s (give another --peer-port or "
+			"--peer-addr)",
 			reason);
 	tell_address(p, &p->peer_link);
 	return 0;

@@ -346,15 +346,24 @@ static int start_succeed(struct mpib_proxy *p, char *why)
 
 static int start_parts(struct mpib_proxy *p, char *why)
 {
-	int rc = mpib_succession()
-			 ? start_succeed(p, why)
-			 : mpib_rundir_open(&p->rundir, p->cfg.run_dir,
-					    p->cfg.run_group, why);
+	int before = 0; /* pid of a proxy that ended without stopping */
+	bool succeeds = mpib_succession();
+	int rc = succeeds ? start_succeed(p, why)
+			  : mpib_rundir_open(&p->rundir, p->cfg.run_dir,
+					     p->cfg.run_group, why);
 
+	/* An upgraded proxy leaves the file to its successor. */
+	if (rc == 0 && !succeeds)
+		before = mpib_rundir_holder(&p->rundir);
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
 	if (rc == 0)
 		keep_events(&p->cfg, p->rundir.path);
+	if (rc == 0 && before)
+		mpib_event(MPIB_LOG_WARN, "crash", NULL,
+			   "the previous mpib-proxy, pid %d, was killed "
+			   "or crashed",
+			   before);
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)

@@ -84,11 +84,16 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 	 * the umask is. */
 	if (rd->dir < 0 || (made && fchmod(rd->dir, 0750) < 0) ||
 	    fstat(rd->dir, &st) < 0)
-		return mpib_why_fail(
-			why, -errno,
-			"run directory %s: %s (give a directory, not a "
-			"link)",
-			rd->path, strerror(errno));
+		return errno == ENOTDIR || errno == ELOOP
+			       ? mpib_why_fail(why, -errno,
+					       "run directory %s: %s (give a "
+					       "directory, not a link)",
+					       rd->path, strerror(errno))
+			       : mpib_why_fail(why, -errno,
+					       "run directory %s: %s (run "
+					       "mpib-proxy as its owner, or "
+					       "give another --run-dir)",
+					       rd->path, strerror(errno));
 
 	rc = check_dir(rd->path, &st, why);
 	/* If fchown() is not permitted, only the proxy's own user can attach,
@@ -99,7 +104,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 	return rc;
 }
 
-static int rundir_holder(const struct mpib_rundir *rd)
+int mpib_rundir_holder(const struct mpib_rundir *rd)
 {
 	char text[16] = "";
 	int fd = openat(rd->dir, PID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -115,7 +120,7 @@ static int rundir_holder(const struct mpib_rundir *rd)
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
 	int rc = mpib_lockfile_take(rd->dir, LOCK, &rd->lock);
-	int holder = rc == -EBUSY ? rundir_holder(rd) : 0;
+	int holder = rc == -EBUSY ? mpib_rundir_holder(rd) : 0;
 	char pid[24] = "";
 
 	if (holder)

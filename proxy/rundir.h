@@ -34,6 +34,9 @@ int mpib_rundir_default(char *buf, size_t len, char *why);
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
+/* Return the pid in proxy.pid; 0: there is none. A proxy that stops removes the
+ * file. */
+int mpib_rundir_holder(const struct mpib_rundir *rd);
 /* Write the pid of the serving process into proxy.pid. Returns 0 or -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
 /* Return whether the socket of that name still exists. */

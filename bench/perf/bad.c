@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_bad() prints one line about a wrong option to stderr. */
+/* perf_bad() prints one line about a fault to stderr, and keeps it for another
+ * host that asked for the test. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "perf/options.h"
 
+static char said[1000];
+
 int perf_bad(const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(said, sizeof(said), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, said);
 	return -EINVAL;
+}
+
+const char *perf_bad_said(void)
+{
+	return said;
 }

@@ -118,6 +118,8 @@ void perf_options_free(struct perf_options *opt);
 /* Print one line to stderr that says what is wrong and how to correct it.
  * Returns -EINVAL, for callers to return. */
 int perf_bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Return the last line of perf_bad() in this process; "": none. */
+const char *perf_bad_said(void);
 
 /* Finish parsing: set the defaults that depend on other options. If options
  * contradict each other, print that with perf_bad() and return -EINVAL. */

@@ -314,9 +314,7 @@ static bool start_plugin(struct perf_rank *r)
 	struct perf_world *w = r->w;
 
 	if (perf_plug_load(&r->plug, w->opt.plugin, w->opt.abi) < 0) {
-		perf_world_fail(
-			w, r->rank,
-			"plugin: it cannot be loaded (see the line before)");
+		perf_world_fail(w, r->rank, "%s", perf_bad_said());
 		return false;
 	}
 	if (!succeeded(r, "init", perf_plug_init(&r->plug, log_line)) ||

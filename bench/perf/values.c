@@ -85,7 +85,7 @@ int perf_get_pattern(const char *text, enum perf_pattern *pattern)
 		}
 	}
 	return perf_bad(
-		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, alltoall, pingpong or nccl)",
+		"--pattern: there is no \"%s\" (use sendrecv, stream, ring, reduce-scatter, all-gather, alltoall, pingpong or nccl)",
 		text);
 }
 

@@ -33,7 +33,7 @@
 static void on_death(void *arg, uint32_t events)
 {
 	(void)events;
-	proxy_client_drop(arg, "its process ended");
+	proxy_client_drop(arg, "it hung up");
 }
 
 static void accept_on_late(void *arg)

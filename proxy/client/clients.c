@@ -185,6 +185,18 @@ static const struct {
 
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
+/* Return why the client leaves, from the result of mpib_message_take(). The
+ * kernel reports the end of a process by its pidfd (see arrivals.c), as EOF or
+ * as an error, depending on chance; the reason is the same. */
+static const char *why_ended(int rc)
+{
+	if (rc == 0 || rc == -ECONNRESET)
+		return "it hung up";
+	if (rc == -EPIPE)
+		return "descriptors that its user sent cannot be closed";
+	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
+}
+
 int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		      const int *fd, unsigned fds)
 {
@@ -201,8 +213,9 @@ int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 	}
 	if (rc == 0)
 		return 0;
-	proxy_client_drop(s, rc == -EAGAIN ? "it does not read its answers"
-					   : strerror(-rc));
+	proxy_client_drop(s, rc == -EAGAIN  ? "it does not read its answers"
+			     : rc == -EPIPE ? why_ended(0)
+					    : why_ended(rc));
 	return -EPIPE;
 }
 
@@ -294,15 +307,6 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 		return false;
 	}
 	return true;
-}
-
-static const char *why_ended(int rc)
-{
-	if (rc == 0)
-		return "it hung up";
-	if (rc == -EPIPE)
-		return "descriptors that its user sent cannot be closed";
-	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
 /* Return whether messages of the type release a resource. A client sends such a

@@ -54,8 +54,9 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 				 "(see its log, and whether it gets CPU time)",
 				 d->path);
 	if (error == EACCES)
-		remedy = "adduser USER mpib, or add the user to the group that "
-			 "owns the socket; then log in again";
+		remedy = "adduser USER mpib, or the group in run.group, then "
+			 "log in again; if there is no such group, add it and "
+			 "restart mpib-proxy first";
 	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (%s)", d->path,
 			 strerror(error), remedy);
 }

@@ -18,8 +18,8 @@ struct mpib_option {
 	{                                                                      \
 		"run-dir", 's', "DIR",                                         \
 			"the proxy's run directory; default MPIB_RUN_DIR, "    \
-			"else $XDG_RUNTIME_DIR/mpib if it exists, else "       \
-			"/run/mpib",                                           \
+			"else $XDG_RUNTIME_DIR/mpib if it exists and the "     \
+			"user is not root, else /run/mpib",                    \
 			to                                                     \
 	}
 

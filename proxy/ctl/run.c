@@ -203,6 +203,16 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 	return rc;
 }
 
+/* Print "lane.window is 16777216, set by uid 0", the answer to "config set". */
+static void print_set(const json_t *data)
+{
+	const char *value = mpib_json_str(data, "value");
+
+	printf("%s.%s is %s, %s\n", mpib_json_str(data, "section"),
+	       mpib_json_str(data, "key"), value[0] ? value : "\"\"",
+	       mpib_json_str(data, "origin"));
+}
+
 /* Send a command that changes something, then print the change that the proxy
  * reports: "rail SUP, drained", or "not drained". */
 int mpib_ctl_change(const struct mpib_ctl_call *call)
@@ -213,6 +223,8 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 
 	if (rc == MPIB_EXIT_OK && (call->json || call->fields)) {
 		rc = mpib_ctl_print(call, data);
+	} else if (json_object_get(data, "origin")) {
+		print_set(data);
 	} else if (rc == MPIB_EXIT_OK) {
 		json_object_foreach(data, key, value)
 		{

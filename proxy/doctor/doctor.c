@@ -110,7 +110,7 @@ static int doctor_report(const struct mpib_doctor *d,
 	} else {
 		json_array_foreach(d->findings, i, f) doctor_print(f, colour);
 		if (!call->quiet)
-			printf("%u ok, %u notes, %u warnings, %u failed\n",
+			printf("%u OK, %u NOTE, %u WARN, %u FAIL\n",
 			       d->count[MPIB_OK], d->count[MPIB_NOTE],
 			       d->count[MPIB_WARN], d->count[MPIB_FAIL]);
 	}

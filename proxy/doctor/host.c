@@ -18,15 +18,22 @@
 #include "doctor/doctor.h"
 #include "rails/gpus.h"
 
-/* Write "adduser USER GROUP" with the names of this user and of gid. */
+#define NO_GROUP                                                               \
+	"add the group mpib and restart mpib-proxy, then add users to it; do " \
+	"not add users to the group of root"
+#define UNKNOWN ((gid_t)-1)
+
+/* Return the remedy for a user who is not in the group gid. */
 static const char *host_join(gid_t gid, char *buf, size_t len)
 {
-	const struct group *group = getgrgid(gid);
+	const struct group *group = gid == UNKNOWN ? NULL : getgrgid(gid);
 	const struct passwd *user = getpwuid(geteuid());
 
+	if (gid == 0)
+		return NO_GROUP;
 	snprintf(buf, len, "adduser %s %s, then log in again",
 		 user ? user->pw_name : "USER",
-		 group && gid ? group->gr_name : "mpib");
+		 group ? group->gr_name : "mpib");
 	return buf;
 }
 
@@ -39,8 +46,8 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 	if (stat(dir, &st) < 0) {
 		if (errno == EACCES)
 			mpib_find(d, MPIB_FAIL, "run dir",
-				  host_join(0, join, sizeof(join)), "%s: %s",
-				  dir, strerror(EACCES));
+				  host_join(UNKNOWN, join, sizeof(join)),
+				  "%s: %s", dir, strerror(EACCES));
 		else
 			mpib_find(d, MPIB_FAIL, "run dir",
 				  "start mpib-proxy, which makes it, or name "
@@ -55,12 +62,12 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 			  dir, st.st_mode & 07777);
 	else if (access(dir, X_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
-			  st.st_gid ? host_join(st.st_gid, join, sizeof(join))
-				    : "give mpib-proxy the group mpib, whose "
-				      "members may enter; do not add users "
-				      "to the group of root",
+			  host_join(st.st_gid, join, sizeof(join)),
 			  "%s: only uid %u and group %s may enter", dir,
 			  st.st_uid, group ? group->gr_name : "?");
+	else if (st.st_uid == 0 && st.st_gid == 0)
+		mpib_find(d, MPIB_NOTE, "run dir", NO_GROUP,
+			  "%s: only root can attach", dir);
 	else
 		mpib_find(d, MPIB_OK, "run dir", NULL,
 			  "%s: mode %04o, uid %u, group %s", dir,

@@ -244,7 +244,8 @@ void mpib_check_peers(struct mpib_doctor *d)
 			 mpib_json_num(refused, "count"),
 			 mpib_json_real(refused, "age_s"),
 			 mpib_json_str(refused, "why"));
-		mpib_find_why(d, MPIB_WARN, "peers", why, "see its log");
+		mpib_find_why(d, MPIB_WARN, "peers", why,
+			      "see the logs of both proxies");
 	}
 }
 
@@ -403,7 +404,7 @@ static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 void mpib_check_settings(struct mpib_doctor *d)
 {
 	static const char fault[] = "mpib-proxy: ";
-	char line[1024];
+	char line[1024], why[1100];
 	pid_t pid = -1;
 	FILE *out = NULL;
 	int status = -1, rc;
@@ -413,10 +414,12 @@ void mpib_check_settings(struct mpib_doctor *d)
 	rc = settings_spawn(d, &pid, &out);
 	while (rc == 0 && fgets(line, sizeof(line), out)) {
 		line[strcspn(line, "\n")] = '\0';
-		if (!strncmp(line, fault, strlen(fault)))
-			mpib_find_why(d, MPIB_FAIL, "settings",
-				      line + strlen(fault),
-				      "see mpib-proxy --check-config");
+		if (strncmp(line, fault, strlen(fault)) != 0)
+			continue;
+		snprintf(why, sizeof(why), "mpib-proxy without options: %s",
+			 line + strlen(fault));
+		mpib_find_why(d, MPIB_FAIL, "settings", why,
+			      "see mpib-proxy --check-config");
 	}
 	if (out)
 		fclose(out);
@@ -431,5 +434,5 @@ void mpib_check_settings(struct mpib_doctor *d)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		mpib_find(d, MPIB_OK, "settings", NULL,
-			  "mpib-proxy would start with them");
+			  "mpib-proxy would start without options");
 }

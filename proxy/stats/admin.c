@@ -215,7 +215,7 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 	mpib_config_value(a->cfg, s, now, sizeof(now));
 	mpib_utf8_make(now);
 	mpib_event(MPIB_LOG_INFO, "set", NULL, "%s.%s is %s, %s", s->section,
-		   s->key, now, origin);
+		   s->key, now[0] ? now : "\"\"", origin);
 	return json_pack("{ss ss ss ss}", "section", s->section, "key", s->key,
 			 "value", now, "origin", origin);
 }

@@ -181,16 +181,10 @@ static void on_called(void *ctx, struct mpib_link *link)
 		       on_no_answer, p);
 }
 
-/* Give up the call, for the reason `why`. Warn once per address and reason,
- * because the next call will soon fail for the same reason. */
+/* Give up the call, for the reason `why`. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
-	char *told = p->told[p->by_second];
-
-	if (strncmp(told, why, sizeof(p->told[0]) - 1)) {
-		mpib_warn("peer %s: %s", p->label, why);
-		snprintf(told, sizeof(p->told[0]), "%s", why);
-	}
+	snprintf(p->told, sizeof(p->told), "%s", why);
 	mpib_refusal_note(p->broker, &p->node.addr, p->node.port, why);
 	mpib_peer_cut(p, why);
 }
@@ -240,9 +234,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		if (m->error != -EALREADY)
 			no_use(p, m->why);
 		else /* the peer's own call wins: keep the earlier reason */
-			mpib_peer_cut(p, p->told[p->by_second][0]
-						 ? p->told[p->by_second]
-						 : m->why);
+			mpib_peer_cut(p, p->told[0] ? p->told : m->why);
 		return;
 	}
 	if (m->type != MPIB_PEER_WELCOME) {

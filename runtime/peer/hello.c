@@ -14,13 +14,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/event.h"
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Minimum time between two log lines about refusals: REFUSED_NS if both
- * refusals have the same reason, REFUSED_ANY_NS if the reasons differ. */
-#define REFUSED_NS (60 * MPIB_SEC)
-#define REFUSED_ANY_NS (10 * MPIB_SEC)
+/* Limit on the events about refusals: one for each entry of the table at once,
+ * then one per REFUSED_NS. Otherwise any host could push all other events out
+ * of the journal, by calls that are refused for different reasons in turn. */
+#define REFUSED_NS (10 * MPIB_SEC)
+#define TOO_OLD                                                                \
+	"%s speaks peer protocol %u at most, %s %u at least (upgrade %s)"
 
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m)
 {
@@ -105,10 +109,19 @@ void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
 
 	if (port || !r->peer[0])
 		mpib_address_text(addr, port, r->peer, sizeof(r->peer));
+	if (strcmp(r->why, why) != 0)
+		r->told = false;
 	snprintf(r->why, sizeof(r->why), "%s", why);
 	r->last_ns = mpib_loop_now(b->loop);
 	r->count++;
 	b->refused_count++;
+	if (r->told || !mpib_rate_take(&b->refused_paid, r->last_ns,
+				       PEER_REFUSALS, REFUSED_NS))
+		return;
+	r->told = true;
+	mpib_event(MPIB_LOG_WARN, "peer_refused",
+		   &(struct mpib_event_about){ .peer = r->peer },
+		   "the link with %s is refused: %s", r->peer, why);
 }
 
 void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
@@ -119,23 +132,23 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
 	}
 }
 
-/* Count a refusal, and log it unless the last log line is too recent. Without
- * this limit the log would grow fast, because a refused caller keeps calling,
- * and any host can call at any rate. Refusals for different reasons are
- * limited, too, because a caller can cause them in turn. */
-static void tell_refused(const struct mpib_pending_peer *s, const char *why)
+/* Record the refusal of a caller. A caller that uses its second address is
+ * recorded under the first address that it states, if that address was refused
+ * before: the two are one node. The address is not proved, so it makes no new
+ * entry. */
+static void note_refused(const struct mpib_pending_peer *s, const char *why)
 {
-	struct mpib_broker *b = s->broker;
-	uint64_t now = mpib_loop_now(b->loop);
-	uint64_t pause = strcmp(b->refused, why) ? REFUSED_ANY_NS : REFUSED_NS;
+	const struct mpib_broker *b = s->broker;
+	const struct in6_addr *addr = &s->link->addr;
 
-	mpib_refusal_note(b, &s->link->addr, 0, why);
-	if (b->refused[0] && now - b->refused_ns < pause)
-		return;
-	snprintf(b->refused, sizeof(b->refused), "%s", why);
-	b->refused_ns = now;
-	mpib_warn("peer link from %s refused: %s (%llu refused so far)",
-		  s->link->label, why, (unsigned long long)b->refused_count);
+	for (unsigned i = 0; i < PEER_REFUSALS; i++) {
+		const struct mpib_refusal *r = &b->refusal[i];
+
+		if (r->count && mpib_address_same(&r->addr, &s->node.addr) &&
+		    mpib_address_same(addr, &s->node.second))
+			addr = &r->addr;
+	}
+	mpib_refusal_note(s->broker, addr, 0, why);
 }
 
 static void hello_refuse(struct mpib_pending_peer *s, int error,
@@ -155,7 +168,7 @@ static void hello_refuse(struct mpib_pending_peer *s, int error,
 	vsnprintf(m.why, sizeof(m.why), fmt, ap);
 	va_end(ap);
 	if (error != -EALREADY)
-		tell_refused(s, m.why);
+		note_refused(s, m.why);
 	mpib_link_send(s->link, &m);
 	hello_drop(s);
 }
@@ -177,21 +190,35 @@ static void peer_hello_welcome(struct mpib_pending_peer *s)
 	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
 }
 
-/* Check that both proxies have a key, or that neither has one. Otherwise refuse
- * the caller, and tell it which end has no key. */
-static bool same_trust(struct mpib_pending_peer *s,
+/* Check that the caller and this node have a protocol version in common, that
+ * both have a key or neither has one, and that this node's networks include the
+ * caller. Otherwise refuse the caller. Both ends show the reason, and either
+ * end may call, so the reason names the nodes by their addresses. */
+static bool same_terms(struct mpib_pending_peer *s,
 		       const struct mpib_peer_msg *m)
 {
 	bool ours = s->broker->key.set, theirs = mpib_auth_given(m->challenge);
+	char us[MPIB_ADDRESS_MAX], them[MPIB_ADDRESS_MAX];
 
-	if (ours == theirs)
+	mpib_address_text(&s->broker->self.addr, 0, us, sizeof(us));
+	mpib_address_text(&m->node.addr, 0, them, sizeof(them));
+	if (m->version < MPIB_PEER_VERSION_MIN)
+		hello_refuse(s, -EPROTONOSUPPORT, TOO_OLD, them, m->version, us,
+			     MPIB_PEER_VERSION_MIN, them);
+	else if (m->version_min > MPIB_PEER_VERSION)
+		hello_refuse(s, -EPROTONOSUPPORT, TOO_OLD, us,
+			     MPIB_PEER_VERSION, them, m->version_min, us);
+	else if (ours != theirs)
+		hello_refuse(s, -EACCES,
+			     "%s has a key and %s has none (set peer.key_file "
+			     "on %s)",
+			     ours ? us : them, ours ? them : us,
+			     ours ? them : us);
+	else if (!mpib_peer_at(s->broker, &m->node.addr))
+		hello_refuse(s, -EACCES, "%s is not in peer.networks of %s",
+			     them, us);
+	else
 		return true;
-	hello_refuse(
-		s, -EACCES,
-		ours ? "the called proxy has a key and the calling proxy has "
-		       "none (set peer.key_file on the calling node)"
-		     : "the calling proxy has a key and the called proxy has "
-		       "none (set peer.key_file on the called node)");
 	return false;
 }
 
@@ -202,16 +229,11 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		    m->node.port == b->self.port;
 	struct mpib_peer *p;
 
-	if (m->version_min > MPIB_PEER_VERSION ||
-	    m->version < MPIB_PEER_VERSION_MIN) {
-		hello_refuse(
-			s, -EPROTONOSUPPORT,
-			"the calling proxy speaks peer protocol %u to %u, the "
-			"called proxy %u to %u (upgrade the older one)",
-			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
-			MPIB_PEER_VERSION);
+	s->node = m->node;
+	/* Check the keys before the addresses: without a key, this node does
+	 * not know the second address of a caller that has one. */
+	if (!same_terms(s, m))
 		return;
-	}
 	/* Accept a node id from two addresses: that node's address, and the
 	 * second address that the node has sent. */
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
@@ -221,19 +243,11 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			     "not call from");
 		return;
 	}
-	if (!mpib_peer_at(b, &m->node.addr)) {
-		hello_refuse(s, -EACCES,
-			     "the calling proxy's address is not in "
-			     "peer.networks of the called proxy");
-		return;
-	}
 	if (self && m->node.boot != b->self.boot) {
 		hello_refuse(s, -EADDRINUSE,
 			     "the calling proxy claims to be the called proxy");
 		return;
 	}
-	if (!same_trust(s, m))
-		return;
 	p = mpib_peer_lookup(b, &m->node.addr, m->node.port, self);
 	if (!p && !mpib_peer_room(b, 0)) {
 		hello_refuse(s, -ENOSPC, "too many peers");
@@ -245,7 +259,6 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	}
 	s->version =
 		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
-	s->node = m->node;
 	s->self = self;
 	mpib_hello_said(&s->auth, m);
 	peer_hello_welcome(s);
@@ -296,7 +309,7 @@ static void hello_on_message(void *ctx, struct mpib_link *link,
 	} else if (s->welcomed && m->type == MPIB_PEER_READY) {
 		hello_on_ready(s, m);
 	} else {
-		tell_refused(s, "it speaks out of turn");
+		note_refused(s, "it speaks out of turn");
 		hello_drop(s);
 	}
 }

@@ -68,7 +68,7 @@ struct mpib_pending_peer {
 	bool welcomed; /* the caller's HELLO was answered with a WELCOME */
 	bool self; /* the caller is this proxy */
 	uint16_t version;
-	struct mpib_node_id node; /* node id in the caller's HELLO */
+	struct mpib_node_id node; /* stated by the HELLO, not proved */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_pending_peer) entry;
@@ -115,10 +115,8 @@ struct mpib_peer {
 	 * lanes are killed. */
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
-	char last_error[128]; /* why the last link failed */
-	/* for each of the peer's two addresses, the text of the last warning
-	 * about a call to this address */
-	char told[2][128];
+	char last_error[150]; /* why the last link failed */
+	char told[200]; /* why the last call was refused; "": no call was */
 	struct peer_lane_list lanes;
 	/* numbers of lanes and connections to this peer */
 	unsigned lane_count, conns;
@@ -327,10 +325,8 @@ struct mpib_broker {
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	struct mpib_fifo_sum waits; /* bytes queued for peers on all links */
 	struct peer_asker asker;
-	char refused[200]; /* reason in the latest log line about a refusal */
-	/* `refused_ns`: time of that log line. `refused_count`: number of
-	 * refusals since this proxy started. */
-	uint64_t refused_ns, refused_count;
+	uint64_t refused_count; /* refusals since this proxy started */
+	uint64_t refused_paid; /* for events, see mpib_rate_take() */
 	/* For each node, the last refusal of a link between this proxy and that
 	 * node's proxy. Either proxy may have refused the link. When a link to
 	 * the node comes up, the node's entry is freed. */
@@ -338,6 +334,7 @@ struct mpib_broker {
 		struct in6_addr addr;
 		char peer[MPIB_LABEL_MAX], why[200];
 		uint64_t count, last_ns; /* `count` 0: the entry is free */
+		bool told; /* an event tells this reason */
 	} refusal[PEER_REFUSALS];
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *listeners_by_name;

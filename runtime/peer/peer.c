@@ -305,7 +305,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	p->state = MPIB_PEER_UP;
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
-	p->last_error[0] = p->told[0][0] = p->told[1][0] = 0;
+	p->last_error[0] = p->told[0] = 0;
 	mpib_refusal_forget(p->broker, &node->addr);
 	mpib_refusal_forget(p->broker, &link->addr);
 	mpib_timer_disarm(p->broker->loop, &p->retry);

@@ -66,6 +66,10 @@ node 0 --log-events "$dir/events"
 nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "event numbers restart at $(last) after $first"
 ctl events | has 'ended after' || fail "the events before the kill are lost"
+crashes() {
+	ctl events -o text | grep -c 'the previous mpib-proxy, pid .* was killed or crashed'
+}
+[ "$(crashes)" -eq 1 ] || fail "the kill is no event: $(ctl events)"
 ctl rails drain SUP >"$dir/o" || fail "drain"
 # "mpibctl events follow" prints the reason and ends if it gets no answer for
 # three seconds.
@@ -78,4 +82,15 @@ sed 's/.*"seq":\([0-9]*\).*/\1/' "$dir/followed" | awk '
 	NR > 1 && $1 != was + 1 { print "event " $1 " behind " was; bad = 1 }
 	{ was = $1 }
 	END { exit bad || NR < 3 }' || fail "the follower has gaps, or an event twice"
+
+# Neither a stop nor an upgrade is a crash.
+kill "${pids[0]}"
+wait "${pids[0]}"
+node 0 --log-events "$dir/events"
+nodes_ready 0
+ctl upgrade >"$dir/o" 2>&1 || fail "upgrade: $(<"$dir/o")"
+[ "$(crashes)" -eq 1 ] || fail "a stop or an upgrade is a crash: $(ctl events)"
+pid=$(ctl ping -o pid)
+kill "$pid"
+await gone || fail "the successor does not stop"
 exit "$failed"

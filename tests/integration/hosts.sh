@@ -63,6 +63,7 @@ grep -q '"pairs_failed": 0' "$dir/json" || fail "no JSON of check"
 timeout 120 "$perf" check "$first" "$second" "$net.3:9" --steady 0.2s \
 	--timeout 100 >"$dir/check" 2>&1 && fail "check passes without a host"
 grep -q '^# check : FAIL, 1 of 3 pairs' "$dir/check" || fail "$(<"$dir/check")"
+grep -q "    the test failed: .*$net.3" "$dir/check" || fail "no reason: $(<"$dir/check")"
 timeout 120 "$perf" check "$first" "$second" --steady 0.2s --expect 100000 \
 	--timeout 100 >"$dir/check" 2>&1 && fail "a slow pair passes"
 grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||

@@ -163,6 +163,19 @@ if [ "$(id -u)" -eq 0 ]; then # in the group, without other rights
 	member=(setpriv --reuid=65534 --regid=0 --clear-groups)
 	"${member[@]}" "$dir/mpibctl" ping >"$dir/out" || fail "the group"
 	refused 1 "${member[@]}" mpibctl rails drain SUP
+	# Without the group mpib, only root can attach. Nobody may join root.
+	if ! getent group mpib >/dev/null; then
+		grep -q 'only root can attach: there is no group mpib' "$dir/proxy.out" ||
+			fail "no group: $(<"$dir/proxy.out")"
+		mpibctl doctor | grep -A2 'only root can attach' | has 'do not add users' ||
+			fail "no group: $(mpibctl doctor)"
+	fi
+	cp "$build/proxy/mpib-proxy" "$dir/"
+	refused 1 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$dir/mpib-proxy" --config /dev/null \
+		--run-dir "$run" --sout soft:127.0.0.1
+	grep -q 'Permission denied (run mpib-proxy as its owner' "$dir/err" ||
+		fail "root's directory: $(<"$dir/err")"
 fi
 
 # Try the same commands as a user without permission.

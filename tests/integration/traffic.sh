@@ -140,6 +140,8 @@ for node in 0 1; do
 	fi
 	[ "$(ls "$dir/n$node")" = $'clients\nevents\nlock' ] ||
 		fail "$name: proxy $node left $(ls "$dir/n$node")"
+	grep ' leaves: ' "$dir/log$node" | grep -v ' leaves: it hung up$' &&
+		fail "$name: a rank's end looks like an error"
 	grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
 		"$dir/log$node" && fail "$name: a sanitizer reported an error"
 done

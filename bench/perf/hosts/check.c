@@ -120,7 +120,8 @@ int perf_verdict_faults(const struct perf_options *opt,
 	double expected = expected_of(opt, v);
 
 	if (!v->ran) {
-		add(&list, "the test failed (see the line before)");
+		add(&list, "the test failed: %s",
+		    v->why[0] ? v->why : "it did not end in time");
 		return list.n;
 	}
 	if (v->device == 0 && v->devices[0] != v->devices[1])
@@ -348,7 +349,7 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	for (int i = 0; ok && i < 2; i++) {
 		int fd = perf_link_dial(host[i], opt->port, 0);
 
-		ok = fd >= 0 && perf_hub_greet(h, fd, i) >= 0;
+		ok = fd >= 0 && perf_hub_greet(h, fd, i, host[i]) >= 0;
 	}
 	ok = ok && perf_hub_run(h) == 0;
 	if (ok) {
@@ -362,6 +363,8 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 		}
 	}
 	perf_hub_free(h);
+	if (!ok)
+		snprintf(v->why, sizeof(v->why), "%.399s", perf_bad_said());
 	return ok;
 }
 

@@ -58,7 +58,7 @@ static int start_own(const struct perf_options *opt)
 				strerror(errno));
 	}
 	perf_link_ready(pair[0]);
-	return perf_hub_greet(hub, pair[0], 0) < 0 ? -EIO : 0;
+	return perf_hub_greet(hub, pair[0], 0, NULL) < 0 ? -EIO : 0;
 }
 
 /* Run the test on all nodes that have sent HELLO, and print the report. */
@@ -99,7 +99,7 @@ int perf_client(const struct perf_options *opt)
 	if (!begin(opt))
 		return 1;
 	for (int i = 0; i < opt->nhosts; i++) {
-		if (perf_hub_greet(hub, fd[i], 1 + i) < 0)
+		if (perf_hub_greet(hub, fd[i], 1 + i, opt->hosts[i]) < 0)
 			return 1;
 	}
 	return run();
@@ -150,7 +150,7 @@ static int gather(const struct perf_options *opt, int listener)
 		if (fd < 0)
 			continue;
 		perf_link_ready(fd);
-		left -= perf_hub_greet(hub, fd, -1) >= 0;
+		left -= perf_hub_greet(hub, fd, -1, NULL) >= 0;
 	}
 	return 0;
 }

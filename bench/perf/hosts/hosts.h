@@ -30,6 +30,7 @@ int perf_check(const struct perf_options *opt);
  */
 struct perf_hub_node {
 	int fd; /* -1: none yet */
+	const char *given; /* name or address that the user gave, or NULL */
 	struct perf_hello hello;
 	struct perf_info info;
 	struct perf_arrive arrive;
@@ -57,10 +58,10 @@ struct perf_hub *perf_hub_new(const struct perf_options *opt);
 void perf_hub_free(struct perf_hub *h);
 
 /* Wait on `fd` for the HELLO of node `i`. If `i` is -1, the HELLO names the
- * node. The hub owns `fd` from this call on, and closes it if the HELLO is not
+ * node. `given`: the name by which the user called the node, or NULL. The hub owns `fd` from this call on, and closes it if the HELLO is not
  * from a node of this job. Returns the node's number, or -errno after a line on
  * stderr. */
-int perf_hub_greet(struct perf_hub *h, int fd, int i);
+int perf_hub_greet(struct perf_hub *h, int fd, int i, const char *given);
 
 /* Run the test, after all nodes were greeted. Returns 0, or -errno after a line
  * on stderr. */
@@ -97,7 +98,8 @@ struct perf_verdict {
 	/* index of the device at both hosts; -1: the test did not begin */
 	int device;
 	int devices[2]; /* number of devices of each host */
-	bool ran; /* false: the test failed, and stderr has the reason */
+	bool ran; /* false: the test failed */
+	char why[400]; /* why it failed; "": it did not end in time */
 	uint64_t wrong; /* number of wrong messages */
 	double p50_us, p99_us; /* one-way latency of small messages */
 	double busbw; /* GB/s each way, while both directions send */
@@ -109,7 +111,7 @@ struct perf_verdict {
 /* Write the faults of a pair to `text`, one line for each. `median` is the
  * median busbw of this device over all pairs; 0 means unknown. Returns the
  * number of lines, at most `max`. */
-#define PERF_FAULT_LEN 200
+#define PERF_FAULT_LEN 500
 int perf_verdict_faults(const struct perf_options *opt,
 			const struct perf_verdict *v, double median,
 			char text[][PERF_FAULT_LEN], int max);

@@ -69,12 +69,12 @@ static int known(const struct perf_hub *h, const struct perf_hello *hello,
 	return hello->rank;
 }
 
-int perf_hub_greet(struct perf_hub *h, int fd, int i)
+int perf_hub_greet(struct perf_hub *h, int fd, int i, const char *given)
 {
 	struct perf_hello hello;
 	struct perf_msg m;
 	int rc = perf_link_expect(fd, &m, PERF_HELLO, sizeof(hello),
-				  i < 0 ? "a rank" : "a node");
+				  given ? given : "a rank");
 
 	if (rc == 0) {
 		memcpy(&hello, m.data, sizeof(hello));
@@ -88,6 +88,7 @@ int perf_hub_greet(struct perf_hub *h, int fd, int i)
 	}
 	h->node[rc].fd = fd;
 	h->node[rc].hello = hello;
+	h->node[rc].given = given;
 	return rc;
 }
 
@@ -106,7 +107,9 @@ static int failed(struct perf_hub *h, int i, const char *why, int rc)
 {
 	char text[500];
 
-	snprintf(text, sizeof(text), "%s: %.400s", h->node[i].hello.host, why);
+	snprintf(text, sizeof(text), "%.80s: %.400s",
+		 h->node[i].given ? h->node[i].given : h->node[i].hello.host,
+		 why);
 	perf_bad("%s", text);
 	end_all(h, i, text);
 	return rc;

@@ -213,10 +213,9 @@ static int take_setup(struct bridge *n, const struct perf_options *own,
 		rc = perf_bad(
 			"setup: its buffers are too large for a server (give a smaller --max or --chunk)");
 	if (rc < 0) {
-		static const char why[] =
-			"it refuses this test; its own output says why";
+		const char *why = perf_bad_said();
 
-		perf_link_send(n->fd, PERF_FAIL, why, sizeof(why) - 1);
+		perf_link_send(n->fd, PERF_FAIL, why, strlen(why));
 		return rc;
 	}
 	n->index = (int)setup.node;

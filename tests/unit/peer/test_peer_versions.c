@@ -34,24 +34,32 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 	close(fd);
 }
 
-rig_test(a_refusal_of_a_version_names_both_ranges)
+rig_test(a_refusal_of_a_version_says_which_node_is_too_old)
 {
-	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
-					  MPIB_PEER_VERSION + 1 };
+	static const struct {
+		unsigned version;
+		const char *old, *young;
+		unsigned most, least;
+	} row[] = {
+		{ MPIB_PEER_VERSION_MIN - 1, "127.23.0.9", "127.23.0.1",
+		  MPIB_PEER_VERSION_MIN - 1, MPIB_PEER_VERSION_MIN },
+		{ MPIB_PEER_VERSION + 1, "127.23.0.1", "127.23.0.9",
+		  MPIB_PEER_VERSION, MPIB_PEER_VERSION + 1 },
+	};
 	struct mpib_peer_msg answer;
-	char text[120];
+	char text[160];
 
 	rig_up(rig, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		greet(rig, other[i], other[i], &answer);
+		greet(rig, row[i].version, row[i].version, &answer);
 		assert_int_equal(answer.type, MPIB_PEER_REFUSED);
 		assert_int_equal(answer.error, -EPROTONOSUPPORT);
 		snprintf(text, sizeof(text),
-			 "the calling proxy speaks peer protocol %u to %u, the "
-			 "called proxy %u to %u",
-			 other[i], other[i], MPIB_PEER_VERSION_MIN,
-			 MPIB_PEER_VERSION);
-		assert_non_null(strstr(answer.why, text));
+			 "%s speaks peer protocol %u at most, %s %u at least "
+			 "(upgrade %s)",
+			 row[i].old, row[i].most, row[i].young, row[i].least,
+			 row[i].old);
+		assert_string_equal(answer.why, text);
 	}
 }
 

@@ -24,10 +24,11 @@ my %nth = map { $_ => 0 } qw(
 	mpib_warn mpib_why_fail net_say snprintf turn_away
 	lane_end mpib_conn_fail mpib_peer_broke mpib_peer_cut mpib_peer_forget
 	mpib_peer_refuse peer_lane_kill peer_lane_lose setup_ended_there
-	wrong_end no_use proxy_client_drop tell_refused);
+	wrong_end no_use proxy_client_drop note_refused mpib_event);
 # Functions for errors that a file defines for its own use, such as file_fail().
 my $own = qr/(?!mpib_)\w+_v?(?:fail|refuse|bad)/;
 $nth{mpib_ask_fail} = 1;
+$nth{mpib_event} = 1;
 my $call = join '|', sort keys %nth;
 
 # Return what is between an opening bracket and its closing bracket, split at commas.
@@ -61,7 +62,7 @@ sub texts {
 my (%given, %bare);
 
 sub given {
-	my ($text, $file) = @_;
+	my ($text, $file, $event) = @_;
 
 	$text =~ s/%[-0-9.*]*(?:hh|h|ll|l|z)?[a-z]|%(?=…)/…/g;
 	$text =~ s/(?:…){2,}/…/g;
@@ -71,7 +72,8 @@ sub given {
 		$text !~ / /;
 	$file =~ s{^\Q$source\E/}{};
 	$given{$text} //= $file;
-	$bare{$text} = 1 unless $remedy =~ /[a-z]{2}/;
+	# Most events report no fault, so they need no remedy.
+	$bare{$text} = 1 unless $event || $remedy =~ /[a-z]{2}/;
 }
 
 open my $find, '-|', 'find', (map { "$source/$_" } qw(proxy runtime plugin)),
@@ -91,7 +93,7 @@ for my $file (split /\0/, do { local $/; <$find> }) {
 			($arguments[0] // '') !~ /^[\w.>-]*\b(?:why|last_error)\b/;
 		@arguments = grep { /"/ } @arguments;
 		for my $text (texts($arguments[$nth{$name} // 0] // '')) {
-			given($text, $file);
+			given($text, $file, $name eq 'mpib_event');
 		}
 	}
 }

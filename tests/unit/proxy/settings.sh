@@ -43,7 +43,7 @@ run() {
 	{
 		sed 's/^mpib-proxy: //' "$dir/err"
 		settings "$dir/out"
-		[ -s "$dir/err" ] && right=78
+		grep -q '^mpib-proxy: ' "$dir/err" && right=78
 		[ $rc -eq "$right" ] || echo "exit $rc"
 	} | sed "s:$dir/::g"
 }
