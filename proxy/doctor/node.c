@@ -162,7 +162,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 }
 
 /* Return the state of the lane's rail with this key, such as "sout". */
-static const char *rail_state(const struct mpib_doctor *d, const json_t *lane,
+static const char *port_state(const struct mpib_doctor *d, const json_t *lane,
 			      const char *key)
 {
 	const json_t *rail;
@@ -187,7 +187,7 @@ static void check_live(struct mpib_doctor *d, const json_t *lane)
 	json_object_foreach(json_object_get(lane, "live"), key, live)
 	{
 		if (json_is_false(live) &&
-		    !strcmp(rail_state(d, lane, key), "active"))
+		    !strcmp(port_state(d, lane, key), "active"))
 			mpib_find(d, MPIB_WARN, "lanes",
 				  "mpibctl events has the reason; check the "
 				  "other end's port and the switches",

@@ -148,8 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hub->device = 0;
 	read_messages(data, size);
 	for (; greeted && opened < SERVERS; opened++)
-		greeted = perf_hub_greet(hub, server_open(opened),
-					 (int)opened) >= 0;
+		greeted = perf_hub_greet(hub, server_open(opened), (int)opened,
+					 "a-host") >= 0;
 	if (greeted && perf_hub_run(hub) == 0)
 		report(hub);
 	perf_hub_free(hub);

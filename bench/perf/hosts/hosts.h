@@ -58,9 +58,9 @@ struct perf_hub *perf_hub_new(const struct perf_options *opt);
 void perf_hub_free(struct perf_hub *h);
 
 /* Wait on `fd` for the HELLO of node `i`. If `i` is -1, the HELLO names the
- * node. `given`: the name by which the user called the node, or NULL. The hub owns `fd` from this call on, and closes it if the HELLO is not
- * from a node of this job. Returns the node's number, or -errno after a line on
- * stderr. */
+ * node. `given`: the name by which the user called the node, or NULL. The hub
+ * owns `fd` from this call on, and closes it if the HELLO is not from a node of
+ * this job. Returns the node's number, or -errno after a line on stderr. */
 int perf_hub_greet(struct perf_hub *h, int fd, int i, const char *given);
 
 /* Run the test, after all nodes were greeted. Returns 0, or -errno after a line
