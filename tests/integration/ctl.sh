@@ -160,7 +160,7 @@ for word in 7 . 7. .0 7.x x.0 7.0.1 -7.0 7.-0 +7.0 4294967296.0 4294967297.0 \
 	refused "\"$word\" is not a CLIENT.CONNECTION (" why -- "$word"
 done
 for word in 7.12 4294967295.0; do
-	refused "no connection $word sends (" why "$word"
+	refused "there is no sending connection $word (" why "$word"
 done
 
 # mpibctl must refuse an option that would have no effect.
