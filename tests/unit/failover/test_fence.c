@@ -29,29 +29,6 @@ TEST(stripes_are_replayed_after_both_ends_have_stopped)
 	assert_int_equal(f.state, MPIB_FENCE_DOWN);
 }
 
-TEST(nothing_is_replayed_before_this_end_has_stopped)
-{
-	struct mpib_fence f;
-
-	mpib_fence_init(&f, true);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), MPIB_FENCE_STOP);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), 0);
-	assert_int_equal(mpib_fence_stopped(&f),
-			 MPIB_FENCE_ANSWER | MPIB_FENCE_REPLAY);
-}
-
-TEST(both_ends_may_detect_a_fault_at_the_same_time)
-{
-	struct mpib_fence f;
-
-	mpib_fence_init(&f, true);
-	mpib_fence_fault(&f);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), 0);
-	mpib_fence_stopped(&f);
-	take(&f, MPIB_FENCE_MSG_FENCED, 0);
-	assert_int_equal(f.epoch, 1);
-}
-
 TEST(a_message_of_another_epoch_is_refused)
 {
 	struct mpib_fence f;
@@ -88,23 +65,6 @@ TEST(a_rail_returns_after_a_hold_down_and_probes_at_both_ends)
 	assert_int_equal(mpib_fence_probed(&f, true), MPIB_FENCE_TELL_UP);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), MPIB_FENCE_RESUME);
 	assert_int_equal(f.state, MPIB_FENCE_LIVE);
-}
-
-/* Epochs may wrap, so no epoch is special. */
-TEST(a_rail_returns_in_any_epoch)
-{
-	struct mpib_fence f;
-
-	mpib_fence_init(&f, true);
-	f.epoch = UINT32_MAX;
-	mpib_fence_fault(&f);
-	mpib_fence_stopped(&f);
-	take(&f, MPIB_FENCE_MSG_FENCED, UINT32_MAX);
-	assert_int_equal(f.epoch, 0);
-	mpib_fence_replayed(&f);
-	mpib_fence_hold_over(&f);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 0),
-			 MPIB_FENCE_CONNECT);
 }
 
 TEST(an_offer_that_arrived_early_is_kept)
