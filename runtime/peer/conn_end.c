@@ -84,7 +84,8 @@ static void conn_end_on_stopped(void *arg, int status)
 
 	(void)status;
 	c->end = PEER_END_STOPPED;
-	c->unmoved = engine_conn_unmoved(c->conn);
+	/* A peer's proxy may end again and again: each end is a new failure. */
+	c->unmoved = engine_conn_unmoved(c->conn) && !c->lane->peer_lost;
 	peer_conn_step(c);
 }
 

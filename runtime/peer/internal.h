@@ -149,6 +149,7 @@ struct peer_lane {
 	/* Send no more messages about the lane: a LANE_CLOSE was sent or
 	 * received, or the peer does not have the lane. */
 	bool muted;
+	bool peer_lost; /* the lane ends with all lanes to the peer */
 	/* State on the current link. `listed`: mpib_relink_lane() has listed
 	 * the lane. `accept_sent`: the lane's LANE_ACCEPT was sent. */
 	bool listed, accept_sent;
@@ -235,7 +236,8 @@ struct peer_conn {
 	bool offered; /* CONN_OPEN sent and not answered */
 	bool dropped; /* the client closed the connection */
 	bool was_lost; /* it has been in the state MPIB_CONN_LOST */
-	bool unmoved; /* engine_conn_unmoved() */
+	/* engine_conn_unmoved(), and the loss was not that of the peer */
+	bool unmoved;
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool quiet; /* the peer cannot write to this end any more */

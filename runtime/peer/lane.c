@@ -317,6 +317,7 @@ void peer_lanes_end(struct mpib_peer *p, int error, const char *why)
 
 	for (l = TAILQ_FIRST(&p->lanes); l; l = next) {
 		next = TAILQ_NEXT(l, entry);
+		l->peer_lost = true;
 		peer_lane_kill(l, error, why);
 	}
 }

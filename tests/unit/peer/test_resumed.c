@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections continue after their lane was lost or their proxy has ended. The
- * clients request their ends again at another index, and both ends become
- * READY. There are brokers of two nodes. When the test kills a proxy, it
- * attaches the proxy's clients to the next proxy.
+ * Connections between two nodes continue after their lane was lost or their
+ * proxy has ended. The clients request their ends again at another index. A test
+ * that kills a proxy attaches the proxy's clients to the next proxy.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,8 +36,7 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
-	/* These are the first proxies, so there is no client of an earlier
-	 * proxy. */
+	/* There are no clients of an earlier proxy. */
 	mpib_broker_grown(r->from->node->broker);
 	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
@@ -242,13 +240,15 @@ rig_test(new_lanes_that_move_nothing_share_one_grace_period)
 		strstr(mpib_broker_why(&r.to->client, 4), "no rail works"));
 }
 
-rig_test(a_lane_that_moves_data_ends_the_grace_period)
+rig_test(data_that_moves_and_a_new_proxy_of_the_peer_end_the_grace_period)
 {
 	struct resumed r;
 
 	connected(&r, rig);
 	for (uint64_t n = 1; n < 8; n++) {
-		fake_unmoved = n % 3 != 0;
+		fake_unmoved = n != 3;
+		r.from->node->broker->lanes->peer_lost = n == 6;
+		r.to->node->broker->lanes->peer_lost = n == 6;
 		lose_and_ask(&r, n);
 		assert_ends(&r, (uint32_t)n, (uint32_t)n, n + 1, n + 1, 5);
 		rig_pass(r.rig, 12 * MPIB_SEC);
