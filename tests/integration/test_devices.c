@@ -166,7 +166,7 @@ TEST(sick_rails_are_drained_except_the_last_rail_of_a_device)
 	assert_int_equal(mpib_engine_drained(e), 1u << 3);
 	mpib_engine_drain_sick(e, 0);
 	assert_int_equal(mpib_engine_drained(e), 1u << 3);
-	close_all();
+	pair_close(&home);
 }
 
 TEST(a_down_port_affects_one_device)

@@ -328,9 +328,12 @@ void pair_more_lane(const struct pair *p, struct pair *more)
 /* Unmap the node's memory. The node's engine may already be closed. */
 static void unmap(struct pair_node *n)
 {
+	/* A second munmap() would unmap whatever is at these addresses now. */
+	assert_non_null(n->submit);
 	guarded_unmap(n->submit, sizeof(*n->submit));
 	guarded_unmap(n->reply, sizeof(*n->reply));
 	guarded_unmap(n->mem, PAIR_MEM);
+	n->submit = NULL;
 }
 
 void pair_leave(struct pair *more)
