@@ -135,7 +135,7 @@ static int open_agent(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Tell that the agent's drain of a rail begins or ends. */
+/* Add an event: the agent's drain of a rail begins or ends. */
 static void tell_sick(const struct mpib_proxy *p, unsigned r, bool on)
 {
 	pid_t pid;
@@ -149,9 +149,8 @@ static void tell_sick(const struct mpib_proxy *p, unsigned r, bool on)
 		   *why ? ": " : "", why);
 }
 
-/* Drain the rails that the agent calls sick. After a change, wait for a while,
- * so that an agent that changes its mind all the time does not flood the peers
- * with messages. */
+/* Drain the rails that the agent calls sick, and look again later. After a
+ * change, wait longer, because each change sends messages to the peers. */
 static void drain_sick(void *arg)
 {
 	struct mpib_proxy *p = arg;

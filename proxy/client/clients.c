@@ -213,9 +213,9 @@ int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 	}
 	if (rc == 0)
 		return 0;
-	proxy_client_drop(s, rc == -EAGAIN  ? "it does not read its answers"
-			     : rc == -EPIPE ? why_ended(0)
-					    : why_ended(rc));
+	/* Here EPIPE means that the client's end is closed. */
+	proxy_client_drop(s, rc == -EAGAIN ? "it does not read its answers"
+					   : why_ended(rc == -EPIPE ? 0 : rc));
 	return -EPIPE;
 }
 

@@ -70,6 +70,7 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 {
 	const char *dev = mpib_json_str(rail, "device");
 	const char *state = mpib_json_str(rail, "state");
+	const char *why = mpib_json_str(rail, "drain_why");
 	char check[64];
 
 	snprintf(check, sizeof(check), "rail %.48s",
@@ -88,9 +89,9 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 		check_gid(d, check, rail);
 	if (json_is_true(json_object_get(rail, "drained")))
 		mpib_find(d, MPIB_NOTE, check,
-			  "mpibctl rails resume; if the agent drains it, see "
-			  "mpibctl agent",
-			  "drained: %s", mpib_json_str(rail, "drain_why"));
+			  "mpibctl rails resume RAIL; if the agent drains it, "
+			  "see mpibctl agent",
+			  *why ? "drained: %s" : "drained%s", why);
 	/* This is only a note: the counter includes all errors since the proxy
 	 * started, and their cause may have been repaired. */
 	if (mpib_json_num(rail, "cqe_errors"))

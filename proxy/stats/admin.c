@@ -97,9 +97,10 @@ static bool fault_outlived(struct mpib_ask *ask, unsigned rail)
 			      "would end the jobs of this node");
 		return false;
 	}
-	if (is_only_rail(ask, rail))
-		fail_only_rail(ask, rail);
-	return !is_only_rail(ask, rail);
+	if (!is_only_rail(ask, rail))
+		return true;
+	fail_only_rail(ask, rail);
+	return false;
 }
 
 json_t *mpib_admin_fault(struct mpib_ask *ask)

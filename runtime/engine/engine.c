@@ -410,6 +410,11 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread uses it */
 }
 
+uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine)
+{
+	return engine->cfg.grace_ms * 1000000ull;
+}
+
 /* Return the mask of all rails of the device. */
 static uint32_t drain_all(const struct mpib_engine *engine, unsigned device)
 {
@@ -448,11 +453,6 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 		return -EBUSY;
 	drain_apply(engine, off);
 	return 0;
-}
-
-uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine)
-{
-	return engine->cfg.grace_ms * 1000000ull;
 }
 
 void mpib_engine_drain_sick(struct mpib_engine *engine, uint8_t sick)

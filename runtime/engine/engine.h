@@ -212,13 +212,13 @@ struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
+/* Return the setting failover.grace in ns. */
+uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine);
 /* Start draining a rail for the operator, or stop draining it if `on` is false.
  * A drained rail gets no new WRs of this device's lanes, from either end. WRs
  * in flight still complete. -EBUSY: the operator has drained all other rails of
  * the device. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
-/* Return the setting failover.grace in ns. */
-uint64_t mpib_engine_grace_ns(const struct mpib_engine *engine);
 /* Also drain the rails of each device that the agent calls sick, until the next
  * call. `sick` has one bit per rail of a device; the lowest bit is SOUT. If a
  * device would have no rail left, its sick rails are not drained. */

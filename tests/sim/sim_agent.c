@@ -6,8 +6,6 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define MASKS 4 /* number of possible bit masks for two rails */
-
 static struct sim_rng chance;
 static unsigned agents;
 static uint8_t sick[SIM_PLAN_NODES];
@@ -27,6 +25,6 @@ uint8_t __wrap_mpib_agent_sick(const struct mpib_agent_link *link)
 	if (!p || !(agents >> p->node & 1))
 		return 0;
 	if (sim_chance(&chance, 2))
-		sick[p->node] = (uint8_t)sim_draw(&chance, MASKS);
+		sick[p->node] = (uint8_t)sim_draw(&chance, 1u << MPIB_RAILS);
 	return sick[p->node];
 }

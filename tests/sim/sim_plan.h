@@ -137,8 +137,7 @@ struct sim_plan {
 	bool gpus; /* the ends of lines can have GPU memory */
 	bool orders; /* operators can kill QPs and disconnect clients */
 	bool disturbs; /* operators disturb the device of a drained rail */
-	unsigned
-		agents; /* bit mask of the nodes with agents, see sim_agent.c */
+	unsigned agents; /* mask of the nodes with agents, see sim_agent.c */
 	/* processes that are short of descriptors are short of memory, too */
 	bool memory;
 	/* number of strangers that connect at the same time */

@@ -446,30 +446,28 @@ void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why)
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
 }
 
-uint32_t mpib_engine_lost(const struct mpib_engine *engine)
+/* Return one bit per rail that is lost or, if `down` is true, not up. */
+static uint32_t rails_away(const struct mpib_engine *engine, bool down)
 {
-	uint32_t lost = 0;
+	uint32_t mask = 0;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
 		const struct mpib_shard *s = &engine->shard[i];
 
 		for (unsigned r = 0; r < engine->cfg.rails; r++)
-			lost |= (uint32_t)s->rail[r].dead
+			mask |= (uint32_t)(down ? !s->rail[r].up
+						: s->rail[r].dead)
 				<< mpib_rail_number(s, r);
 	}
-	return lost;
+	return mask;
+}
+
+uint32_t mpib_engine_lost(const struct mpib_engine *engine)
+{
+	return rails_away(engine, false);
 }
 
 uint32_t mpib_engine_down(const struct mpib_engine *engine)
 {
-	uint32_t down = 0;
-
-	for (unsigned i = 0; i < engine->shards; i++) {
-		const struct mpib_shard *s = &engine->shard[i];
-
-		for (unsigned r = 0; r < engine->cfg.rails; r++)
-			down |= (uint32_t)!s->rail[r].up
-				<< mpib_rail_number(s, r);
-	}
-	return down;
+	return rails_away(engine, true);
 }

@@ -217,7 +217,6 @@ static void lose_and_ask(struct resumed *r, uint64_t old)
 	learn(r, (uint32_t)old, (uint32_t)old);
 }
 
-/* The connection is READY on each new lane, but no lane carries its data. */
 rig_test(new_lanes_that_move_nothing_share_one_grace_period)
 {
 	struct resumed r;

@@ -57,10 +57,9 @@ static struct mpib_doctor patient_of(const char *rails)
 			       (json_int_t)1);
 	d.info = json_pack("{sI s[{}{}]}", "abi", (json_int_t)MPIB_ABI_VERSION,
 			   "shards");
-	d.lanes = json_loads("[{\"broken\":false,\"peer\":\"10.0.0.9:1\","
-			     "\"live\":{\"sout\":false,\"sup\":true}},"
-			     "{\"broken\":true}]",
-			     0, NULL);
+	d.lanes = json_pack("[{sb ss s{sb sb}} {sb}]", "broken", 0, "peer",
+			    "10.0.0.9:1", "live", "sout", 0, "sup", 1, "broken",
+			    1);
 	d.rails = json_loads(rails, 0, NULL);
 	assert_non_null(d.rails);
 	return d;
