@@ -31,8 +31,7 @@
  * clients of a node use fewer descriptors than this. */
 #define TABLE 16384
 
-/* Start snapshots for all readers, the history, and HTTP. */
-
+/* Every MPIB_HISTORY_PERIOD_S, add a sample to the history. */
 static void sample_on_time(void *arg);
 
 static void sample_on_view(void *arg, const struct mpib_view *v)
@@ -40,7 +39,7 @@ static void sample_on_view(void *arg, const struct mpib_view *v)
 	struct mpib_metrics *m = arg;
 
 	if (v)
-		mpib_history_add(m->history, v, mpib_clock_ns(CLOCK_REALTIME));
+		mpib_history_add(&m->history, v, mpib_clock_ns(CLOCK_REALTIME));
 	mpib_timer_arm(m->gather.loop, &m->next_sample,
 		       MPIB_HISTORY_PERIOD_S * MPIB_SEC, sample_on_time, m);
 }
@@ -52,34 +51,15 @@ static void sample_on_time(void *arg)
 	mpib_gather_ask(&m->gather, &m->sample, sample_on_view, m);
 }
 
-static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
+static void keep_history(struct mpib_metrics *m)
 {
-	if (mpib_history_init(history,
-			      mpib_config_rail_total(m->gather.view.cfg)) < 0) {
+	if (mpib_history_init(&m->history,
+			      mpib_config_rail_total(m->gather.view.cfg)) < 0)
 		mpib_warn("history: out of memory: disabled");
-		return;
-	}
-	m->history = history;
-	sample_on_time(m);
+	else
+		sample_on_time(m);
 }
 
-/* Serve HTTP if view->cfg sets an address. Samples go to `history`, which
- * outlives m. */
-static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
-			struct mpib_engine *engine,
-			const struct mpib_view *view,
-			struct mpib_history *history, char *why)
-{
-	int rc = 0;
-
-	mpib_gather_init(&m->gather, loop, engine, view);
-	mpib_gather_init(&m->kept, loop, engine, view);
-	if (view->cfg->metrics_listen[0])
-		rc = mpib_http_open(&m->gather, view->cfg, &m->http, why);
-	if (rc == 0)
-		keep_history(m, history);
-	return rc;
-}
 
 /* Start the proxy's parts in order. */
 
@@ -178,7 +158,7 @@ static void fill_view(struct mpib_proxy *p)
 	v->cfg = &p->cfg;
 	v->clients = &p->clients;
 	v->engine = p->engine;
-	v->history = &p->history;
+	v->history = &p->metrics.history;
 	v->agent = p->agent;
 	v->cluster = &p->cluster;
 	v->run_dir = p->rundir.path;
@@ -244,11 +224,21 @@ static int serve_clients(struct mpib_proxy *p, char *why)
 	return 0;
 }
 
+/* Start snapshots for all readers, HTTP if an address is set, and the
+ * history. */
 static int open_metrics(struct mpib_proxy *p, char *why)
 {
+	struct mpib_metrics *m = &p->metrics;
+	int rc = 0;
+
 	fill_view(p);
-	return metrics_open(&p->metrics, &p->loop, p->engine, &p->view,
-			    &p->history, why);
+	mpib_gather_init(&m->gather, &p->loop, p->engine, &p->view);
+	mpib_gather_init(&m->kept, &p->loop, p->engine, &p->view);
+	if (p->cfg.metrics_listen[0])
+		rc = mpib_http_open(&m->gather, &p->cfg, &m->http, why);
+	if (rc == 0)
+		keep_history(m);
+	return rc;
 }
 
 /* Open the stats socket and the admin socket, which also accepts commands that

@@ -27,7 +27,7 @@ struct mpib_metrics {
 	 * those readers. */
 	struct mpib_gather kept;
 	struct mpib_http *http; /* NULL: no address is set */
-	struct mpib_history *history; /* NULL: there was no memory */
+	struct mpib_history history;
 	struct mpib_gather_wait sample;
 	struct mpib_timer next_sample;
 };
@@ -51,7 +51,6 @@ struct mpib_proxy {
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
-	struct mpib_history history;
 	struct mpib_admin admin;
 	struct mpib_view view;
 	struct mpib_cluster cluster;

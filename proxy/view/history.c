@@ -10,8 +10,6 @@
 
 int mpib_history_init(struct mpib_history *h, unsigned rails)
 {
-	if (h->sample)
-		return 0;
 	h->rails = rails;
 	h->sample = calloc(MPIB_HISTORY_KEPT, sizeof(*h->sample));
 	h->rail = calloc((size_t)MPIB_HISTORY_KEPT * rails, sizeof(*h->rail));
