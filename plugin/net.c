@@ -119,8 +119,8 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 		.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION,
 		/*
 		 * devs[] holds device indices that NCCL may pass to
-		 * getProperties, not rails. A device that NCCL did not fuse
-		 * lists itself.
+		 * getProperties, not rails. For a device that NCCL did not
+		 * fuse, devs[] holds only the device's own index.
 		 */
 		.vProps = { .ndevs = 1, .devs = { dev } },
 		.maxP2pBytes = MPIB_SIZE_MAX,

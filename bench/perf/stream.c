@@ -145,9 +145,9 @@ static void stuck(struct perf_world *w, struct perf_stream *s, int n)
 	}
 }
 
-/* For each stream that is not done, make one post or one test. Subtract the
- * number of streams that ended from *left. Returns the number of streams that
- * made progress, or -1. */
+/* For each stream that is not done, make one post or one test. For each stream
+ * that ends, decrement *left. Returns the number of streams that made progress,
+ * or -1. */
 static int turn(struct perf_world *w, struct perf_stream *s, int n, int *left)
 {
 	int moved = 0;

@@ -300,8 +300,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * request in *req. The buffer belongs to the library until mpib_test() reports
  * the request as complete. If the call returns 0 with *req NULL, it has posted
  * nothing: test outstanding requests, then call it again. Possible reasons:
- *   - 256 sends wait in the library for their receives, 24 more wait in the
- *     proxy, and `tag` is not the tag of the oldest receive that lacks a send
+ *   - as many sends as allowed wait for their receives (256 in the library and
+ *     24 in the proxy), and the oldest receive that lacks a send has another tag
  *   - 544 sends or 32 receives are outstanding
  *   - the ring to the proxy is full
  *   - the proxy has ended, and the connection has not yet continued at the next

@@ -62,9 +62,9 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot);
 void mpib_agent_del(struct mpib_agent_conn *conn);
 
 /*
- * Open the agent's directory. Returns an fd or -errno; -EPERM if the directory
- * belongs to a user other than root, our user and `user`, or if another user
- * may write to it.
+ * Open the agent's directory. Returns an fd or -errno; -EPERM if the owner is
+ * not root, this process's user or `user`, or if the group or others may write
+ * to the directory.
  */
 int mpib_agent_dir_open(const char *dir, uid_t user);
 /* Connect to the agent's socket in dir. Returns a non-blocking fd or -errno. */

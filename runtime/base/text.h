@@ -39,9 +39,9 @@ void mpib_text_close(struct mpib_text_file *t);
 #define MPIB_FILE_SECRET 1u /* other users must not have access */
 #define MPIB_FILE_OWNED 2u /* it must belong to root or to this user */
 
-/* Read a regular file, at most its first `size` bytes, after a check of what
- * `flags` require. Return the number of bytes, which is not 0, or -errno with
- * the reason in *bad. */
+/* Check that a regular file meets `flags`, and read at most its first `size`
+ * bytes. Return the number of bytes, which is not 0, or -errno with the reason
+ * in *bad. */
 ssize_t mpib_file_read(const char *path, unsigned flags, void *buf, size_t size,
 		       const char **bad);
 

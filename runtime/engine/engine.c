@@ -421,8 +421,8 @@ static uint32_t drain_all(const struct mpib_engine *engine, unsigned device)
 	return ((1u << engine->cfg.rails) - 1) << device * engine->cfg.rails;
 }
 
-/* Drain the rails that the operator drains and, on each device that keeps a
- * rail, also the sick rails. */
+/* Drain the rails that the operator drains. Also drain the sick rails of each
+ * device, unless that device would have no rail left. */
 static void drain_apply(struct mpib_engine *engine, uint32_t operators)
 {
 	uint32_t before = mpib_engine_drained(engine), off = operators;

@@ -25,12 +25,12 @@
 #define KEEP_PART 4
 
 /*
- * If a yield took longer than this, other threads need the core for long. The
- * kernel may treat a thread that yields as if it had used its time slice (Linux
- * 6.18 does). A sleeping thread runs soon after its wake-up. So the shard
- * sleeps for a period instead of yielding. The first period is short, because
- * the other process may have needed the core only to start or to exit. If a
- * yield takes long again soon after the period, the period doubles.
+ * If a yield took longer than this, other threads need the core for a long
+ * time. The kernel may treat a thread that yields as if it had used its time
+ * slice (Linux 6.18 does). A sleeping thread runs soon after its wake-up. So
+ * the shard sleeps for a period instead of yielding. The first period is short,
+ * because the other process may have needed the core only to start or to exit.
+ * If a yield takes long again soon after the period, the period doubles.
  */
 #define DEAR_NS 1000000
 #define DEAR_MIN_NS 8000000

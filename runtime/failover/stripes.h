@@ -67,8 +67,8 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 
 /* Return whether IMMs for the stripes in the mask `ends` may be posted on
  * `rail`, given an earlier send op of the same slot. An IMM must not cover a
- * stripe that could arrive after the IMM: a stripe of the earlier send op that
- * is lost, that is in flight on another rail, or that uses several QPs. */
+ * stripe that could arrive after the IMM. These are the stripes of the earlier
+ * send op that are lost, are in flight on another rail, or use several QPs. */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
 {
@@ -107,9 +107,9 @@ static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 	return again;
 }
 
-/* Mark the lost stripes as posted on `rail`, and return them. If `open`, the
- * slot's IMMs are not posted yet, so the IMM on the same QP of `rail` will
- * cover these stripes. */
+/* Mark the lost stripes as posted on `rail`, and return them. If `open`, no IMM
+ * of the slot is posted yet. Then the IMM that follows on the same QP of `rail`
+ * will cover these stripes. */
 static inline uint8_t mpib_stripes_repost(struct mpib_stripes *c, unsigned rail,
 					  bool open)
 {

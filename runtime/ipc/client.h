@@ -250,8 +250,9 @@ struct mpib_conn {
 	/* Which requests the shard reports on, see mpib_report(3). Used by
 	 * rail_report.c. */
 	enum mpib_report report;
-	/* With MPIB_REPORT_LATER: the next request gets a report after this
-	 * many more mpib_test() calls without a result. */
+	/* With MPIB_REPORT_LATER: the number of mpib_test() calls that must
+	 * still find a request incomplete before the next request gets a
+	 * report. */
 	uint32_t later;
 	bool armed; /* the shard will report on the next request */
 	mpib_watch_fn *watch;

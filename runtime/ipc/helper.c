@@ -175,10 +175,10 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 }
 
 /* If the current instance has a staging window, get a window for the next
- * instance, too. mpib_test() needs that window to continue requests, but cannot
- * request it, because only posts request windows. Return whether the next
- * instance still has no window. For example, a quota or the memory may be used
- * up until other connections release their windows. */
+ * instance, too. mpib_test() needs that window to continue requests, but does
+ * not ask for windows; mpib_isend() and mpib_irecv() do. Return whether the
+ * next instance still has no window. For example, a quota or the memory may be
+ * used up until other connections release their windows. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;

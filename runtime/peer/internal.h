@@ -276,7 +276,7 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* The name by which connects find a listener. The name contains the uid. So
+/* The key for finding the listener of a connect. The key contains the uid. So
  * another user's listener with the same nonce does not get these connects. */
 struct mpib_listener_name {
 	uint64_t nonce;

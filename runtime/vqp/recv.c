@@ -6,8 +6,8 @@
 
 #include "vqp/internal.h"
 
-/* Post empty receives until the QP has `cap` receives. While `depth` whole
- * messages wait for the caller's receives, post none, so that the peer's IMMs
+/* Post empty receives until the QP has `cap` receives. Post none while `depth`
+ * whole messages wait for the caller's receives. Then the peer's IMMs must
  * wait, too (RNR). */
 static int recv_replenish(struct mpib_phys *p)
 {
@@ -81,9 +81,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* `early` has room for three groups of messages: `depth` messages, one
-	 * message per physical receive, and all messages that one missing
-	 * number can hold back. At `depth` messages, recv_replenish() stops. */
+	/* `early` has room for `depth` messages, at which recv_replenish()
+	 * stops, plus one message per physical receive, plus all messages that
+	 * one missing number can hold back. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 

@@ -530,9 +530,10 @@ bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id)
 
 /*
  * Virtual QPs with ports. The caller and the virtual QP post to the same
- * physical QPs, so their WRs complete in one order and need room together. For
- * each port, the virtual QP has a list of its own WRs in flight. The caller
- * reports when the oldest WR of this list has completed.
+ * physical QPs, so the WRs of both share the send queue's room and complete in
+ * the order of the posts. For each port, the virtual QP has a list of its own
+ * WRs in flight. The caller reports when the oldest WR of this list has
+ * completed.
  */
 
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id)

@@ -45,8 +45,8 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* A range that fits but could not be posted for lack of room is at the
-	 * front. */
+	/* If a matching range was found earlier but the send queue had no room,
+	 * that range is at the front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->range_head &&

@@ -192,8 +192,9 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* A leaf with more to post has used up its own credit, so allow
-		 * as many visits as in a new turn. */
+		/* A leaf stopped only because it has used up its own credit.
+		 * Such a visit was useful, so allow as many visits as in a new
+		 * turn. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
 	} while (o == OVER && !n->alone && n->on &&

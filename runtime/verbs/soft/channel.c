@@ -367,8 +367,8 @@ static struct soft_events *take_event(struct soft_ctx *ctx,
 	return ev;
 }
 
-/* Wait for an event. Return 0 or -errno. With 0, *ev is the event's object, or
- * NULL if the caller must wait again. */
+/* Wait for an event. Return 0 or -errno. If it is 0, *ev is the event's object,
+ * or NULL if the caller must wait again. */
 static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 		       struct ibv_async_event *out)
 {

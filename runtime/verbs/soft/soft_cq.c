@@ -15,9 +15,9 @@
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/soft_wire.h"
 
-/* Return whether ctx->sleepers includes c while c is armed, so that the owner
- * of c is woken. In threaded mode c is not included, because the context's
- * thread adds itself to ctx->sleepers when it sleeps. */
+/* Return whether c counts in ctx->sleepers while c is armed. Then the owner of
+ * c is woken. In threaded mode c is not included, because the context's thread
+ * adds itself to ctx->sleepers when it sleeps. */
 static bool keeps_awake(struct ibv_cq *c)
 {
 	return c->channel && !to_ctx(c->context)->threaded;

@@ -66,8 +66,9 @@ CASE(old_progress_is_not_counted_for_a_new_request)
 	struct mpib_request *r, *s;
 	int done;
 
-	/* Write progress with the generation that the new request will have, as
-	 * if an old request had left it and the generations had wrapped. */
+	/* Write progress with the generation that the new request will have. An
+	 * old request leaves such progress when the generations have
+	 * wrapped. */
 	mpib_completion_advance(&f->reply->completion[1][0], 1, 16384);
 	memset(to, 'y', 20000);
 	r = recv_at(0, 20000);

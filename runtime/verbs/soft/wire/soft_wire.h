@@ -92,7 +92,8 @@ struct soft_hello {
 	uint32_t qpn, dest_qpn;
 	uint32_t sq_psn, rq_psn;
 	uint32_t life, peer_life; /* 0: not known yet */
-	/* number of the peer's requests that the sender has done */
+	/* how many requests of the other end the sender of this hello has
+	 * executed */
 	uint32_t ack;
 	uint8_t gid[16], dest_gid[16];
 	uint64_t token;
