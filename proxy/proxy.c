@@ -60,7 +60,6 @@ static void keep_history(struct mpib_metrics *m)
 		sample_on_time(m);
 }
 
-
 /* Start the proxy's parts in order. */
 
 static bool start_cpus_near(int node, cpu_set_t *cpus)
