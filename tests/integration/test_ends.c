@@ -38,8 +38,8 @@ static void until_announced(uint64_t n)
 	pair_turns(&pair, 100);
 }
 
-/* Make turns until all posted WRs are acknowledged and the sender has posted
- * sends for all slots before `cts`. */
+/* Make turns until the sender has posted sends for all slots whose numbers are
+ * below `cts`, and all posted WRs are acknowledged. */
 static void until_acknowledged(uint64_t cts)
 {
 	const struct mpib_sender *s = &tx.conn->tx;
