@@ -284,8 +284,8 @@ static inline bool is_error(enum ibv_wc_status status)
 }
 
 /* Handle the completion of a WR that does not belong to a send op. */
-__attribute__((noinline)) static void
-other_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+static void other_completed(struct mpib_shard *s, unsigned r,
+			    const struct ibv_wc *wc)
 {
 	enum mpib_wr_kind kind = mpib_wr_kind(wc->wr_id);
 
@@ -338,8 +338,7 @@ __attribute__((noinline)) static int sup_completed(struct mpib_shard *s, int n)
 	return cq_completed(s, MPIB_RAIL_SUP, n);
 }
 
-__attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
-							   unsigned r)
+static inline int poll_rail(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	int n = rail->lost ? 0 : ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);

@@ -59,9 +59,9 @@ static inline struct mpib_span mpib_range_span(const struct op_range *s,
 }
 
 /* Add an RDMA WRITE of the span, which must not be empty. */
-__attribute__((always_inline)) static inline struct ibv_send_wr *
-mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
-		 const struct mpib_span *span)
+static inline struct ibv_send_wr *mpib_chain_write(struct engine_conn *f,
+						   struct mpib_chain *c,
+						   const struct mpib_span *span)
 {
 	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
 
@@ -84,9 +84,9 @@ struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 
 /* Add an IMM whose payload is the record. If `record` is NULL, the IMM has no
  * payload. */
-__attribute__((always_inline)) static inline void
-mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
-	       const struct mpib_record *record)
+static inline void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c,
+				  uint32_t imm,
+				  const struct mpib_record *record)
 {
 	struct mpib_wr *w = mpib_chain_record(f, c->rail, record);
 
@@ -99,10 +99,9 @@ mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
 /* Add the WRITE_WITH_IMM that ends the slot on this rail. Its payload is the
  * span. If there is also a record, an earlier WRITE of the chain writes the
  * record. If the span is empty, the payload is the record. */
-__attribute__((always_inline)) static inline void
-mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
-		const struct mpib_span *span, uint32_t imm,
-		const struct mpib_record *record)
+static inline void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
+				   const struct mpib_span *span, uint32_t imm,
+				   const struct mpib_record *record)
 {
 	struct ibv_send_wr *wr;
 

@@ -54,7 +54,7 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
  * mpib_receiver_take(). */
 static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 {
-	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, f->rx.next));
+	struct mpib_slot *s = mpib_slot_at(f, f->rx.next);
 	struct mpib_mr *mr;
 	uint64_t addr;
 	int rc = engine_conn_hold(f, d, &mr, &addr);
@@ -495,8 +495,8 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	uint64_t now = f->shard->now;
 
 	for (uint64_t i = first; i < first + n; i++) {
-		struct mpib_slot *s = mpib_kept(mpib_slot_at(f, i));
-		struct engine_request *r = mpib_kept(&f->req[s->req]);
+		struct mpib_slot *s = mpib_slot_at(f, i);
+		struct engine_request *r = &f->req[s->req];
 
 		if (s->state == MPIB_SLOT_CANCELLED)
 			continue;

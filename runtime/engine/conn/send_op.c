@@ -182,8 +182,7 @@ static bool group_starves(const struct engine_conn *f)
  * the group. In the second case the client submits no more until it may reuse
  * some of the slot's bytes.
  */
-__attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
-						      const struct send_op *p)
+static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
 {
 	const struct engine_request *r = &f->req[send_op_range(f, p, 0)->req];
 
@@ -244,8 +243,8 @@ void mpib_sender_settle(struct engine_conn *f)
 /* Add a sample for MPIB_SPREAD_AUTO: the time of a stripe, either on one QP or
  * spread over several. Skip a replayed stripe, because another rail carried
  * it. */
-__attribute__((noinline)) static void
-judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
+static void judge_way(struct engine_conn *f, const struct send_op *p,
+		      unsigned k)
 {
 	const struct mpib_stripe *c = &p->stripe[k];
 	const struct mpib_tracker *t = &f->lane->track[k];
@@ -261,7 +260,7 @@ __attribute__((always_inline)) static inline void
 stripe_acked(struct engine_conn *f, struct send_op *p, unsigned k)
 {
 	unsigned rail = p->c.carrier[k];
-	struct mpib_stripe *c = mpib_kept(&p->stripe[k]);
+	struct mpib_stripe *c = &p->stripe[k];
 	uint64_t now = f->shard->now;
 
 	for (unsigned i = 0; p->report && i < p->n; i++) {
@@ -287,8 +286,8 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 /* Add the time of a send op as a sample for the decision whether to cut send
  * ops. The last stripe was acknowledged `ns` after its post. Skip a replayed
  * send op. */
-__attribute__((noinline)) static void
-judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
+static void judge_cut(struct engine_conn *f, const struct send_op *p,
+		      uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
 	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
@@ -309,7 +308,7 @@ __attribute__((always_inline)) static inline int retire(struct engine_conn *f)
 	int n = 0;
 
 	for (; tx->op_tail != tx->op_head; n++) {
-		const struct send_op *p = mpib_kept(send_op_at(f, tx->op_tail));
+		const struct send_op *p = send_op_at(f, tx->op_tail);
 
 		if (p->c.pending)
 			break;

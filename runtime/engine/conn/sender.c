@@ -216,9 +216,9 @@ static bool window_passes(const struct mpib_lane *lane, unsigned r,
 /* Return whether rail r has room on QP q for a chain of `wrs` WRs. On a dqplb
  * lane a chain that is not spread now may have to be spread when it is posted
  * (mpib_sender_spread()), so check both the virtual QP and the single QP. */
-__attribute__((always_inline)) static inline bool
-chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
-	   uint8_t spread, unsigned wrs)
+static inline bool chain_fits(struct engine_conn *f,
+			      const struct mpib_lane_qp *q, unsigned r,
+			      uint8_t spread, unsigned wrs)
 {
 	bool spreads = spread & mpib_rail_bit(r);
 
@@ -237,8 +237,7 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 /* Return whether the connection may use the free room. False: a connection that
  * is earlier in DRR order has reserved the rail's window or the lane's room.
  * Then count a stall. */
-__attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
-						 unsigned r, uint32_t bytes)
+static bool is_in_turn(struct engine_conn *f, unsigned r, uint32_t bytes)
 {
 	struct mpib_shard *s = f->shard;
 	uint8_t bit = mpib_rail_bit(r);
@@ -257,8 +256,8 @@ __attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
 
 /* Return whether the lane's window on the rail has room for these bytes, or the
  * lane has nothing in flight on the rail. */
-__attribute__((always_inline)) static inline bool
-window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
+static inline bool window_fits(const struct engine_conn *f, unsigned r,
+			       uint32_t bytes)
 {
 	uint64_t inflight = f->lane->track[r].inflight;
 
@@ -270,8 +269,7 @@ window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 
 /* The lane is full. Let the connection keep its turn, so that it gets the room
  * that becomes free next. Return false. */
-__attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
-						enum mpib_stall why)
+static bool keep_turn(struct engine_conn *f, enum mpib_stall why)
 {
 	f->stopped_by = MPIB_DRR_BLOCKED;
 	f->lane->full_turn = f->shard->n.turns;
@@ -307,8 +305,8 @@ step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 }
 
 /* Return the IMM by which a rail of the step ends the current slot. */
-__attribute__((always_inline)) static inline uint32_t
-step_imm(const struct engine_conn *f, unsigned r, const struct mpib_step *s)
+static inline uint32_t step_imm(const struct engine_conn *f, unsigned r,
+				const struct mpib_step *s)
 {
 	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
 
@@ -331,8 +329,7 @@ static inline void note_end(struct engine_conn *f, uint8_t imm)
 
 /* Record that a range was posted. Return whether the range's request has a
  * report. */
-__attribute__((always_inline)) static inline bool
-post_range(struct engine_conn *f, const struct op_range *s)
+static inline bool post_range(struct engine_conn *f, const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
@@ -367,7 +364,7 @@ make_op(struct engine_conn *f, const struct mpib_step *s)
 	p->n = (uint8_t)s->n;
 	p->first = tx->op_range_head;
 	for (unsigned i = 0; i < s->n; i++) {
-		*mpib_kept(send_op_range(f, p, i)) = s->range[i];
+		*send_op_range(f, p, i) = s->range[i];
 		report |= post_range(f, &s->range[i]);
 	}
 	p->report = report;
@@ -401,9 +398,8 @@ make_chain(struct engine_conn *f, const struct mpib_step *s,
 }
 
 /* Copy the step's record to the table entry of this send op. */
-__attribute__((noinline)) static struct mpib_record *
-make_record(struct engine_conn *f, uint32_t number,
-	    const struct mpib_record *record)
+static struct mpib_record *make_record(struct engine_conn *f, uint32_t number,
+				       const struct mpib_record *record)
 {
 	struct mpib_record *place = f->tables.out;
 
@@ -626,8 +622,7 @@ static inline bool sender_fits(const struct engine_conn *f,
 }
 
 /* Post the next send op, of any kind. `sup` is as for part_step(). */
-__attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
-						   uint32_t sup)
+static uint64_t any_step(struct engine_conn *f, uint32_t sup)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
 	struct mpib_cts cts;
@@ -732,7 +727,7 @@ static inline uint64_t sender_step(struct engine_conn *f)
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
 	}
-	e = mpib_kept(mpib_sender_oldest(f));
+	e = mpib_sender_oldest(f);
 	if (!step_is_plain(f, e, &cts))
 		return any_step(f, NOT_SPLIT);
 	return whole_step(f, e, &cts);
