@@ -33,11 +33,6 @@
 enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
-	/* Do nothing: the shard completes the request in the turn in which it
-	 * reads the descriptor. Clients use this op to measure a round trip
-	 * through the ring. Only in sending ends. `n` is 1; `pos`, `len` and
-	 * `total` are 0. */
-	MPIB_OP_NOP = 3,
 	/* Make the bytes that were received in the dma-buf region `mr` visible
 	 * to the device that owns the memory. Only in receiving ends. `n`,
 	 * `total` and `len` are 1. `off` is the offset of any byte of the

@@ -36,11 +36,6 @@
 struct mpib_status_shard {
 	/* 1 while the shard sleeps or is about to sleep, else 0. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t sleeping;
-	/* Number of turns of the shard so far. The number does not change while
-	 * the shard sleeps. Every push reads `sleeping`. The heartbeat has its
-	 * own cache line, so that its changes do not evict `sleeping` from the
-	 * clients' caches. */
-	_Alignas(MPIB_CACHELINE) _Atomic uint64_t heartbeat;
 };
 
 struct mpib_status {
@@ -283,7 +278,7 @@ struct mpib_reply {
 		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 };
 
-MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
+MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1088);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 320);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 384 + 16384 + 8388608);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);

@@ -99,9 +99,6 @@ int mpib_shard_turn(struct mpib_shard *s)
 	s->n.turns++;
 	s->busy = work > 0;
 	s->n.busy_turns += s->busy;
-	/* Relaxed: clients only check that the heartbeat changes. */
-	atomic_store_explicit(&s->status->heartbeat, s->n.turns,
-			      memory_order_relaxed);
 	return work;
 }
 

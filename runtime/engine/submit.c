@@ -60,24 +60,8 @@ static inline bool is_send(const struct mpib_desc *d)
 		((uint64_t)d->pos + d->len <= d->total && d->len > 0));
 }
 
-/* Complete a no-op immediately, with result 0. -EINVAL: the descriptor is
- * invalid. */
-static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
-{
-	int rc;
-
-	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
-	    d->gen == 0 || d->pos || d->len || d->total)
-		return -EINVAL;
-	rc = engine_conn_feed(f, d, NULL);
-	if (rc < 0)
-		return rc;
-	engine_conn_finish(f, d->req, 0, NULL, 0);
-	return 1;
-}
-
 /* Make a send range from the descriptor. 1: accepted; -errno: an invalid
- * descriptor. Check mpib_sender_room() first. */
+ * descriptor. Check submit_room() first. */
 static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -87,7 +71,7 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	int rc;
 
 	if (!is_send(d))
-		return take_nop(f, d);
+		return -EINVAL;
 	r = &f->req[d->req];
 	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
 		/* Drop a part of a failed request. Let the client reuse the
@@ -117,7 +101,8 @@ _Static_assert((MPIB_REQUESTS & (MPIB_REQUESTS - 1)) == 0,
 
 static bool submit_room(const struct engine_conn *f)
 {
-	return f->is_sender ? mpib_sender_room(f) : mpib_receiver_room(f);
+	return f->is_sender ? f->tx.range_head - f->tx.range_tail < SEND_RANGES
+			    : mpib_receiver_room(f);
 }
 
 static void submit_refuse(struct engine_conn *f, int error,
@@ -178,14 +163,6 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve a ring whose bit in the summary was set. */
-static int serve_ring(struct engine_conn *f)
-{
-	if (f->parked)
-		return f->is_sender ? 0 : submit_early(f);
-	return submit_serve(f);
-}
-
 /* Serve the rings whose bits are set in `bits`, a word of the client's
  * summary. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
@@ -203,10 +180,12 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 		t->named++;
 		if (!f || f->state != ENGINE_CONN_OPEN || f->on_submit)
 			continue;
-		if (t->named <= PER_TENANT)
-			n = serve_ring(f);
-		else
+		if (t->named > PER_TENANT)
 			mpib_submit_remember(f);
+		else if (!f->parked)
+			n = submit_serve(f);
+		else if (!f->is_sender)
+			n = submit_early(f);
 		t->named += (unsigned)n;
 		taken += n;
 	}

@@ -42,7 +42,7 @@ static int setup(void **state)
  * posts the last part. */
 struct begun {
 	uint8_t op;
-	unsigned parts;
+	unsigned parts; /* 0: the message ends, and more parts follow */
 };
 
 /* Wait for room in the ring. If the client overwrote entries, the proxy would
@@ -68,6 +68,21 @@ static void begin_parts(struct raw_client *x, uint32_t index, uint32_t mr,
 	}
 }
 
+/* Move a message of one byte from connection rx + 1 to rx. */
+static void move_one(struct raw_client *x, uint32_t rx, uint32_t mr)
+{
+	struct mpib_desc d = { .op = MPIB_OP_RECV, .n = 1, .gen = 1, .mr = mr };
+	int32_t bytes;
+
+	d.len = d.total = 1;
+	raw_push(x, rx, &d);
+	d.op = MPIB_OP_SEND;
+	raw_push(x, rx + 1, &d);
+	while (!mpib_completion_poll(&x->reply->completion[rx + 1][0], 1,
+				     &bytes))
+		usleep(50);
+}
+
 static bool begin_on_all(struct raw_client *x, const struct begun *b)
 {
 	uint32_t mr;
@@ -80,28 +95,33 @@ static bool begin_on_all(struct raw_client *x, const struct begun *b)
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		if (!raw_pair(x, 2 * i, 2 * i + 1))
 			return false;
-		begin_parts(x, 2 * i + (b->op == MPIB_OP_SEND), mr, b);
+		if (b->parts)
+			begin_parts(x, 2 * i + (b->op == MPIB_OP_SEND), mr, b);
+		else
+			move_one(x, 2 * i, mr);
 		usleep(PACE_US);
 	}
 	return true;
 }
 
-static void fill_with_nops(struct raw_client *x, uint32_t index)
+/* Fill a ring with parts of the message that has ended. The shard drops such a
+ * part in the turn in which it reads the descriptor. */
+static void fill_with_late_parts(struct raw_client *x, uint32_t index)
 {
 	uint64_t head = atomic_load(&x->reply->conn[index].head);
-	struct mpib_desc d = { .op = MPIB_OP_NOP, .n = 1 };
+	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .gen = 1 };
 
-	while (x->tail[index] - head < MPIB_RING_SLOTS) {
-		d.gen = (uint32_t)x->tail[index] + 1;
+	d.pos = d.len = 1;
+	d.total = 2;
+	while (x->tail[index] - head < MPIB_RING_SLOTS)
 		raw_put(x, index, &d);
-	}
 }
 
 static void flood(struct raw_client *client)
 {
 	for (unsigned i = 0;; i = (i + 1) % CLIENTS) {
 		for (uint32_t k = 0; k < PAIRS; k++)
-			fill_with_nops(&client[i], 2 * k + 1);
+			fill_with_late_parts(&client[i], 2 * k + 1);
 		for (unsigned w = 0; w <= 2 * PAIRS / 64; w++)
 			raw_ring(&client[i], w, UINT64_MAX);
 	}
@@ -116,7 +136,7 @@ static int begin_and_wait(void *arg)
 		if (!begin_on_all(&client[i], b))
 			return 1;
 	}
-	if (b->op == MPIB_OP_NOP && write(ready[1], "x", 1) == 1)
+	if (!b->parts && write(ready[1], "x", 1) == 1)
 		flood(client);
 	return tenant_stay(ready[1]);
 }
@@ -211,9 +231,9 @@ TEST(full_rings_of_receives_take_little_cpu_time)
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
-TEST(requests_that_complete_immediately_take_little_cpu_time)
+TEST(late_parts_of_a_message_take_little_cpu_time)
 {
-	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
+	turns_stay_short((struct begun){ MPIB_OP_SEND, 0 });
 }
 
 TEST(summary_bits_without_a_ring_take_little_cpu_time)

@@ -21,7 +21,7 @@ struct change {
 #define ALL (1u << 30)
 
 static const struct change changes[SPOILS][2] = {
-	[BAD_OP] = { SET(op, 4, 124) },
+	[BAD_OP] = { SET(op, 3, MPIB_OP_MASK - 2) },
 	[BAD_REQ] = { SET(req, MPIB_REQUESTS, 256 - MPIB_REQUESTS) },
 	[BAD_GEN] = { SET(gen, 0, 1) },
 	[BAD_N_NONE] = { SET(n, 0, 1) },
@@ -40,7 +40,6 @@ static const struct change changes[SPOILS][2] = {
 	[BAD_WRAP] = { SET(off, UINT64_MAX - 127, 128) },
 	[BAD_PART] = { SET(pos, SPOIL_LEN, 1), SET(total, 2 * SPOIL_LEN, 1) },
 	[BAD_MEMBER] = { SET(n, 2, 1), SET(idx, 1, 1) },
-	[BAD_NOP] = { SET(op, MPIB_OP_NOP, 1) },
 };
 
 void spoil(struct mpib_desc *d, enum spoil how, uint32_t more)

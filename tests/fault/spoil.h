@@ -29,7 +29,6 @@ enum spoil {
 	BAD_WRAP,
 	BAD_PART, /* a part of a request that has no first part */
 	BAD_MEMBER, /* a member of a group that has no first member */
-	BAD_NOP,
 	SPOILS,
 	/* Errors that are not in the descriptor itself. */
 	BAD_WAY = SPOILS, /* a send in a ring for receives */

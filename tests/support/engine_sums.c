@@ -82,7 +82,8 @@ static unsigned sender_holds(const struct mpib_sender *tx)
 		const struct send_op *p = &tx->op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
-			n += tx->op_range[send_op_index(p, k)].mr != NULL;
+			n += tx->op_range[(p->first + k) % SEND_OP_RANGES].mr !=
+			     NULL;
 	}
 	return n;
 }

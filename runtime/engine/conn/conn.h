@@ -408,17 +408,11 @@ static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 	return &f->tx.op[i % SEND_OPS];
 }
 
-/* Return the index of range i in mpib_sender.op_range. */
-static inline uint32_t send_op_index(const struct send_op *op, unsigned i)
-{
-	return (op->first + i) % SEND_OP_RANGES;
-}
-
 /* Return range i of the send op. */
 static inline struct op_range *
 send_op_range(struct engine_conn *f, const struct send_op *p, unsigned i)
 {
-	return &f->tx.op_range[send_op_index(p, i)];
+	return &f->tx.op_range[(p->first + i) % SEND_OP_RANGES];
 }
 
 /* Return whether there is room for another send op with this many ranges. */
@@ -431,11 +425,6 @@ static inline bool send_op_free(const struct engine_conn *f, unsigned ranges)
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
 {
 	return &f->tx.range[f->tx.range_tail % SEND_RANGES];
-}
-
-static inline bool mpib_sender_room(const struct engine_conn *f)
-{
-	return f->tx.range_head - f->tx.range_tail < SEND_RANGES;
 }
 
 static inline bool mpib_sender_has_work(const struct engine_conn *f)

@@ -159,15 +159,6 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-/* Count bytes that arrived for the slot on the rail. */
-static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
-			    unsigned r, uint64_t bytes)
-{
-	f->n[r].rx_bytes += bytes;
-	if (f->req[s->req].report)
-		mpib_report_rail(f, s->req, r, 0, 0, bytes);
-}
-
 /* Release slot s, which is at `tail`, and the other slots of its group. */
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
@@ -286,8 +277,11 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		 * counted. */
 		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
 
-		if (bytes)
-			count_rx(f, s, r, bytes);
+		if (bytes == 0)
+			continue;
+		f->n[r].rx_bytes += bytes;
+		if (f->req[s->req].report)
+			mpib_report_rail(f, s->req, r, 0, 0, bytes);
 	}
 	f->messages++;
 	if (s->n > 1)

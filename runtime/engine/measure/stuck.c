@@ -32,12 +32,6 @@ static uint8_t waited_for(const struct send_op *p)
 	return rails;
 }
 
-static uint8_t range_req(const struct engine_conn *f, const struct send_op *p,
-			 unsigned k)
-{
-	return f->tx.op_range[send_op_index(p, k)].req;
-}
-
 /* Return whether a send op has bytes of the request. In *rails, set a bit for
  * each rail on which such a send op is unacknowledged. */
 static bool is_posted(const struct engine_conn *f, unsigned req, uint8_t *rails)
@@ -48,7 +42,8 @@ static bool is_posted(const struct engine_conn *f, unsigned req, uint8_t *rails)
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++) {
-			if (range_req(f, p, k) != req)
+			if (f->tx.op_range[(p->first + k) % SEND_OP_RANGES]
+				    .req != req)
 				continue;
 			*rails |= waited_for(p);
 			posted = true;
