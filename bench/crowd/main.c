@@ -151,8 +151,7 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 	crowd_connect(&b->c, 1, CROWD_SENDERS);
 	one = grown(b, (CROWD_SENDERS - 1) * n, mem);
 	say_memory("sender", one,
-		   engine_conn_bytes(true, MPIB_TABLE_SLOTS) +
-			   sizeof(struct peer_conn));
+		   engine_conn_bytes(true) + sizeof(struct peer_conn));
 	/* The lane was created together with the first connection. */
 	lane.anon -= one.anon;
 	lane.shared -= one.shared;
@@ -161,8 +160,7 @@ static void connect_all(struct bench *b, struct crowd_memory *mem,
 	crowd_connect(&b->c, CROWD_SENDERS, CROWD_CLIENTS);
 	one = grown(b, (CROWD_CLIENTS - CROWD_SENDERS) * n, mem);
 	say_memory("receiver", one,
-		   engine_conn_bytes(false, MPIB_TABLE_SLOTS) +
-			   sizeof(struct peer_conn));
+		   engine_conn_bytes(false) + sizeof(struct peer_conn));
 	peer_say("conns_s", seconds_since(begun));
 	say_cpu(b, "conns", 1e6 / n / (CROWD_CLIENTS - 1), &cpu);
 }

@@ -134,7 +134,7 @@ static void make_end(struct rig_node *n, unsigned i, unsigned back,
 
 	e->index = 2 * (i % each) + back;
 	must(engine_conn_create(u->engine_client, e->index, back == n->me,
-				MPIB_TABLE_SLOTS, u->lane, &e->conn),
+				u->lane, &e->conn),
 	     "connection", "");
 	engine_conn_local(e->conn, info);
 	e->node = n;

@@ -392,11 +392,10 @@ struct engine_conn_info {
 };
 
 /* Create a connection at this index of the client's connections. Its CTS and
- * record tables are registered and zeroed, and have `slots` entries:
- * MPIB_TABLE_SLOTS or MPIB_SLOTS. `client` and `lane` must belong to the same
- * tenant. Returns 0 or -errno. */
+ * record tables are registered and zeroed. `client` and `lane` must belong to
+ * the same tenant. Returns 0 or -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
-		       bool sender, uint32_t slots, struct mpib_lane *lane,
+		       bool sender, struct mpib_lane *lane,
 		       struct engine_conn **conn);
 void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);

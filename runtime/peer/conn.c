@@ -295,8 +295,7 @@ void peer_conn_linked(struct peer_conn *c)
 static int conn_make_conn(struct peer_conn *c)
 {
 	int rc = engine_conn_create(c->client->engine_client, c->index,
-				    c->sender, MPIB_TABLE_SLOTS, c->lane->lane,
-				    &c->conn);
+				    c->sender, c->lane->lane, &c->conn);
 
 	if (rc < 0) {
 		c->conn = NULL;

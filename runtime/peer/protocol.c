@@ -144,7 +144,7 @@ static void code_bitmap(struct mpib_codec *c, struct mpib_recv_bitmap *a)
 	mpib_code_bool(c, &a->sender);
 	mpib_code64(c, &a->first);
 	mpib_code16(c, &a->slots);
-	if (mpib_code_bad(c, a->slots > MPIB_SLOTS ||
+	if (mpib_code_bad(c, a->slots > MPIB_TABLE_SLOTS ||
 				     a->conn >= MPIB_WIRE_CONNS_MAX))
 		return;
 	/* Only the bytes that the slots need are in the message. */

@@ -31,8 +31,7 @@ TEST(a_connection_is_refused_if_the_shard_has_no_free_id)
 	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,
-						    MPIB_TABLE_SLOTS, n->lane,
-						    &more),
+						    n->lane, &more),
 				 -ENOSPC);
 		why = mpib_engine_last_error(n->engine, -ENOSPC);
 		if (!strstr(why, "262144 connections") ||
@@ -43,9 +42,9 @@ TEST(a_connection_is_refused_if_the_shard_has_no_free_id)
 	s->conn_ids[ENGINE_CONNS_MAX / 64 - 1] &= ~(1ull << 62);
 	pair_connect(&pair, 7, 0, &tx, &rx);
 	assert_int_equal(tx.conn->id, ENGINE_CONNS_MAX - 2);
-	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
-					    MPIB_TABLE_SLOTS, n->lane, &more),
-			 -ENOSPC);
+	assert_int_equal(
+		engine_conn_create(n->engine_client, 8, true, n->lane, &more),
+		-ENOSPC);
 	/* This id has 18 bits, all of which must be in the IMMs of the
 	 * connection's messages. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
@@ -71,8 +70,7 @@ TEST(a_released_id_is_reused_after_all_others)
 		bool destroyed = false;
 
 		assert_int_equal(engine_conn_create(n->engine_client, 7, true,
-						    MPIB_TABLE_SLOTS, n->lane,
-						    &one),
+						    n->lane, &one),
 				 0);
 		assert_int_equal(one->id, ENGINE_CONNS_MAX - FREE + i % FREE);
 		engine_conn_destroy(one, pair_set_flag, &destroyed);
@@ -87,8 +85,7 @@ static int try_one(struct pair *p)
 	struct pair_node *n = &p->node[0];
 	struct engine_conn *conn;
 	bool destroyed = false;
-	int rc = engine_conn_create(n->engine_client, 7, true, MPIB_TABLE_SLOTS,
-				    n->lane, &conn);
+	int rc = engine_conn_create(n->engine_client, 7, true, n->lane, &conn);
 
 	if (rc < 0)
 		return rc;

@@ -326,9 +326,9 @@ CASE(a_bitmap_of_unsent_slots_breaks_the_lane)
 				   .bitmaps = 1 };
 	struct pair_end from, to;
 
-	pair_connect_of(&pair, 6, 1, 32, &from, &to);
+	pair_connect(&pair, 6, 1, &from, &to);
 	m.bitmap[0].conn = from.conn->remote.id;
-	m.bitmap[0].first = from.conn->tx.cts_next + 33;
+	m.bitmap[0].first = from.conn->tx.cts_next + MPIB_TABLE_SLOTS + 1;
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
 	until_stopped(lane, MPIB_RAIL_SUP);
 	assert_true(mpib_lane_receive(lane, &m));

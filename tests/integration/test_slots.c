@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Test how much memory one end of a connection takes, and how many receives its
- * tables hold. Tables have one of two sizes. With both sizes, receives that do
- * not fit into the tables wait in the ring, and every message arrives.
+ * tables hold. Receives that do not fit into the tables wait in the ring, and
+ * every message arrives.
  */
 #include <mpib/segment.h>
 
@@ -25,7 +25,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void open_with(uint32_t slots, uint8_t imm_version)
+static void open_with(uint8_t imm_version)
 {
 	struct mpib_engine_config cfg;
 
@@ -33,13 +33,13 @@ static void open_with(uint32_t slots, uint8_t imm_version)
 	cfg.sup_bw = 512;
 	cfg.completion = MPIB_COMPLETION_DELIVERED;
 	pair_open(&pair, &cfg, imm_version);
-	pair_connect_of(&pair, 3, 0, slots, &tx, &rx);
+	pair_connect(&pair, 3, 0, &tx, &rx);
 }
 
 static uint32_t taken_by(const struct engine_conn *f)
 {
-	return (uint32_t)engine_conn_bytes(f->is_sender, f->slots) +
-	       f->tables.in_bytes + f->tables.out_bytes +
+	return (uint32_t)engine_conn_bytes(f->is_sender) + f->tables.in_bytes +
+	       f->tables.out_bytes +
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
@@ -49,7 +49,7 @@ static uint32_t taken_by(const struct engine_conn *f)
 
 teardown_test(the_memory_of_a_connections_end_is_bounded)
 {
-	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
+	open_with(MPIB_IMM_V2);
 	assert_in_range(taken_by(rx.conn), 1, 24 * KIB - BESIDE);
 	assert_in_range(taken_by(tx.conn), 1, 24 * KIB - BESIDE);
 }
@@ -144,7 +144,7 @@ static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
-		open_with(MPIB_TABLE_SLOTS, v);
+		open_with(v);
 		/* After 12 laps, the 8-bit slot numbers in the IMMs have
 		 * wrapped, and the tables, too. */
 		for (unsigned lap = 0; lap < 12; lap++) {
@@ -152,21 +152,6 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 			far_ahead(8, 8, 64);
 			far_ahead(16, 8, 64);
 			far_ahead(20, 5, 60);
-		}
-		pair_close(&pair);
-	}
-	pair.node[0].engine = NULL;
-}
-
-/* Tables of the larger size have MPIB_SLOTS entries. */
-teardown_test(tables_of_the_larger_size_hold_all_receives)
-{
-	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
-		open_with(MPIB_SLOTS, v);
-		for (unsigned lap = 0; lap < 4; lap++) {
-			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
-			far_ahead(MPIB_REQUESTS, 8, MPIB_SLOTS);
-			far_ahead(20, 5, 100);
 		}
 		pair_close(&pair);
 	}

@@ -157,20 +157,17 @@ uint32_t sim_first_msg(void)
 }
 
 int __real_engine_conn_create(struct engine_client *client, uint32_t index,
-			      bool sender, uint32_t slots,
-			      struct mpib_lane *lane,
+			      bool sender, struct mpib_lane *lane,
 			      struct engine_conn **conn);
 int __wrap_engine_conn_create(struct engine_client *client, uint32_t index,
-			      bool sender, uint32_t slots,
-			      struct mpib_lane *lane,
+			      bool sender, struct mpib_lane *lane,
 			      struct engine_conn **conn);
 
 int __wrap_engine_conn_create(struct engine_client *client, uint32_t index,
-			      bool sender, uint32_t slots,
-			      struct mpib_lane *lane, struct engine_conn **conn)
+			      bool sender, struct mpib_lane *lane,
+			      struct engine_conn **conn)
 {
-	int rc = __real_engine_conn_create(client, index, sender, slots, lane,
-					   conn);
+	int rc = __real_engine_conn_create(client, index, sender, lane, conn);
 	struct mpib_receiver *rx;
 	struct mpib_sender *tx;
 

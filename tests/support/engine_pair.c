@@ -404,13 +404,13 @@ static void wrap_soon(struct engine_conn *f)
 }
 
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
-		   uint32_t slots, struct pair_end *e)
+		   struct pair_end *e)
 {
 	struct pair_node *n = &p->node[node];
 
 	memset(e, 0, sizeof(*e));
 	assert_int_equal(engine_conn_create(n->engine_client, index, sender,
-					    slots, n->lane, &e->conn),
+					    n->lane, &e->conn),
 			 0);
 	wrap_soon(e->conn);
 	e->submit = n->submit;
@@ -423,13 +423,13 @@ void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
 	};
 }
 
-void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
-		     uint32_t slots, struct pair_end *tx, struct pair_end *rx)
+void pair_connect(struct pair *p, uint32_t index, unsigned from,
+		  struct pair_end *tx, struct pair_end *rx)
 {
 	struct engine_conn_info a, b;
 
-	pair_make_end(p, from, index, true, slots, tx);
-	pair_make_end(p, !from, index, false, slots, rx);
+	pair_make_end(p, from, index, true, tx);
+	pair_make_end(p, !from, index, false, rx);
 	engine_conn_local(tx->conn, &a);
 	engine_conn_local(rx->conn, &b);
 	engine_conn_start(rx->conn, &a);

@@ -121,16 +121,10 @@ static inline void pair_set_flag(void *arg, int status)
 /* Create one end of connection number `index` at a node, without starting
  * it. */
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
-		   uint32_t slots, struct pair_end *e);
-/* Create connection number `index` from node `from` to the other node, with
- * tables of `slots` entries. */
-void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
-		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
-static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
-				struct pair_end *tx, struct pair_end *rx)
-{
-	pair_connect_of(p, index, from, MPIB_TABLE_SLOTS, tx, rx);
-}
+		   struct pair_end *e);
+/* Create connection number `index` from node `from` to the other node. */
+void pair_connect(struct pair *p, uint32_t index, unsigned from,
+		  struct pair_end *tx, struct pair_end *rx);
 
 /* Push one descriptor. Return the generation of its request. */
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,

@@ -93,7 +93,7 @@ static unsigned receiver_holds(const struct engine_conn *f)
 	const struct mpib_receiver *rx = &f->rx;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < f->slots; i++)
+	for (unsigned i = 0; i < MPIB_TABLE_SLOTS; i++)
 		n += rx->slot[i].mr != NULL;
 	for (unsigned i = 0; i < MPIB_FLUSHES; i++)
 		n += rx->flush.at[i].mr != NULL;

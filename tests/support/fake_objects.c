@@ -226,12 +226,11 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 }
 
 int engine_conn_create(struct engine_client *engine_client, uint32_t index,
-		       bool sender, uint32_t slots, struct mpib_lane *lane,
+		       bool sender, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
 	struct engine_conn *f;
 
-	(void)slots;
 	fake_expect(lane->tenant == engine_client->tenant,
 		    "a connection has two tenants");
 	fake_expect(!lane->destroying, "a connection has a destroyed lane");

@@ -121,13 +121,12 @@ static void init_ring(struct engine_conn *f)
 
 /* Return the size of a connection, without the part of the union that it does
  * not use. */
-size_t engine_conn_bytes(bool sender, uint32_t slots)
+size_t engine_conn_bytes(bool sender)
 {
 	return sender ? offsetof(struct engine_conn, tx) +
-				sizeof(struct mpib_sender) + slots
+				sizeof(struct mpib_sender)
 		      : offsetof(struct engine_conn, rx) +
-				sizeof(struct mpib_receiver) +
-				slots * sizeof(struct mpib_slot);
+				sizeof(struct mpib_receiver);
 }
 
 /* Compute the sizes of the tables. The end-to-end acks follow the CTS table,
@@ -135,26 +134,24 @@ size_t engine_conn_bytes(bool sender, uint32_t slots)
  * most one record per send op. */
 static void size_tables(struct engine_conn *f)
 {
-	uint32_t cts = f->slots * (uint32_t)sizeof(struct mpib_cts) +
-		       (uint32_t)sizeof(struct mpib_e2e_ack);
+	uint32_t cts = MPIB_ACK_AT + sizeof(struct mpib_e2e_ack);
 	uint32_t record = sizeof(struct mpib_record);
 
-	f->tables.in_bytes = f->is_sender ? cts : f->slots * record;
+	f->tables.in_bytes = f->is_sender ? cts : MPIB_TABLE_SLOTS * record;
 	f->tables.out_bytes = f->is_sender ? SEND_OPS * record : cts;
 }
 
 static int conn_make(struct engine_client *client, uint32_t index, bool sender,
-		     uint32_t slots, struct mpib_lane *lane, uint32_t id,
+		     struct mpib_lane *lane, uint32_t id,
 		     struct engine_conn **conn)
 {
 	struct mpib_shard *s = client->shard;
-	struct engine_conn *f = calloc(1, engine_conn_bytes(sender, slots));
+	struct engine_conn *f = calloc(1, engine_conn_bytes(sender));
 	int rc;
 
 	if (!f)
 		return -ENOMEM;
 	f->is_sender = sender;
-	f->slots = slots;
 	size_tables(f);
 	rc = mpib_tables_get(client->tenant, lane->rails, &f->tables);
 	if (rc < 0)
@@ -184,7 +181,7 @@ err_free:
 }
 
 int engine_conn_create(struct engine_client *client, uint32_t index,
-		       bool sender, uint32_t slots, struct mpib_lane *lane,
+		       bool sender, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
 	struct mpib_shard *s = client->shard;
@@ -198,7 +195,7 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 			"shard %u has %u connections (close some, or raise "
 			"proxy.threads)",
 			s->index, most);
-	rc = conn_make(client, index, sender, slots, lane, id, conn);
+	rc = conn_make(client, index, sender, lane, id, conn);
 	if (rc < 0)
 		give_conn_id(s, id);
 	else

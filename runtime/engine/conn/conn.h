@@ -8,7 +8,8 @@
  * CTS in slot order and posts them as send ops. Each send op has one chain of
  * WRs per active rail. Receiving: descriptors become slots. One CTS announces a
  * slot, and one IMM per active rail ends the slot. Slot numbers never wrap.
- * Slot s uses entry s % slots of the CTS table and of the record table.
+ * Slot s uses entry s % MPIB_TABLE_SLOTS of the CTS table and of the record
+ * table.
  */
 #ifndef MPIB_ENGINE_CONN_H
 #define MPIB_ENGINE_CONN_H
@@ -132,11 +133,11 @@ struct mpib_sender {
 	bool released; /* the client may already reuse bytes of the slot */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* One entry per slot (engine_conn.slots entries). Two bits show the
-	 * stripes whose IMM was posted. Two bits show the rails on which these
-	 * IMMs were posted. The last bit is MPIB_ENDED_RELEASED. Not valid for
-	 * slots that are known to have ended. */
-	uint8_t ended[];
+	/* Two bits show the stripes whose IMM was posted. Two bits show the
+	 * rails on which these IMMs were posted. The last bit is
+	 * MPIB_ENDED_RELEASED. Not valid for slots that are known to have
+	 * ended. */
+	uint8_t ended[MPIB_TABLE_SLOTS];
 };
 
 /* Flushes of a receiving connection. A flush reads a dma-buf region back
@@ -210,7 +211,7 @@ struct mpib_receiver {
 	uint8_t group_got; /* number of descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
 	struct mpib_flushes flush;
-	struct mpib_slot slot[]; /* engine_conn.slots */
+	struct mpib_slot slot[MPIB_TABLE_SLOTS];
 };
 
 /* The states of a connection on the shard thread. Only conn.c changes the
@@ -229,7 +230,6 @@ struct engine_conn {
 	struct engine_client *client;
 	struct mpib_lane *lane;
 	uint32_t id, index;
-	uint32_t slots; /* number of entries of each table, a power of two */
 	bool is_sender;
 	uint8_t state; /* enum engine_conn_state */
 	/* 0, or the -errno with which the connection broke or was stopped. */
@@ -283,7 +283,7 @@ struct engine_conn {
 
 /* Return how many bytes of memory one end of a connection uses, without its
  * tables and its client's ring. */
-size_t engine_conn_bytes(bool sender, uint32_t slots);
+size_t engine_conn_bytes(bool sender);
 /* Shard. If the request is active and multipart, set its progress word to
  * `bytes`. */
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
@@ -298,20 +298,14 @@ static inline int mpib_conn_lost_error(const struct mpib_engine *e)
  * thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Shard. Return the index of the slot's entry in the CTS table and in the
- * record table. */
-static inline uint32_t mpib_entry_of(const struct engine_conn *f, uint64_t slot)
-{
-	return (uint32_t)slot & (f->slots - 1);
-}
 static inline struct mpib_slot *mpib_slot_at(struct engine_conn *f,
 					     uint64_t slot)
 {
-	return &f->rx.slot[mpib_entry_of(f, slot)];
+	return &f->rx.slot[slot % MPIB_TABLE_SLOTS];
 }
 static inline uint8_t *mpib_ended_at(struct engine_conn *f, uint64_t slot)
 {
-	return &f->tx.ended[mpib_entry_of(f, slot)];
+	return &f->tx.ended[slot % MPIB_TABLE_SLOTS];
 }
 /* Shard. Make the class of a sender active, because it has something to
  * post. */
@@ -514,7 +508,7 @@ static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 {
 	const struct mpib_cts *entry = f->tables.in;
 
-	entry += mpib_entry_of(f, slot);
+	entry += slot % MPIB_TABLE_SLOTS;
 	/* Acquire: the device writes seq last, after the rest of the entry. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;
@@ -536,7 +530,7 @@ static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 		return true;
 	/* The ack may be ahead of cts_next if the receiver cancelled slots of a
 	 * message that ended early. */
-	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
+	if (__builtin_expect(ended > f->tx.cts_next + MPIB_TABLE_SLOTS, 0)) {
 		mpib_ack_bad(f);
 		return false;
 	}
@@ -587,12 +581,8 @@ void mpib_group_drop(struct engine_conn *f);
  * `ack_pending` has the receivers that must write an end-to-end ack. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* Return the offset of the end-to-end acks in the CTS table. Both ends have the
- * same offset. */
-static inline size_t mpib_ack_at(const struct engine_conn *f)
-{
-	return f->slots * sizeof(struct mpib_cts);
-}
+/* Offset of the end-to-end acks in the CTS table. */
+#define MPIB_ACK_AT (MPIB_TABLE_SLOTS * sizeof(struct mpib_cts))
 /* send_op.c, sender: read the peer's end-to-end ack. Return the number of send
  * ops that the ack ended. */
 int mpib_ack_read(struct engine_conn *f);
@@ -641,7 +631,7 @@ int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
  * after the peer has read its CTS, so compare with `freed`, not with `tail`. */
 static inline bool mpib_receiver_room(const struct engine_conn *f)
 {
-	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= MPIB_TABLE_SLOTS &&
 	       mpib_flush_room(&f->rx.flush);
 }
 /* Return whether a slot that has not ended lies in the region. */

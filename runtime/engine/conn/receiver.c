@@ -31,7 +31,7 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
 {
 	struct mpib_cts *cts = f->tables.out;
 
-	cts += mpib_entry_of(f, f->rx.next);
+	cts += f->rx.next % MPIB_TABLE_SLOTS;
 	*cts = (struct mpib_cts){
 		.addr = addr,
 		.len = d->len,
@@ -148,7 +148,7 @@ static bool copy_record(const struct engine_conn *f, uint64_t number,
 {
 	const struct mpib_record *entry = f->tables.in;
 
-	entry += mpib_entry_of(f, number);
+	entry += number % MPIB_TABLE_SLOTS;
 	/* Relaxed: this load only avoids a copy if there is no record. The seq
 	 * is checked again in the copy. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
@@ -384,7 +384,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 
 void mpib_receiver_drop(struct engine_conn *f)
 {
-	for (unsigned i = 0; i < f->slots; i++) {
+	for (unsigned i = 0; i < MPIB_TABLE_SLOTS; i++) {
 		receiver_release(&f->rx.slot[i]);
 		f->rx.slot[i].state = MPIB_SLOT_FREE;
 	}
@@ -395,7 +395,7 @@ void mpib_receiver_drop(struct engine_conn *f)
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 {
 	for (uint64_t i = f->rx.tail; i != f->rx.next; i++) {
-		if (f->rx.slot[mpib_entry_of(f, i)].mr == mr)
+		if (f->rx.slot[i % MPIB_TABLE_SLOTS].mr == mr)
 			return true;
 	}
 	return mpib_flush_uses(f, mr);
@@ -466,7 +466,7 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 {
 	unsigned home = q->rail;
 	struct mpib_cts *cts = f->tables.out;
-	size_t at = mpib_entry_of(f, first);
+	size_t at = first % MPIB_TABLE_SLOTS;
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;

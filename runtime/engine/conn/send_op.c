@@ -28,7 +28,7 @@ struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 				      .length = sizeof(*record),
 				      .lkey = f->tables.lkey[rail] };
 	w->wr.wr.rdma.remote_addr +=
-		mpib_entry_of(f, record->seq - 1) * sizeof(*record);
+		(record->seq - 1) % MPIB_TABLE_SLOTS * sizeof(*record);
 	if (f->shard->rail[rail].port.max_inline >= sizeof(*record))
 		w->wr.send_flags = IBV_SEND_INLINE;
 	return w;
@@ -344,7 +344,7 @@ int mpib_sender_retire(struct engine_conn *f)
 static inline uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
-		(const void *)((const char *)f->tables.in + mpib_ack_at(f));
+		(const void *)((const char *)f->tables.in + MPIB_ACK_AT);
 	struct mpib_sender *tx = &f->tx;
 	uint64_t acked = tx->acked;
 	struct mpib_cts cts;
@@ -521,8 +521,7 @@ void mpib_ack_leave(struct engine_conn *f)
 
 bool mpib_ack_write(struct engine_conn *f)
 {
-	struct mpib_e2e_ack *d =
-		(void *)((char *)f->tables.out + mpib_ack_at(f));
+	struct mpib_e2e_ack *d = (void *)((char *)f->tables.out + MPIB_ACK_AT);
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
 	unsigned home = engine_conn_home(f);
 
@@ -533,7 +532,7 @@ bool mpib_ack_write(struct engine_conn *f)
 	f->rx.acked = d->ended[home] = f->rx.tail;
 	/* The peer's table has one word per rail, because acks on two rails may
 	 * overtake each other. */
-	mpib_unsignaled_write(f, q, mpib_ack_at(f) + home * sizeof(d->ended[0]),
+	mpib_unsignaled_write(f, q, MPIB_ACK_AT + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
 	return true;
 }

@@ -95,7 +95,8 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
 
-	for (uint64_t s = tx->cts_next; s < tx->cts_next + f->slots; s++) {
+	for (uint64_t s = tx->cts_next; s < tx->cts_next + MPIB_TABLE_SLOTS;
+	     s++) {
 		uint64_t i = s - tx->cts_next;
 		bool taken = i < tx->group.n && tx->group.matched >> i & 1;
 		struct mpib_cts cts;
@@ -152,7 +153,7 @@ static void look_at_receive(const struct engine_conn *f, unsigned req,
 {
 	out->last = MPIB_LAST_NO_DATA;
 	for (uint64_t i = f->rx.tail; i < f->rx.next; i++) {
-		const struct mpib_slot *s = &f->rx.slot[mpib_entry_of(f, i)];
+		const struct mpib_slot *s = &f->rx.slot[i % MPIB_TABLE_SLOTS];
 
 		if (s->req != req || (s->state != MPIB_SLOT_POSTED &&
 				      s->state != MPIB_SLOT_ARRIVED))

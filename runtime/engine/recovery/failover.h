@@ -12,6 +12,8 @@
 #ifndef MPIB_ENGINE_FAILOVER_H
 #define MPIB_ENGINE_FAILOVER_H
 
+#include <mpib/wire.h>
+
 #include "engine/engine.h"
 #include "failover/fence.h"
 #include "verbs/verbs.h"
@@ -33,7 +35,7 @@ struct mpib_recv_bitmap {
 	/* Receiver: number of slots in `seen`, the first of which is
 	 * `first`. */
 	uint16_t slots;
-	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
+	uint8_t seen[MPIB_TABLE_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
 
 enum mpib_rail_msg_type {

@@ -332,18 +332,18 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a, bool lost)
 {
 	uint64_t s = f->lane->delivered ? f->tx.acked : a->first;
-	uint8_t pending[MPIB_SLOTS] = { 0 };
+	uint8_t pending[MPIB_TABLE_SLOTS] = { 0 };
 
 	if (lost && released_open(f, rail))
 		return false;
 	/* Skip older slots, which have ended at both ends. */
-	if (s + f->slots < f->tx.cts_next)
-		s = f->tx.cts_next - f->slots;
+	if (s + MPIB_TABLE_SLOTS < f->tx.cts_next)
+		s = f->tx.cts_next - MPIB_TABLE_SLOTS;
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
 		const struct send_op *p = send_op_at(f, i);
 
 		if (p->slot >= s)
-			pending[mpib_entry_of(f, p->slot)] |=
+			pending[p->slot % MPIB_TABLE_SLOTS] |=
 				p->c.imm & p->c.pending;
 	}
 	for (; s < f->tx.cts_next; s++) {
@@ -356,7 +356,7 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 		/* The replay of a stripe posts only the bytes of that stripe,
 		 * not the other bytes that its IMM covers. */
 		if (!lost || !released)
-			missing &= (uint8_t)~pending[mpib_entry_of(f, s)];
+			missing &= (uint8_t)~pending[s % MPIB_TABLE_SLOTS];
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
 			if (missing >> k & 1 &&
 			    (e >> MPIB_RAILS >> k & 1) == rail)

@@ -116,7 +116,7 @@ static void bitmap_of_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
 	a->conn = f->remote.id;
 	a->sender = true;
 	a->first = f->tx.cts_next;
-	while (a->first - f->tx.cts_next < f->slots &&
+	while (a->first - f->tx.cts_next < MPIB_TABLE_SLOTS &&
 	       mpib_sender_cts(f, a->first, &cts))
 		a->first++;
 }
