@@ -195,7 +195,6 @@ static void accept_take(void *arg, int sock)
 		goto err_end;
 	TAILQ_INSERT_TAIL(&all->list, s, link);
 	all->usage.clients++;
-	all->accepted++;
 	return;
 
 err_end:

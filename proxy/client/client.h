@@ -184,8 +184,8 @@ struct proxy_clients {
 	struct mpib_jobs jobs;
 	struct mpib_survivors survivors;
 	struct mpib_timer look; /* checks whether the survivors are back */
-	/* Numbers of accepted and refused clients, and of rejected requests. */
-	uint64_t accepted, refused, rejected;
+	/* Numbers of refused clients and of rejected requests. */
+	uint64_t refused, rejected;
 	/* This proxy is a successor and its predecessor still serves: clients
 	 * can only attach and register memory. */
 	bool awaits;

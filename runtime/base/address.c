@@ -261,6 +261,30 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 	return 0;
 }
 
+bool mpib_network_has(const struct mpib_network *net,
+		      const struct in6_addr *addr)
+{
+	return same_bits(&net->addr, addr, net->bits);
+}
+
+/* Add `net`, unless one network of the list contains it. Return 0 or
+ * -ENOSPC. */
+static int networks_keep(struct mpib_networks *list,
+			 const struct mpib_network *net)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		const struct mpib_network *have = &list->net[i];
+
+		if (have->bits <= net->bits &&
+		    mpib_network_has(have, &net->addr))
+			return 0;
+	}
+	if (list->n == MPIB_NETWORKS_MAX)
+		return -ENOSPC;
+	list->net[list->n++] = *net;
+	return 0;
+}
+
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own)
 {
@@ -278,13 +302,7 @@ int mpib_networks_add_own(struct mpib_networks *list,
 	if (net.bits > LONGEST)
 		return -ERANGE;
 	net.addr = first_of(own, net.bits);
-	return mpib_networks_keep(list, &net);
-}
-
-bool mpib_network_has(const struct mpib_network *net,
-		      const struct in6_addr *addr)
-{
-	return same_bits(&net->addr, addr, net->bits);
+	return networks_keep(list, &net);
 }
 
 bool mpib_networks_have(const struct mpib_networks *list,
@@ -297,25 +315,8 @@ bool mpib_networks_have(const struct mpib_networks *list,
 	return list->n == 0;
 }
 
-int mpib_networks_keep(struct mpib_networks *list,
-		       const struct mpib_network *net)
-{
-	for (unsigned i = 0; i < list->n; i++) {
-		const struct mpib_network *have = &list->net[i];
-
-		if (have->bits <= net->bits &&
-		    mpib_network_has(have, &net->addr))
-			return 0;
-	}
-	if (list->n == MPIB_NETWORKS_MAX)
-		return -ENOSPC;
-	list->net[list->n++] = *net;
-	return 0;
-}
-
 #define UP 0x1u /* RTF_UP */
 #define REJECT 0x200u /* RTF_REJECT */
-#define V4_BITS 96u
 
 /* Split a line at its blanks, in place. Return the number of fields, at most
  * `max`. */
@@ -358,7 +359,7 @@ int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		net.addr = mpib_address_of_ip((uint32_t)hex(field[1]));
 		net.bits =
 			V4_BITS + (unsigned)__builtin_popcountl(hex(field[7]));
-		rc = mpib_networks_keep(list, &net);
+		rc = networks_keep(list, &net);
 	}
 	return rc;
 }
@@ -395,7 +396,7 @@ int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 			continue;
 		net.bits = (unsigned)hex(field[1]);
 		if (net.bits > 0 && net.bits <= 128)
-			rc = mpib_networks_keep(list, &net);
+			rc = networks_keep(list, &net);
 	}
 	return rc;
 }

@@ -74,10 +74,6 @@ bool mpib_network_has(const struct mpib_network *net,
 		      const struct in6_addr *addr);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
-/* Add `net`, unless one network of the list contains it. Return 0 or
- * -ENOSPC. */
-int mpib_networks_keep(struct mpib_networks *list,
-		       const struct mpib_network *net);
 
 /* Find the networks that are reached through an interface, from the kernel's
  * main routing table. Any thread. */

@@ -70,9 +70,6 @@ struct closer {
 	LIST_ENTRY(closer) link;
 	uid_t user;
 	enum kind kind;
-	/* process that started the threads; a forked child does not have
-	 * them */
-	pid_t process;
 	unsigned threads;
 	unsigned wanted; /* threads that are due but could not be started yet */
 	/* `under_way`: being closed. `left`: not begun yet. Both oldest
@@ -85,18 +82,13 @@ struct closer {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
 
-static bool is_own(const struct closer *c)
-{
-	return c->process == getpid();
-}
-
 static struct closer *closer_of(uid_t user, enum kind kind)
 {
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->user == user && c->kind == kind && is_own(c))
+		if (c->user == user && c->kind == kind)
 			return c;
 	}
 	return NULL;
@@ -109,7 +101,6 @@ static struct closer *closer_new(uid_t user, enum kind kind)
 	if (!c)
 		return NULL;
 	c->user = user;
-	c->process = getpid();
 	c->kind = kind;
 	TAILQ_INIT(&c->under_way);
 	TAILQ_INIT(&c->left);
@@ -123,7 +114,7 @@ static unsigned threads_of_all(enum kind kind)
 	unsigned n = 0;
 
 	LIST_FOREACH(c, &closers, link)
-	n += c->kind == kind && is_own(c) ? c->threads : 0;
+	n += c->kind == kind ? c->threads : 0;
 	return n;
 }
 
@@ -133,7 +124,7 @@ static struct closer *closer_wanting(enum kind kind)
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->wanted > 0 && c->kind == kind && is_own(c))
+		if (c->wanted > 0 && c->kind == kind)
 			return c;
 	}
 	return NULL;
@@ -183,6 +174,57 @@ static void closer_work(struct closer *c)
 	c->wanted = 0;
 }
 
+#define OFTEN_NS 1000000
+
+static void interrupted(int sig)
+{
+	(void)sig;
+}
+
+/* Warn. Without interrupts, a user's lingering sockets can block all threads
+ * that close sockets of this user. The sockets that wait to be closed then use
+ * up descriptors that other users need. */
+static int interrupts_fail(int rc)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told))
+		mpib_warn("lingering sockets of users can hold descriptors "
+			  "for long: no timer: %s (raise LimitSIGPENDING)",
+			  strerror(-rc));
+	return rc;
+}
+
+/* Interrupt the calling thread every ms, whatever it waits for, until
+ * timer_delete(). Uses SIGURG, so the program cannot use that signal. Return 0
+ * or -errno; only the first error is logged. */
+static int interrupts_begin(timer_t *timer)
+{
+	const struct sigaction nothing = { .sa_handler = interrupted,
+					   .sa_flags = SA_RESTART };
+	const struct itimerspec often = {
+		.it_value.tv_nsec = OFTEN_NS,
+		.it_interval.tv_nsec = OFTEN_NS,
+	};
+	struct sigevent by = {
+		.sigev_notify = SIGEV_THREAD_ID,
+		.sigev_signo = SIGURG, /* ignored by default */
+		/* This is sigev_notify_thread_id. Not every glibc defines that
+		 * name. */
+		._sigev_un._tid = gettid(),
+	};
+	sigset_t set;
+
+	if (timer_create(CLOCK_MONOTONIC, &by, timer) < 0)
+		return interrupts_fail(-errno);
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	sigaction(SIGURG, &nothing, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	timer_settime(*timer, 0, &often, NULL);
+	return 0;
+}
+
 static void *closer_run(void *arg)
 {
 	struct closer *c = arg;
@@ -192,7 +234,7 @@ static void *closer_run(void *arg)
 	 * socket may also be a descriptor in a message that was never
 	 * received. */
 	const bool interrupts =
-		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
+		kind == SOCKETS && interrupts_begin(&timer) == 0;
 
 	pthread_setname_np(pthread_self(), "mpib-close");
 	pthread_mutex_lock(&lock);
@@ -286,7 +328,7 @@ bool mpib_closers_full(uid_t *most_of)
 	closers_start();
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->kind != SOCKETS || !is_own(c))
+		if (c->kind != SOCKETS)
 			continue;
 		waiting += c->waiting;
 		if (c->waiting > worst) {
@@ -343,52 +385,4 @@ int mpib_may_receive(uid_t user)
 	rc = c ? closer_may(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return rc;
-}
-
-#define OFTEN_NS 1000000
-
-static void interrupted(int sig)
-{
-	(void)sig;
-}
-
-/* Warn. Without interrupts, a user's lingering sockets can block all threads
- * that close sockets of this user. The sockets that wait to be closed then use
- * up descriptors that other users need. */
-static int interrupts_fail(int rc)
-{
-	static atomic_flag told = ATOMIC_FLAG_INIT;
-
-	if (!atomic_flag_test_and_set(&told))
-		mpib_warn("lingering sockets of users can hold descriptors "
-			  "for long: no timer: %s (raise LimitSIGPENDING)",
-			  strerror(-rc));
-	return rc;
-}
-
-int mpib_interrupts_begin(timer_t *timer)
-{
-	const struct sigaction nothing = { .sa_handler = interrupted,
-					   .sa_flags = SA_RESTART };
-	const struct itimerspec often = {
-		.it_value.tv_nsec = OFTEN_NS,
-		.it_interval.tv_nsec = OFTEN_NS,
-	};
-	struct sigevent by = {
-		.sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SIGURG, /* ignored by default */
-		/* This is sigev_notify_thread_id. Not every glibc defines that
-		 * name. */
-		._sigev_un._tid = gettid(),
-	};
-	sigset_t set;
-
-	if (timer_create(CLOCK_MONOTONIC, &by, timer) < 0)
-		return interrupts_fail(-errno);
-	sigemptyset(&set);
-	sigaddset(&set, SIGURG);
-	sigaction(SIGURG, &nothing, NULL);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	timer_settime(*timer, 0, &often, NULL);
-	return 0;
 }

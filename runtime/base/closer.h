@@ -42,11 +42,4 @@ int mpib_may_receive(uid_t user);
  * becomes the user with the most such sockets. */
 bool mpib_closers_full(uid_t *most_of);
 
-/* Interrupting system calls that block for long. */
-
-/* Interrupt the calling thread every ms, whatever it waits for, until
- * timer_delete(). Uses SIGURG, so the program cannot use that signal. Return 0
- * or -errno; only the first error is logged. */
-int mpib_interrupts_begin(timer_t *timer);
-
 #endif

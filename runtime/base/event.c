@@ -41,7 +41,7 @@ struct event_record {
 	struct mpib_event event;
 };
 
-/* FNV-1a over all bytes of the event. event_clean() has set the padding. */
+/* FNV-1a over all bytes of the event. */
 static uint64_t event_sum(const struct mpib_event *e)
 {
 	const uint8_t *byte = (const uint8_t *)e;
@@ -52,22 +52,6 @@ static uint64_t event_sum(const struct mpib_event *e)
 	return sum;
 }
 
-/* Copy e, with zeros in its padding and after its texts. */
-static void event_clean(struct mpib_event *to, const struct mpib_event *e)
-{
-	memset(to, 0, sizeof(*to));
-	to->seq = e->seq;
-	to->time_ns = e->time_ns;
-	to->level = e->level;
-	to->rails = e->rails;
-	to->client = e->client;
-	to->ns = e->ns;
-	to->bytes = e->bytes;
-	snprintf(to->kind, sizeof(to->kind), "%s", e->kind);
-	snprintf(to->peer, sizeof(to->peer), "%s", e->peer);
-	snprintf(to->text, sizeof(to->text), "%s", e->text);
-}
-
 static off_t event_place(uint64_t seq)
 {
 	return (off_t)(seq % MPIB_EVENTS * sizeof(struct event_record));
@@ -75,10 +59,9 @@ static off_t event_place(uint64_t seq)
 
 static int event_write(int fd, const struct mpib_event *e)
 {
-	struct event_record r = { 0 };
+	struct event_record r = { .event = *e };
 	ssize_t n;
 
-	event_clean(&r.event, e);
 	r.sum = event_sum(&r.event);
 	n = pwrite(fd, &r, sizeof(r), event_place(e->seq));
 	if (n == (ssize_t)sizeof(r))
@@ -126,9 +109,8 @@ static void event_job_write(const void *data, size_t len)
  * the newest event in the file. */
 static void event_keep(int fd, const struct mpib_event *e)
 {
-	struct event_job job = { .fd = fd };
+	struct event_job job = { .fd = fd, .event = *e };
 
-	event_clean(&job.event, e);
 	mpib_writer_put(&writer, event_job_write, &job, sizeof(job));
 }
 

@@ -184,11 +184,23 @@ static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
 	return offsetof(struct log_entry, line) + strlen(e->line) + 1;
 }
 
+/* Return how many writes were dropped since the last call. */
+static uint64_t writer_lost(struct mpib_writer *writer)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&writer->lock);
+	lost = writer->lost;
+	writer->lost = 0;
+	pthread_mutex_unlock(&writer->lock);
+	return lost;
+}
+
 static void log_write(const void *data, size_t len)
 {
 	mpib_log_sink *sink =
 		atomic_load_explicit(&custom_sink, memory_order_acquire);
-	uint64_t lost = mpib_writer_lost(&log_writer);
+	uint64_t lost = writer_lost(&log_writer);
 	struct log_entry e;
 	char text[128];
 
@@ -359,17 +371,6 @@ bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 	if (!started)
 		write(data, len);
 	return job || !started;
-}
-
-uint64_t mpib_writer_lost(struct mpib_writer *writer)
-{
-	uint64_t lost;
-
-	pthread_mutex_lock(&writer->lock);
-	lost = writer->lost;
-	writer->lost = 0;
-	pthread_mutex_unlock(&writer->lock);
-	return lost;
 }
 
 static bool is_idle(struct mpib_writer *writer)

@@ -110,9 +110,6 @@ int mpib_writer_start(struct mpib_writer *writer);
 bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 		     const void *data, size_t len);
 
-/* Return how many writes were dropped since the last call. */
-uint64_t mpib_writer_lost(struct mpib_writer *writer);
-
 /* Wait until all writes are done, but at most `ms` milliseconds. Call this
  * before the process ends. */
 void mpib_writer_drain(struct mpib_writer *writer, unsigned ms);
