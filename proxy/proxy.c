@@ -382,7 +382,7 @@ static void proxy_on_signal(void *arg, uint32_t events)
 	mpib_event(MPIB_LOG_INFO, "stop", NULL,
 		   "%s from pid %u: the proxy stops",
 		   strsignal((int)info.ssi_signo), info.ssi_pid);
-	mpib_loop_stop(&p->loop);
+	p->loop.stop = true;
 }
 
 static int proxy_catch_signals(struct mpib_proxy *p)

@@ -85,7 +85,7 @@ static void agent_on_signal(void *arg, uint32_t events)
 	if (si.ssi_signo == SIGHUP)
 		agent_reload(r);
 	else
-		mpib_loop_stop(&r->agent.loop);
+		r->agent.loop.stop = true;
 }
 
 static int agent_catch_signals(struct agent_run *r)

@@ -136,7 +136,7 @@ static void upgrade_leave(struct mpib_upgrade *u)
 		   "pid %d (%s) replaces pid %d", (int)u->pid, u->path,
 		   (int)getpid());
 	u->leaves = true;
-	mpib_loop_stop(u->loop);
+	u->loop->stop = true;
 }
 
 /* Check whether all clients have attached to the successor. */
@@ -390,9 +390,7 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why)
 
 	rc = mpib_loop_add(loop, &watch, to_running, EPOLLIN, on_running,
 			   &goes);
-	/* Relaxed: a signal handler of this thread's loop sets `stop`. */
-	while (rc >= 0 && goes == 0 &&
-	       !atomic_load_explicit(&loop->stop, memory_order_relaxed))
+	while (rc >= 0 && goes == 0 && !loop->stop)
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);
 	mpib_loop_del(loop, &watch);
 	if (goes != 1)

@@ -9,41 +9,15 @@
 
 #include "base/clock.h"
 
-static void on_wake(void *arg, uint32_t events)
-{
-	(void)events;
-	mpib_bell_heard(arg);
-}
-
 int mpib_loop_init(struct mpib_loop *loop)
 {
-	int rc;
-
 	memset(loop, 0, sizeof(*loop));
-	atomic_init(&loop->stop, false);
-
 	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epfd < 0)
-		return -errno;
-	rc = mpib_bell_init(&loop->bell);
-	if (rc < 0)
-		goto err_close;
-	rc = mpib_loop_add(loop, &loop->wake, loop->bell.fd, EPOLLIN, on_wake,
-			   &loop->bell);
-	if (rc < 0)
-		goto err_bell;
-	return 0;
-
-err_bell:
-	mpib_bell_fini(&loop->bell);
-err_close:
-	close(loop->epfd);
-	return rc;
+	return loop->epfd < 0 ? -errno : 0;
 }
 
 void mpib_loop_fini(struct mpib_loop *loop)
 {
-	mpib_bell_fini(&loop->bell);
 	close(loop->epfd);
 }
 
@@ -258,21 +232,10 @@ int mpib_loop_turn(struct mpib_loop *loop, int64_t ns)
 
 int mpib_loop_run(struct mpib_loop *loop)
 {
-	int rc;
+	int rc = 0;
 
-	/* Relaxed: the bell's atomic read-modify-writes order this flag with
-	 * the wake-up. */
-	while (!atomic_exchange_explicit(&loop->stop, false,
-					 memory_order_relaxed)) {
+	while (!loop->stop && rc >= 0)
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-void mpib_loop_stop(struct mpib_loop *loop)
-{
-	atomic_store_explicit(&loop->stop, true, memory_order_relaxed);
-	mpib_bell_ring(&loop->bell);
+	loop->stop = false;
+	return rc < 0 ? rc : 0;
 }

@@ -8,8 +8,8 @@
  * may free the object that holds it. A removed watch is not called again, even
  * if epoll has already returned an event for it.
  *
- * Only the loop's thread may call these functions, except mpib_loop_stop().
- * Only mpib_loop_turn() and mpib_loop_run() block. Times are nanoseconds.
+ * Only the loop's thread may call these functions. Only mpib_loop_turn() and
+ * mpib_loop_run() block. Times are nanoseconds.
  */
 #ifndef MPIB_BASE_LOOP_H
 #define MPIB_BASE_LOOP_H
@@ -18,8 +18,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-
-#include "base/bell.h"
 
 #define MPIB_MSEC 1000000ull
 #define MPIB_SEC 1000000000ull
@@ -57,9 +55,7 @@ struct mpib_loop {
 	int at, taken;
 	bool manual;
 	uint64_t clock; /* time last read, or set by mpib_loop_advance() */
-	struct mpib_bell bell; /* for mpib_loop_stop() */
-	struct mpib_io wake;
-	atomic_bool stop;
+	bool stop; /* set by a handler: end mpib_loop_run() */
 };
 
 /* 0 or -errno. */
@@ -105,10 +101,7 @@ void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
  * timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
-/* Make turns until mpib_loop_stop(). Return 0 or -errno. */
+/* Make turns until loop->stop, and clear it. Return 0 or -errno. */
 int mpib_loop_run(struct mpib_loop *loop);
-/* End the current mpib_loop_run() or, if there is none, the next one. Any
- * thread, and signal handlers. */
-void mpib_loop_stop(struct mpib_loop *loop);
 
 #endif

@@ -191,7 +191,6 @@ static bool link_flush(struct mpib_link *l)
 			link_fail(l, strerror((int)-n));
 			return false;
 		}
-		l->tx_bytes += (size_t)n;
 	}
 	watch_for(l, false);
 	return true;
@@ -321,7 +320,6 @@ static bool link_receive(struct mpib_link *l)
 		return false;
 	}
 	l->in_len += (size_t)n;
-	l->rx_bytes += (size_t)n;
 	l->silent = 0;
 	return take_frames(l);
 }

@@ -95,7 +95,6 @@ struct mpib_link {
 	void *ctx;
 	struct in6_addr addr; /* address of the other end */
 	char label[MPIB_ADDRESS_MAX]; /* "address:port" of the other end */
-	uint64_t tx_bytes, rx_bytes;
 	struct mpib_seal tx_seal, rx_seal; /* set after the handshake */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;

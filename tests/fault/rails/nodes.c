@@ -221,10 +221,16 @@ void nodes_start(struct nodes *n)
 	}
 }
 
+static void stop(struct node *node, void *arg)
+{
+	(void)arg;
+	node->loop.stop = true;
+}
+
 void nodes_close(struct nodes *n)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		mpib_loop_stop(&n->node[i].loop);
+		node_call(&n->node[i], stop, NULL);
 		pthread_join(n->node[i].thread, NULL);
 	}
 	for (unsigned i = 0; i < 2; i++) {
