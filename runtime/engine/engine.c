@@ -96,9 +96,9 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return rc;
 }
 
-/* If more shards are pinned to the same CPUs than these CPUs can run at once,
- * unpin these shards. Otherwise the shards would wait for each other while
- * other CPUs are idle. */
+/* A shard is crowded if more shards than CPUs are pinned to its CPUs. Unpin the
+ * crowded shards. Otherwise they would wait for each other while other CPUs are
+ * idle. */
 static void unpin_crowds(struct mpib_engine *e)
 {
 	bool crowded[MPIB_SHARDS_MAX];

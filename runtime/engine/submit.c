@@ -163,8 +163,9 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
-/* Serve the rings whose bits are set in `bits`, a word of the client's
- * summary. */
+/* Serve the rings of a client whose bits are set in `bits`. `bits` is one word
+ * of the bitmap in which the client marks the rings with new descriptors (its
+ * summary). */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;

@@ -50,8 +50,8 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* Open the next slot for the buffer of this descriptor. Returns the values of
- * mpib_receiver_take(). */
+/* Open the next slot for the buffer of this descriptor. Returns what
+ * mpib_receiver_take() returns. */
 static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct mpib_slot *s = mpib_slot_at(f, f->rx.next);

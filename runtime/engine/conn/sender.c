@@ -458,8 +458,8 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 /* Value of `sup` if the step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
 
-/* Get the CTS for the current message. Skip CTS of messages that ended before
- * their last part. */
+/* Get the CTS for the current message. Skip a CTS if its message has already
+ * ended: its receive may have more parts than the message needs. */
 __attribute__((always_inline)) static inline bool
 next_cts(struct engine_conn *f, struct mpib_cts *cts)
 {
@@ -481,9 +481,9 @@ next_cts(struct engine_conn *f, struct mpib_cts *cts)
 	return false;
 }
 
-/* Tell the receiver that its receive is too small. A record contains -EMSGSIZE
- * and the message's size, and an IMM on the home rail ends the slot. No byte of
- * the message is sent. The send ends when this send op ends. */
+/* Tell the receiver that its receive is too small. Send none of the message.
+ * Instead, send a record with -EMSGSIZE and the message's size, and an IMM on
+ * the home rail, which ends the slot. The send ends when this send op ends. */
 static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 {
 	const struct send_range *e = mpib_sender_oldest(f);

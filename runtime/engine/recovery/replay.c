@@ -89,10 +89,11 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Move the counts of lost stripes from the rail that lost them to rail q. Also
- * move the counts in the record, or in the values for a future record, so that
- * the receiver counts the same bytes per rail. If `open` is true, the slot's
- * IMM is not posted yet. */
+/* Count the bytes of lost stripes for rail q instead of the rail that lost
+ * them. The receiver counts the bytes of each rail, too, and gets its numbers
+ * from the slot's record. So correct the record as well. If `open` is true, the
+ * slot's IMM is not posted yet and the record is not written: then correct the
+ * numbers from which it will be written. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {

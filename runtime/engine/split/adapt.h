@@ -123,9 +123,10 @@ TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
  *
  * `bytes` / `ns` is the rail's speed: the acknowledged bytes of stripes longer
  * than MPIB_TRACK_SMALL, and the time that they took. A stripe's time starts at
- * its post or at the end of the previous stripe, whichever is later. If two
- * parallel stripes end together, the whole time is added for the first one. So
- * the sum is right, whatever the order in which a rail serves its QPs.
+ * its post or at the end of the previous stripe, whichever is later. For
+ * example, two stripes are posted at time 0 and both end at time 10. The first
+ * adds 10 to `ns`, the second adds 0. So `ns` is the time in which the rail was
+ * busy, in whatever order the rail serves its QPs.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */
