@@ -100,8 +100,8 @@ struct mpib_vqp;
  * a failure the caller drops posted WRs by mpib_vqp_reset().
  */
 struct mpib_vqp_ports {
-	/* Return how many WRs the port can accept. */
-	uint32_t (*room)(void *ctx, unsigned port);
+	/* Return whether the port can accept one more WR. */
+	bool (*room)(void *ctx, unsigned port);
 	/* Post `w` after the port's earlier WRs. `w` is a part of the virtual
 	 * WR with the id `wr_id`. The callback may overwrite w->wr.wr_id. The
 	 * virtual QP owns `w` and returns it to the pool in

@@ -13,7 +13,7 @@ bool mpib_vqp_room(const struct mpib_phys *p)
 	const struct mpib_vqp *v = p->vqp;
 
 	return !p->dead && p->inflight < v->attr.cap &&
-	       (!v->attr.ports || v->ports.room(v->ports.ctx, p->index) > 0);
+	       (!v->attr.ports || v->ports.room(v->ports.ctx, p->index));
 }
 
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v)

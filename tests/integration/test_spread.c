@@ -265,7 +265,7 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
 	struct mpib_wr *w;
 
-	if (mpib_qp_room(q) > 0) {
+	if (mpib_qp_fits(q, q->rail, 1)) {
 		w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_UNSIGNALED, 0, 0));
 		w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		w->wr.send_flags = IBV_SEND_SIGNALED;

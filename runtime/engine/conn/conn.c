@@ -339,7 +339,7 @@ static bool post_last_write(struct engine_conn *f, unsigned rail)
 	 * WR completes, another one is posted. */
 	if (f->stop_posted & bit)
 		return true;
-	if (mpib_qp_room(q) == 0)
+	if (!mpib_qp_fits(q, q->rail, 1))
 		return false;
 	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_STOP, f->id, 0));
 	w->wr.send_flags = IBV_SEND_SIGNALED;

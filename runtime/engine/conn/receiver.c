@@ -446,10 +446,12 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
 	/* The completion of a signalled WR also frees the SQ entries of the
 	 * unsignalled WRs before it. So signal a WR before the SQ is full, and
-	 * also if the CQ's budget is short. */
+	 * also if one more send could leave a QP without room in the CQ for a
+	 * replay. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
-	    mpib_budget_is_tight(&rail->budget, MPIB_REPLAY_WRS)) {
+	    !mpib_budget_fits(&rail->budget,
+			      rail->budget.sends + MPIB_REPLAY_WRS + 1)) {
 		w->wr.send_flags |= IBV_SEND_SIGNALED;
 		w->wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_unsignaled = 0;
@@ -510,14 +512,15 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
 	/* The control thread owns the QPs of a rail that is not open. */
-	bool open = f->lane->open & mpib_rail_bit(engine_conn_home(f));
+	unsigned home = engine_conn_home(f);
+	bool open = f->lane->open & mpib_rail_bit(home);
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
 	int posted = 0;
 
 	while (*next != end) {
 		unsigned n = cts_run(*next, end);
 
-		if (!open || mpib_qp_room(q) == 0) {
+		if (!open || !mpib_qp_fits(q, home, 1)) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}

@@ -527,7 +527,7 @@ bool mpib_ack_write(struct engine_conn *f)
 
 	if (!f->lane->delivered || f->rx.acked == f->rx.tail)
 		return true;
-	if (!(f->lane->open & mpib_rail_bit(home)) || mpib_qp_room(q) == 0)
+	if (!(f->lane->open & mpib_rail_bit(home)) || !mpib_qp_fits(q, home, 1))
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
 	/* The peer's table has one word per rail, because acks on two rails may

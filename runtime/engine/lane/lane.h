@@ -231,41 +231,10 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 	return (q->posted - q->retired) & 0xffffff;
 }
 
-/* Return how many WRs fit into the QP's SQ, without regard to the CQ. Call this
- * for a probe and for the last WR, which have reserved entries in the CQ. */
-static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
-{
-	uint32_t n = mpib_qp_outstanding(q);
-
-	return n < q->lane->depth ? q->lane->depth - n : 0;
-}
-
-/* Return how many WRs a QP with `used` outstanding WRs may still post, if
- * `left` WRs of a shared resource are free. A QP may use at most as many WRs as
- * it leaves free for others. So QPs to stopped peers do not use up the
- * resource. */
-static inline uint32_t mpib_qp_part(uint32_t used, uint32_t left)
-{
-	return used < left ? left - used : 0;
-}
-
-/* Return how many WRs may be posted to the QP now. The QP's SQ and CQ and the
- * shard's pool of WRs limit this number. */
-static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
-{
-	const struct mpib_shard *s = q->lane->shard;
-	uint32_t sq = mpib_qp_sq_room(q);
-	uint32_t cq = mpib_qp_part(mpib_qp_outstanding(q),
-				   mpib_budget_room(&s->rail[q->rail].budget));
-
-	if (s->wrs.left < 2 * MPIB_WR_SPARE)
-		return 0;
-	return sq < cq ? sq : cq;
-}
-
-/* Return whether mpib_qp_room() is at least `wrs`, which must not be 0. This
- * function is cheaper than mpib_qp_room(), because the QP's rail is an
- * argument. */
+/* Return whether `wrs` more WRs may be posted to the QP now. The QP's SQ, its
+ * rail's CQ and the shard's pool of WRs must have room for them. A QP may use at
+ * most as many places of the CQ as it leaves free for others. So QPs to stopped
+ * peers do not use up the CQ. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
@@ -332,7 +301,7 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 }
 /* qps.c: return a WRITE from the shard's pool for mpib_qp_add(). The WRITE has
  * no bytes, remote address or flags yet. The caller has checked
- * mpib_qp_room(). */
+ * mpib_qp_fits(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now instead of at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);

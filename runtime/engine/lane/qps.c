@@ -324,7 +324,8 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 	struct mpib_wr *w;
 
 	if (!s->wrs.left || mpib_budget_is_full(&s->rail[q->rail].budget) ||
-	    (waits ? mpib_qp_room(q) : mpib_qp_sq_room(q)) == 0)
+	    !(waits ? mpib_qp_fits(q, q->rail, 1)
+		    : mpib_qp_outstanding(q) < q->lane->depth))
 		return false;
 	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_PROBE, 0, 0));
 	w->wr.send_flags = IBV_SEND_SIGNALED;

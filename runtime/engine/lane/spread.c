@@ -22,18 +22,16 @@ static struct mpib_lane_qp *port_qp(const struct mpib_lane_spread *x,
 	return &x->lane->qp[x->rail][port < n ? first + port : port - n];
 }
 
-static uint32_t spread_room(void *ctx, unsigned port)
+static bool spread_room(void *ctx, unsigned port)
 {
 	const struct mpib_lane_spread *x = ctx;
 	const struct mpib_lane_qp *q = port_qp(x, port);
-	uint32_t room, left;
 
-	/* The control thread owns the QPs of a rail that is not open. */
-	if (!(x->lane->open & mpib_rail_bit(x->rail)))
-		return 0;
-	room = mpib_qp_room(q);
-	left = mpib_qp_part(mpib_qp_outstanding(q), x->lane->shard->frags.left);
-	return room < left ? room : left;
+	/* The control thread owns the QPs of a rail that is not open. A QP may
+	 * use at most as many WRs of the pool as it leaves free for others. */
+	return (x->lane->open & mpib_rail_bit(x->rail)) &&
+	       mpib_qp_fits(q, x->rail, 1) &&
+	       mpib_qp_outstanding(q) < x->lane->shard->frags.left;
 }
 
 static void spread_post(void *ctx, unsigned port, struct mpib_wr *w,

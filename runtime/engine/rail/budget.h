@@ -7,7 +7,7 @@
  * creates. It promises one place per receive of a tenant. It promises two
  * places per QP, for the QP's last WR and for a probe. All sends share the
  * other places. A QP never uses more of these places than it leaves free
- * (mpib_qp_part()). So even while sends wait for room, receives can be
+ * (mpib_qp_fits()). So even while sends wait for room, receives can be
  * refilled, lanes can be stopped and probes can be posted. If sends already use
  * the places that are promised to a new object, the object gets its places when
  * sends complete. Receives and QPs together may reserve up to three quarters of
@@ -90,15 +90,7 @@ static inline void mpib_budget_release_qp(struct mpib_budget *b)
 	mpib_budget_release(b, MPIB_BUDGET_PER_QP);
 }
 
-static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
-{
-	uint32_t kept = b->sends + atomic_load_explicit(&b->promised,
-							memory_order_relaxed);
-
-	return kept < b->size ? b->size - kept : 0;
-}
-
-/* Return whether mpib_budget_room() is at least n. */
+/* Return whether n places are free that are not promised. */
 static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 {
 	return b->sends + n +
@@ -113,15 +105,6 @@ static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 static inline bool mpib_budget_is_full(const struct mpib_budget *b)
 {
 	return b->sends + b->receives >= b->size;
-}
-
-/* Return whether one more send could leave a QP without room for a chain of
- * `most` WRs. If so, the next WR must be signalled, so that its completion
- * frees places soon. */
-static inline bool mpib_budget_is_tight(const struct mpib_budget *b,
-					uint32_t most)
-{
-	return mpib_budget_room(b) <= b->sends + most;
 }
 
 static inline void mpib_budget_send(struct mpib_budget *b, uint32_t n)

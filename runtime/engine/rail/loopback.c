@@ -250,7 +250,7 @@ bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 		loopback_mend(t, rail);
 		return false;
 	}
-	if (l->inflight == MPIB_LOOPBACK_DEPTH || mpib_budget_room(budget) == 0)
+	if (l->inflight == MPIB_LOOPBACK_DEPTH || !mpib_budget_fits(budget, 1))
 		return false;
 	if (ibv_post_send(l->qp, &wr, &bad)) {
 		l->usable = false;

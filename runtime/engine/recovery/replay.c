@@ -234,7 +234,7 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 		i = first_lost(f);
 	p = send_op_at(f, i);
 	if (i == f->tx.op_head || !(f->lane->open & mpib_rail_bit(q)) ||
-	    mpib_qp_room(engine_conn_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||
+	    !mpib_qp_fits(engine_conn_qp(f, q, p->slot), q, MPIB_REPLAY_WRS) ||
 	    !replay_ordered(f, i, q))
 		return 0;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
