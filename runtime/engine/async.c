@@ -55,12 +55,6 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 	return rail->dead;
 }
 
-void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
-{
-	if (!s->rail[r].dead)
-		mpib_rail_lose(s, r, why);
-}
-
 /* Query the port again: a port that comes up may have another speed. If the
  * port's address has changed, QPs that were connected through the old address
  * are lost, although the port never went down. So report the port to the lanes
@@ -193,9 +187,9 @@ void mpib_async_turn(struct mpib_shard *s)
 			rail->verbs->ack_async_event(&ev);
 		}
 		/* -EIO: the kernel has removed the device. */
-		if (rc == -EIO && !rail->dead)
+		if (rc == -EIO)
 			mpib_rail_lose(s, r, "the device was removed");
-		else if (rc == -ETIMEDOUT && !rail->dead)
+		else if (rc == -ETIMEDOUT)
 			mpib_rail_lose(s, r, "a call of its verbs hangs");
 	}
 }

@@ -44,6 +44,7 @@ struct mpib_rail {
 	 * a mailbox message sets. Even if `dead` is false, the rail's port may
 	 * be down, see `up`. */
 	bool lost, dead;
+	const char *why; /* control thread: why the rail is dead */
 	/* The limits were read at the start. The control thread updates the
 	 * state, the speed, the MTU and the addresses. State IBV_PORT_NOP: the
 	 * device is gone. */
@@ -226,8 +227,7 @@ struct mpib_call {
 	TAILQ_ENTRY(mpib_call) link; /* in the list `looks` of a shard */
 };
 
-/* Create a call whose `after` is NULL. Control thread. Ends the process if
- * memory is short. */
+/* Create a call whose `after` is NULL. Ends the process if memory is short. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: let the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
@@ -314,11 +314,6 @@ void mpib_async_turn(struct mpib_shard *s);
  * If the device is gone, mark the rail as lost, as the event would. Control
  * thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
-/* async.c: treat the rail as lost because its device does not stop the QPs. No
- * effect if the rail is lost already. `why` is a string literal. Control
- * thread. */
-void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
-
 /* cq.c: poll both rails, up to a limit. Return the number of completions. */
 int mpib_cq_turn(struct mpib_shard *s);
 /* Report the spread stripes that are completely sent to their senders. Return

@@ -312,8 +312,8 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 		/* If the call fails, data may still arrive through the QP, so
 		 * treat the rail as lost. */
 		if (verbs->modify_qp(qp, &err, IBV_QP_STATE) < 0)
-			mpib_rail_give_up(lane->shard, r,
-					  "its QPs cannot be put into ERR");
+			mpib_rail_lose(lane->shard, r,
+				       "its QPs cannot be put into ERR");
 	}
 }
 

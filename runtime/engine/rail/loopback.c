@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "base/xalloc.h"
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 #include "verbs/verbs.h"
@@ -119,44 +118,36 @@ static int loopback_register(struct mpib_tenant *t, unsigned r)
 	return mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
 }
 
-/* A new QP that the control thread sends to the shard. */
-struct loopback_made {
-	struct mpib_tenant *tenant;
-	unsigned rail;
-	bool ok;
-};
-
 static void on_made(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct loopback_made *made = call->what;
-	struct mpib_loopback *l = &made->tenant->loop[made->rail];
+	struct mpib_tenant *t = call->what;
+	struct mpib_loopback *l = &t->loop[call->rail];
 
 	l->asked = false;
-	l->usable = made->ok && !made->tenant->shard->rail[made->rail].lost;
-	mpib_call_done(made->tenant->shard, call, 0);
+	l->usable = call->status == 0 && !t->shard->rail[call->rail].lost;
+	mpib_call_done(t->shard, call, 0);
 }
 
-static void loopback_told(void *arg, int status)
+static void after_made(struct mpib_call *call)
 {
-	struct loopback_made *made = arg;
-
-	(void)status;
-	mpib_tenant_put(made->tenant);
-	free(made);
+	mpib_tenant_put(call->what);
 }
 
-static void loopback_give(struct loopback_made *made)
+/* Tell the shard that the control thread has made a new QP; status < 0: it
+ * failed. */
+static void loopback_give(struct mpib_call *call)
 {
-	mpib_tenant_hold(made->tenant);
-	mpib_mailbox_send(&made->tenant->shard->mailbox,
-			  &mpib_call_new(made, loopback_told, made)->msg,
-			  on_made);
+	struct mpib_tenant *t = call->what;
+
+	mpib_tenant_hold(t);
+	call->after = after_made;
+	mpib_mailbox_send(&t->shard->mailbox, &call->msg, on_made);
 }
 
 static int loopback_first(struct mpib_tenant *t, unsigned r)
 {
-	struct loopback_made *made;
+	struct mpib_call *call;
 	int rc = loopback_register(t, r);
 
 	if (rc == 0)
@@ -165,9 +156,9 @@ static int loopback_first(struct mpib_tenant *t, unsigned r)
 		return mpib_shard_some_rail(t->shard);
 	if (rc < 0)
 		return rc;
-	made = mpib_xcalloc(sizeof(*made));
-	*made = (struct loopback_made){ t, r, true };
-	loopback_give(made);
+	call = mpib_call_new(t, NULL, NULL);
+	call->rail = r;
+	loopback_give(call);
 	return 0;
 }
 
@@ -198,17 +189,15 @@ void mpib_loopback_free(struct mpib_tenant *t)
 static void on_broke(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct loopback_made *made = call->what;
+	struct mpib_tenant *t = call->what;
 
-	free(call);
 	/* Make no new QP for a tenant that is being removed. */
-	if (made->tenant->refs == 0 ||
-	    made->tenant->shard->rail[made->rail].dead) {
-		free(made);
+	if (t->refs == 0 || t->shard->rail[call->rail].dead) {
+		free(call);
 		return;
 	}
-	made->ok = loopback_renew(made->tenant, made->rail) == 0;
-	loopback_give(made);
+	call->status = loopback_renew(t, call->rail);
+	loopback_give(call);
 }
 
 /* Shard thread from here on. */
@@ -216,17 +205,16 @@ static void loopback_mend(struct mpib_tenant *t, unsigned rail)
 {
 	struct mpib_loopback *l = &t->loop[rail];
 	struct mpib_shard *s = t->shard;
-	struct loopback_made *made;
+	struct mpib_call *call;
 
 	if (l->usable || l->asked || l->inflight ||
 	    s->now - l->asked_ns < AGAIN_NS)
 		return;
 	l->asked = true;
 	l->asked_ns = s->now;
-	made = mpib_xcalloc(sizeof(*made));
-	*made = (struct loopback_made){ .tenant = t, .rail = rail };
-	mpib_mailbox_send(&s->engine->mailbox,
-			  &mpib_call_new(made, NULL, NULL)->msg, on_broke);
+	call = mpib_call_new(t, NULL, NULL);
+	call->rail = rail;
+	mpib_mailbox_send(&s->engine->mailbox, &call->msg, on_broke);
 }
 
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,

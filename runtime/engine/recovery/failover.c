@@ -502,7 +502,7 @@ static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
 	rail_due(lane, r, now + STOP_TICK_NS);
 	ctl->stop_ticks++;
 	if (!stopped && ctl->stop_ticks >= FLUSH_TICKS)
-		mpib_rail_give_up(lane->shard, r, "its QPs were not flushed");
+		mpib_rail_lose(lane->shard, r, "its QPs were not flushed");
 	if (stopped && ctl->stop_ticks >= PEER_STOP_TICKS)
 		rail_job_run(rail_job_new(lane, r), mpib_rail_on_late, NULL);
 }

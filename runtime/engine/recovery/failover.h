@@ -264,8 +264,8 @@ void mpib_rail_job_free(struct mpib_rail_job *job);
  * stop.c: the device context that the shard uses for the rail has failed for
  * good. From then on, the shard works without the rail, and no object is
  * created on it (rail/rail.h). mpib_async_port() runs later: the caller of this
- * function may be creating an object or iterating over the lanes. `why` must be
- * a string literal. Control thread.
+ * function may be creating an object or iterating over the lanes. No effect if
+ * the rail is dead already. `why` must be a string literal. Control thread.
  */
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 

@@ -367,12 +367,6 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
  * rail again.
  */
 
-struct loss {
-	struct mpib_shard *shard;
-	unsigned rail;
-	const char *why;
-};
-
 static void lose_lane(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_shard *s = lane->shard;
@@ -402,9 +396,8 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 static void on_lost(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct loss *loss = call->what;
-	struct mpib_shard *s = loss->shard;
-	struct mpib_rail *rail = &s->rail[loss->rail];
+	struct mpib_shard *s = call->what;
+	struct mpib_rail *rail = &s->rail[call->rail];
 	struct mpib_tenant *t;
 	struct mpib_lane *lane;
 
@@ -413,36 +406,37 @@ static void on_lost(struct mpib_msg *msg)
 	 * would always report the descriptor as readable. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
-	mpib_loopback_lost(t, loss->rail);
+	mpib_loopback_lost(t, call->rail);
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{
-		if (loss->rail < lane->rails)
-			lose_lane(lane, loss->rail);
+		if (call->rail < lane->rails)
+			lose_lane(lane, call->rail);
 	}
 	mpib_call_done(s, call, 0);
 }
 
-static void lost_told(void *arg, int status)
+static void after_lost(struct mpib_call *call)
 {
-	struct loss *loss = arg;
+	struct mpib_shard *s = call->what;
 
-	(void)status;
-	mpib_async_port(loss->shard, loss->rail, false, loss->why);
-	free(loss);
+	mpib_async_port(s, call->rail, false, s->rail[call->rail].why);
 }
 
 void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why)
 {
-	struct loss *loss = mpib_xcalloc(sizeof(*loss));
 	struct mpib_call *call;
 
-	*loss = (struct loss){ s, rail, why };
+	if (s->rail[rail].dead)
+		return;
 	s->rail[rail].dead = true;
+	s->rail[rail].why = why;
 	s->rail[rail].up = false;
 	s->rail[rail].port.state = IBV_PORT_NOP;
 	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->rail[rail].ctx->async_fd,
 		  NULL);
-	call = mpib_call_new(loss, lost_told, loss);
+	call = mpib_call_new(s, NULL, NULL);
+	call->rail = rail;
+	call->after = after_lost;
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
 }
 
