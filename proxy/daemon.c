@@ -120,26 +120,13 @@ void mpib_daemon_report(int report, int status, const char *text)
 
 /* Talk to systemd. Without libsystemd these functions do nothing. */
 
+struct mpib_writer mpib_notify_writer = MPIB_WRITER_INIT(mpib_notify_writer);
+
 #ifdef MPIB_HAVE_SYSTEMD
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
-
-#include "base/log.h"
-
-#define DRAIN_MS 1000u
-
-/* The thread that calls sd_notify(), which blocks while systemd does not read
- * its socket. */
-static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
-
-int mpib_notify_start(void)
-{
-	return mpib_writer_start(&writer);
-}
 
 static void notify_write(const void *text, size_t len)
 {
@@ -155,12 +142,8 @@ void mpib_notify(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	mpib_writer_put(&writer, notify_write, text, strlen(text) + 1);
-}
-
-void mpib_notify_drain(void)
-{
-	mpib_writer_drain(&writer, DRAIN_MS);
+	mpib_writer_put(&mpib_notify_writer, notify_write, text,
+			strlen(text) + 1);
 }
 
 uint64_t mpib_watchdog(void)
@@ -182,15 +165,6 @@ int mpib_activation_socket(void)
 }
 
 #else
-
-int mpib_notify_start(void)
-{
-	return 0;
-}
-
-void mpib_notify_drain(void)
-{
-}
 
 void mpib_notify(const char *fmt, ...)
 {

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "base/log.h"
+
 /*
  * Fork the daemon, a grandchild of this process. In the daemon, return 0 and
  * set *report for mpib_daemon_report(). In the starter, print the daemon's
@@ -32,12 +34,8 @@ void mpib_daemon_hush(void);
  * Control thread.
  */
 
-/* Start a thread that sends notifications, so that a hanging systemd blocks
- * nothing. Call this after the last fork(). Returns 0 or -errno. */
-int mpib_notify_start(void);
-/* Wait until all notifications are sent, at most 1 s. Call it before the
- * process ends. */
-void mpib_notify_drain(void);
+/* Calls sd_notify(), which blocks while systemd does not read its socket. */
+extern struct mpib_writer mpib_notify_writer;
 
 /* Send lines in the format of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -107,23 +107,25 @@ static void warn_of_group(const struct mpib_proxy *p)
 			  group, group);
 }
 
+static struct mpib_writer *const writers[] = {
+	&mpib_log_writer,
+	&mpib_event_writer,
+	&mpib_notify_writer,
+};
+#define WRITERS (sizeof(writers) / sizeof(writers[0]))
+
 static void drain_writers(void)
 {
-	mpib_log_drain();
-	mpib_events_drain();
-	mpib_notify_drain();
+	for (unsigned i = 0; i < WRITERS; i++)
+		mpib_writer_drain(writers[i]);
 }
 
-/* Start the threads that write to the log, to the file of events and to
- * systemd, so that these writes do not block the control thread. */
 static int start_writers(char *why)
 {
-	int rc = mpib_log_start();
+	int rc = 0;
 
-	if (rc == 0)
-		rc = mpib_events_start();
-	if (rc == 0)
-		rc = mpib_notify_start();
+	for (unsigned i = 0; rc == 0 && i < WRITERS; i++)
+		rc = mpib_writer_start(writers[i]);
 	if (rc < 0)
 		return mpib_why_fail(why, rc,
 				     "start: no thread for the log: %s (raise "

@@ -176,6 +176,11 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
 
+static void drain_log(void)
+{
+	mpib_writer_drain(&mpib_log_writer);
+}
+
 static int agent_fail(int status, const char *why)
 {
 	fprintf(stderr, "mpib-agent: %s\n", why);
@@ -207,9 +212,9 @@ int main(int argc, char **argv)
 		return MPIB_EXIT_OK;
 	if (mpib_agent_start(&run.agent, run.dir, run.user, why) < 0)
 		return agent_fail(MPIB_EXIT_FAILED, why);
-	atexit(mpib_log_drain);
+	atexit(drain_log);
 	/* If the log's thread cannot start, lines are written directly. */
-	mpib_log_start();
+	mpib_writer_start(&mpib_log_writer);
 	run.agent.taken = agent_on_taken;
 	run.agent.ctx = &run;
 	return agent_serve(&run);

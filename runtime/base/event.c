@@ -14,16 +14,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define DRAIN_MS 1000u
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* The event with number `seq` is stored at index seq % MPIB_EVENTS. */
 static struct mpib_event journal[MPIB_EVENTS];
 /* numbers of the newest and the oldest event kept; 0 and 1: no events */
 static uint64_t newest, oldest = 1;
 static int file = -1; /* holds a copy of each event; -1: no file */
-/* Writes the file. */
-static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
+struct mpib_writer mpib_event_writer = MPIB_WRITER_INIT(mpib_event_writer);
 
 /* The limit on the events of each user. If the table is full, the user who has
  * paid least is replaced. */
@@ -111,7 +108,7 @@ static void event_keep(int fd, const struct mpib_event *e)
 {
 	struct event_job job = { .fd = fd, .event = *e };
 
-	mpib_writer_put(&writer, event_job_write, &job, sizeof(job));
+	mpib_writer_put(&mpib_event_writer, event_job_write, &job, sizeof(job));
 }
 
 /* Add e to the journal and number it. The caller holds the lock. */
@@ -347,14 +344,4 @@ int mpib_events_file(const char *path)
 	pthread_mutex_unlock(&lock);
 	free(own);
 	return fd < 0 ? fd : 0;
-}
-
-int mpib_events_start(void)
-{
-	return mpib_writer_start(&writer);
-}
-
-void mpib_events_drain(void)
-{
-	mpib_writer_drain(&writer, DRAIN_MS);
 }

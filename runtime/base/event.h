@@ -66,11 +66,7 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
  * the journal has no file. */
 int mpib_events_file(const char *path);
 
-/* Start a thread that writes the file, so that a hanging disk blocks no other
- * thread. Call this after the last fork(). Return 0 or -errno. */
-int mpib_events_start(void);
-/* Wait until the file has all events, at most 1 s. Call this before the process
- * ends. */
-void mpib_events_drain(void);
+/* Writes the file, so that a hanging disk blocks no other thread. */
+extern struct mpib_writer mpib_event_writer;
 
 #endif

@@ -23,7 +23,6 @@
  * LOG_REFILL_NS. */
 #define LOG_BURST 200u
 #define LOG_REFILL_NS 100000000ull
-#define LOG_DRAIN_MS 1000u
 
 /* Limits the lines of one format string. So a peer or client that keeps causing
  * the same warning cannot fill the disk. Format strings with the same hash
@@ -35,7 +34,7 @@ struct log_limit {
 
 static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
-static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
+struct mpib_writer mpib_log_writer = MPIB_WRITER_INIT(mpib_log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
 /* A daemon sets this when it is ready. The writer's thread may be running
  * before that. So the store is a release store: it publishes what the caller
@@ -200,7 +199,7 @@ static void log_write(const void *data, size_t len)
 {
 	mpib_log_sink *sink =
 		atomic_load_explicit(&custom_sink, memory_order_acquire);
-	uint64_t lost = writer_lost(&log_writer);
+	uint64_t lost = writer_lost(&mpib_log_writer);
 	struct log_entry e;
 	char text[128];
 
@@ -250,20 +249,10 @@ static void log_line(enum mpib_log_level level, const char *key,
 		snprintf(note, sizeof(note), "dropped %u lines like the next",
 			 dropped);
 		len = log_entry(&e, level, NULL, note);
-		mpib_writer_put(&log_writer, log_write, &e, len);
+		mpib_writer_put(&mpib_log_writer, log_write, &e, len);
 	}
 	len = log_entry(&e, level, kind, text);
-	mpib_writer_put(&log_writer, log_write, &e, len);
-}
-
-int mpib_log_start(void)
-{
-	return mpib_writer_start(&log_writer);
-}
-
-void mpib_log_drain(void)
-{
-	mpib_writer_drain(&log_writer, LOG_DRAIN_MS);
+	mpib_writer_put(&mpib_log_writer, log_write, &e, len);
 }
 
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
@@ -383,8 +372,8 @@ static bool is_idle(struct mpib_writer *writer)
 	return idle;
 }
 
-void mpib_writer_drain(struct mpib_writer *writer, unsigned ms)
+void mpib_writer_drain(struct mpib_writer *writer)
 {
-	for (unsigned i = 0; i < ms && !is_idle(writer); i++)
+	for (unsigned ms = 0; ms < 1000 && !is_idle(writer); ms++)
 		usleep(1000);
 }

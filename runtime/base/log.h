@@ -45,14 +45,6 @@ bool mpib_log_is_json(void);
  * already queued also go to the new sink. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
-/* Start a thread that writes the lines, so that a stuck reader of stderr blocks
- * no other thread. Lines that do not fit in its queue are dropped, and the log
- * reports how many. Call this after the last fork(). Return 0 or -errno. */
-int mpib_log_start(void);
-/* Wait until all lines are written, at most 1 s. Call this before the process
- * ends. */
-void mpib_log_drain(void);
-
 /* Log a line. Any thread. Keeps errno, so %m may follow a failed call. One
  * format string may log 200 lines at once and then 10 per second; further lines
  * are dropped and counted. */
@@ -110,8 +102,12 @@ int mpib_writer_start(struct mpib_writer *writer);
 bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 		     const void *data, size_t len);
 
-/* Wait until all writes are done, but at most `ms` milliseconds. Call this
- * before the process ends. */
-void mpib_writer_drain(struct mpib_writer *writer, unsigned ms);
+/* Wait until all writes are done, at most 1 s. Call this before the process
+ * ends. */
+void mpib_writer_drain(struct mpib_writer *writer);
+
+/* Writes the log, so that a stuck reader of stderr blocks no other thread. The
+ * log reports how many lines were dropped. */
+extern struct mpib_writer mpib_log_writer;
 
 #endif
