@@ -2,8 +2,10 @@
 /* The agent's file: its lines, and its rules with their conditions. */
 #include "agent/rules.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,7 +13,7 @@
 
 #define ALL MPIB_HINT_SUP_BW_MAX
 #define BLANK " \t\r\n"
-#define LINE_BYTES 502 /* including newline and final 0 */
+#define LINE_BYTES 501 /* including the newline */
 
 bool mpib_agent_bad(char *why, const char *fmt, ...)
 {
@@ -232,7 +234,7 @@ static bool take_line(struct mpib_agent_conf *c, char *text, size_t len,
 	char *words[MPIB_AGENT_WORDS], *rest;
 	unsigned count = 0;
 
-	if (len >= LINE_BYTES)
+	if (len > LINE_BYTES)
 		return mpib_agent_bad(why, "the line is too long (give at most "
 					   "500 bytes)");
 	/* A crash may leave NUL bytes in a file that was being written. */
@@ -261,12 +263,13 @@ void mpib_agent_conf_init(struct mpib_agent_conf *c)
 bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 			  char *why)
 {
-	char text[LINE_BYTES], reason[MPIB_AGENT_WHY] = "";
-	struct mpib_text_file in;
+	char reason[MPIB_AGENT_WHY] = "", *text = NULL;
 	unsigned line = 0;
 	const char *bad;
+	size_t size = 0;
 	bool ok = true;
 	ssize_t n = 0;
+	FILE *in;
 
 	mpib_agent_conf_init(c);
 	if (strlen(path) >= sizeof(c->path))
@@ -278,16 +281,17 @@ bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 	if (mpib_text_open(&in, path, &bad) < 0)
 		return mpib_agent_bad(why, "%.120s: %s (check the path)", path,
 				      bad);
-	while (ok && (n = mpib_text_line(&in, text, sizeof(text))) > 0) {
+	while (ok && (n = getline(&text, &size, in)) > 0) {
 		line++;
 		ok = take_line(c, text, (size_t)n, line, reason);
 	}
 	if (!ok)
 		mpib_agent_bad(why, "%.80s:%u: %.160s", path, line, reason);
-	else if (n < 0)
+	else if (!feof(in))
 		ok = mpib_agent_bad(why, "%.120s: %s (check the path)", path,
-				    strerror((int)-n));
-	mpib_text_close(&in);
+				    strerror(errno));
+	free(text);
+	fclose(in);
 	return ok;
 }
 

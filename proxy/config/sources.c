@@ -231,7 +231,7 @@ void mpib_options_help(FILE *out)
 
 /* Configuration files in INI syntax. */
 
-#define LINE_BYTES 4097 /* including the newline and the final 0 */
+#define LINE_BYTES 4096 /* including the newline */
 
 struct reader {
 	struct mpib_config *cfg;
@@ -401,17 +401,19 @@ static void file_line(struct reader *r, char *text)
 }
 
 /* Read a file line by line. Returns 0, or the -errno of a failed read. */
-static int file_read(struct reader *r, struct mpib_text_file *in)
+static int file_read(struct reader *r, FILE *in)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	char text[LINE_BYTES];
+	char *text = NULL;
+	size_t size = 0;
 	ssize_t n;
+	int rc;
 
-	while ((n = mpib_text_line(in, text, sizeof(text))) > 0) {
+	while ((n = getline(&text, &size, in)) > 0) {
 		r->line++;
 		/* A crash can leave NUL bytes in a file that was being
 		 * written. */
-		if (n >= LINE_BYTES)
+		if (n > LINE_BYTES)
 			file_bad(r, "the line is too long (give at most 4095 "
 				    "bytes)");
 		else if (strlen(text) != (size_t)n)
@@ -421,15 +423,17 @@ static int file_read(struct reader *r, struct mpib_text_file *in)
 		else
 			file_line(r, text);
 	}
-	return (int)n;
+	rc = feof(in) ? 0 : -errno;
+	free(text);
+	return rc;
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 {
 	struct reader r = { .cfg = cfg, .path = path, .why = why };
 	char line[MPIB_WHY_MAX];
-	struct mpib_text_file in;
 	const char *bad;
+	FILE *in;
 	int rc;
 
 	why[0] = '\0';
@@ -437,13 +441,13 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 	if (rc < 0)
 		return mpib_why_fail(why, rc, "%s: %s (name a readable file)",
 				     path, bad);
-	rc = file_read(&r, &in);
+	rc = file_read(&r, in);
 	if (rc < 0) {
 		snprintf(line, sizeof(line), "%s: %s (name a readable file)",
 			 path, strerror(-rc));
 		file_fail(&r, -EIO, line);
 	}
-	mpib_text_close(&in);
+	fclose(in);
 	return r.rc;
 }
 

@@ -34,69 +34,29 @@ static bool text_ends(const struct stat *st)
 	       (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3));
 }
 
-int mpib_text_open(struct mpib_text_file *t, const char *path, const char **bad)
+int mpib_text_open(FILE **file, const char *path, const char **bad)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	int rc = 0;
 
-	t->at = t->end = 0;
-	t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (t->fd < 0 || mpib_fstat(t->fd, &st) < 0) {
+	if (fd < 0 || mpib_fstat(fd, &st) < 0) {
 		rc = -errno;
 		*bad = strerror(errno);
 	} else if (!text_ends(&st)) {
 		rc = -EINVAL;
 		*bad = "it is not a regular file";
+	} else if (st.st_size > MPIB_TEXT_MAX) {
+		rc = -EFBIG;
+		*bad = "it is larger than 1 MiB";
+	} else {
+		*file = fdopen(fd, "r");
+		rc = *file ? 0 : -errno;
+		*bad = strerror(errno);
 	}
-	if (rc < 0 && t->fd >= 0)
-		close(t->fd);
+	if (rc < 0 && fd >= 0)
+		close(fd);
 	return rc;
-}
-
-/* Return 1 if another byte is available, 0 at the end of the file, or
- * -errno. */
-static int text_more(struct mpib_text_file *t)
-{
-	ssize_t n;
-
-	if (t->at < t->end)
-		return 1;
-	do
-		n = read(t->fd, t->buf, sizeof(t->buf));
-	while (n < 0 && errno == EINTR);
-	t->at = 0;
-	t->end = n > 0 ? (size_t)n : 0;
-	return n < 0 ? -errno : n > 0;
-}
-
-ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size)
-{
-	ssize_t len = 0;
-	size_t kept = 0;
-	bool ended = false;
-	int rc = 1;
-
-	while (!ended && (rc = text_more(t)) > 0) {
-		const char *from = t->buf + t->at;
-		size_t n = t->end - t->at, fits = size - 1 - kept;
-		const char *end = memchr(from, '\n', n);
-
-		ended = end;
-		if (end)
-			n = (size_t)(end - from) + 1;
-		fits = fits < n ? fits : n;
-		memcpy(line + kept, from, fits);
-		kept += fits;
-		t->at += n;
-		len += (ssize_t)n;
-	}
-	line[kept] = '\0';
-	return rc < 0 ? rc : len;
-}
-
-void mpib_text_close(struct mpib_text_file *t)
-{
-	close(t->fd);
 }
 
 static const char *file_fault(int fd, unsigned flags)

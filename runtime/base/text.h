@@ -1,38 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses text written by people: numbers, and text files line by line. Reading
- * never blocks, whatever kind of file the path names, and long lines need no
- * more memory than short ones. Any thread; one thread at a time per file. */
+ * never blocks, whatever kind of file the path names. Any thread; one thread at
+ * a time per file. */
 #ifndef MPIB_BASE_TEXT_H
 #define MPIB_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* Parse a number in the range from `least` to `most`. The text must contain
  * only digits. */
 bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n);
 
-struct mpib_text_file {
-	int fd;
-	/* offsets in buf: the next byte, the end of the bytes read */
-	size_t at, end;
-	char buf[4096];
-};
+/* getline() allocates memory for the longest line, so refuse larger files. */
+#define MPIB_TEXT_MAX (1 << 20)
 
-/* Open a regular file or /dev/null for reading. Return 0, or -errno with the
+/* Open a regular file or /dev/null for getline(3). Return 0, or -errno with the
  * reason in *bad. A directory can be opened, but reading it fails. */
-int mpib_text_open(struct mpib_text_file *t, const char *path,
-		   const char **bad);
-
-/* Read the next line of the file into the buffer `line` of `size` bytes, with
- * its newline and a terminating 0. Return the length of the line. If the line
- * does not fit, the buffer holds its first bytes, and the result is still the
- * length of the whole line. Return 0 at the end of the file, or -errno. */
-ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
-
-void mpib_text_close(struct mpib_text_file *t);
+int mpib_text_open(FILE **file, const char *path, const char **bad);
 
 /* Files with secrets, and other files that are read in one piece. */
 

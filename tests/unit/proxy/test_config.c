@@ -113,7 +113,7 @@ CASE(a_long_line_is_an_error_and_the_next_line_is_read)
 	assert_int_equal(cfg.engine.sup_bw, 9);
 }
 
-CASE(a_very_long_line_uses_no_memory)
+CASE(a_very_large_file_is_refused_and_uses_no_memory)
 {
 	struct rusage before, after;
 
@@ -122,8 +122,9 @@ CASE(a_very_long_line_uses_no_memory)
 	assert_int_equal(truncate(scratch_path("f.conf"), 256 << 20), 0);
 	assert_int_equal(
 		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
-		-EINVAL);
-	assert_in(why, "f.conf:1: the line is too long");
+		-EFBIG);
+	assert_in(why, "f.conf: it is larger than 1 MiB (name a readable "
+		       "file)");
 	getrusage(RUSAGE_SELF, &after);
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
