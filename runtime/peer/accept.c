@@ -243,7 +243,7 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
-bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_conn_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct peer_lane *lane = peer_lane_find(p, m->lane);
 	const char *why;
@@ -261,7 +261,7 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_conn_on_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_conn_name name = mpib_other_end(&m->name);
 	const struct peer_conn *c = peer_conn_named(p->broker, &name);
@@ -269,12 +269,13 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 	if (c && c->peer == p && accepted_from(c, m->from)) {
 		accept_again(c);
-		return;
+		return true;
 	}
 	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from, -ECANCELED,
 			 "the connect was cancelled");
 	if (w && w->peer == p && w->from == m->from)
 		pending_connect_drop(w);
+	return true;
 }
 
 /* Walk the lane's list, not all listeners: there can be many listeners, and all

@@ -135,7 +135,7 @@ void mpib_broker_report(struct mpib_broker *b,
 	ask_go_on(b);
 }
 
-static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_ask_on_report(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_asking *a = &p->asking;
 	const struct mpib_inquirer *with = &p->broker->asker.with;
@@ -143,22 +143,21 @@ static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!a->report)
 		a->report = malloc(sizeof(*a->report));
 	if (!a->report)
-		return; /* ignore the REPORT, as if it had been lost */
+		return true; /* ignore the REPORT, as if it had been lost */
 	*a->report = m->report;
 	a->told_ns = mpib_loop_now(p->broker->loop);
 	a->since_ns = 0;
 	if (with->answered)
 		with->answered(with->arg);
+	return true;
 }
 
-void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_ask_on_ask(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	if (m->type == MPIB_PEER_REPORT) {
-		ask_take(p, m);
-		return;
-	}
+	(void)m;
 	p->asking.owed = true;
 	ask_go_on(p->broker);
+	return true;
 }
 
 void peer_ask_relink(struct mpib_peer *p)

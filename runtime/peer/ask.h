@@ -91,11 +91,9 @@ uint64_t mpib_broker_refused(const struct mpib_broker *b);
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* Functions for the files of this folder. peer_ask_message() handles an ASK or
- * a REPORT. peer_ask_relink() repeats an unanswered question on a new link.
- * peer_ask_forget() drops the questions of a peer that will not answer any
- * more. */
-void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Functions for the files of this folder. peer_ask_relink() repeats an
+ * unanswered question on a new link. peer_ask_forget() drops the questions of a
+ * peer that will not answer any more. */
 void peer_ask_relink(struct mpib_peer *p);
 void peer_ask_forget(struct mpib_peer *p);
 

@@ -407,15 +407,29 @@ void mpib_accept_begin(struct peer_conn *c,
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }
 
-static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
+/* Return this node's end of the connection, found by its id. NULL: this end was
+ * closed, or was lost with its lane. */
+static struct peer_conn *conn_by_id(const struct mpib_peer *p, uint32_t id)
 {
+	struct peer_conn *c;
+
+	HASH_FIND(hh, p->broker->conns, &id, sizeof(id), c);
+	return c && c->peer == p ? c : NULL;
+}
+
+bool peer_conn_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct peer_conn *c = conn_by_id(p, m->to);
+
+	if (!c || !c->offered || m->from == 0)
+		return !c || (m->from && c->their_id == m->from);
 	c->offered = false;
 	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
 		/* the client has closed the connection after the CONN_OPEN was
 		 * sent: tell the peer */
 		peer_conn_step(c);
-		return;
+		return true;
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = PEER_CONN_READY;
@@ -425,17 +439,22 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	conn_tell_rank(c);
 	want_hint(c);
 	peer_conn_set_state(c, MPIB_CONN_READY);
+	return true;
 }
 
-static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
+bool peer_conn_on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
+	struct peer_conn *c = conn_by_id(p, m->to);
+
+	if (!c || !c->offered)
+		return !c || c->sender; /* a repeated CONN_REJECT */
 	c->offered = false;
 	c->quiet = true; /* the peer never started to write */
 	if (c->state >= PEER_CONN_OVER)
 		peer_conn_step(c);
 	else
-		peer_conn_fail(c, m->error, "peer %s: %s", c->peer->label,
-			       m->why);
+		peer_conn_fail(c, m->error, "peer %s: %s", p->label, m->why);
+	return true;
 }
 
 struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
@@ -443,24 +462,41 @@ struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
 
-/* Handle the peer's CONN_CLOSE. `c` is NULL if this node's end is gone. */
-static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
-			  const struct mpib_peer_msg *m)
+/* Return this node's end of the message's connection, found by its name. */
+static struct peer_conn *conn_by_name(const struct mpib_peer *p,
+				      const struct mpib_peer_msg *m)
+{
+	const struct mpib_conn_name name = mpib_other_end(&m->name);
+	struct peer_conn *c = peer_conn_named(p->broker, &name);
+
+	return c && c->peer == p ? c : NULL;
+}
+
+bool peer_conn_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg closed = {
 		.type = MPIB_PEER_CONN_CLOSED,
 		.name = mpib_other_end(&m->name),
 	};
+	struct peer_conn *c = conn_by_name(p, m);
 
+	if (m->to == 0) {
+		if (c)
+			peer_conn_closed_there(c, m->why);
+		return true;
+	}
+	if (c && c->id != m->to)
+		c = NULL;
 	if (!c || c->quiet)
 		mpib_peer_tell(p, &closed);
 	/* Before the peer's CONN_ACCEPT has arrived, ignore the CONN_CLOSE: the
 	 * peer repeats the CONN_CLOSE after the CONN_ACCEPT. */
 	if (!c || !c->their_id)
-		return;
+		return true;
 	if (c->conn && c->end == PEER_END_RUNS)
 		engine_conn_peer_ended(c->conn, m->ended);
 	peer_conn_closed_there(c, m->why);
+	return true;
 }
 
 /* The peer's receiving end is ready, so end the pause before the next connect.
@@ -479,9 +515,20 @@ static void conn_hurry(struct peer_conn *c)
 		c->error = -ECANCELED; /* no pause, see conn_end_renew() */
 }
 
-/* Handle a CONN_WAIT: the peer's receiving end waits for the sending end on
- * this node. If this node will have no sending end, tell the peer. */
-static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_conn_on_closed(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct peer_conn *c = conn_by_name(p, m);
+
+	if (c && c->close_sent) {
+		c->quiet = true;
+		peer_conn_step(c);
+	}
+	return true;
+}
+
+/* The peer's receiving end waits for the sending end on this node. If this node
+ * will have no sending end, tell the peer. */
+bool peer_conn_on_wait(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg gone = {
 		.type = MPIB_PEER_CONN_CLOSE,
@@ -497,62 +544,5 @@ static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (c ? c->state == PEER_CONN_OVER && c->error
 	      : !mpib_broker_young(p->broker))
 		mpib_peer_tell(p, &gone);
-}
-
-static void conn_on_closed(struct peer_conn *c)
-{
-	c->quiet = true;
-	peer_conn_step(c);
-}
-
-/* Return this node's end of the connection with this name or id. NULL: there is
- * none, or the connection is with another peer. */
-static struct peer_conn *conn_of_message(const struct mpib_peer *p,
-					 const struct mpib_peer_msg *m)
-{
-	struct mpib_conn_name name = mpib_other_end(&m->name);
-	struct peer_conn *c;
-
-	if (m->type == MPIB_PEER_CONN_CLOSE || m->type == MPIB_PEER_CONN_CLOSED)
-		c = peer_conn_named(p->broker, &name);
-	else
-		HASH_FIND(hh, p->broker->conns, &m->to, sizeof(m->to), c);
-	return c && c->peer == p ? c : NULL;
-}
-
-bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	/* NULL: this node's end was closed, or was lost with its lane */
-	struct peer_conn *c = conn_of_message(p, m);
-
-	switch (m->type) {
-	case MPIB_PEER_CONN_OPEN:
-		return mpib_accept_open(p, m);
-	case MPIB_PEER_CONN_CANCEL:
-		mpib_accept_cancel(p, m);
-		return true;
-	case MPIB_PEER_CONN_WAIT:
-		conn_on_awaited(p, m);
-		return true;
-	case MPIB_PEER_CONN_CLOSE:
-		if (m->to != 0)
-			conn_on_close(p, c && m->to != c->id ? NULL : c, m);
-		else if (c)
-			peer_conn_closed_there(c, m->why);
-		return true;
-	case MPIB_PEER_CONN_CLOSED:
-		if (c && c->close_sent)
-			conn_on_closed(c);
-		return true;
-	case MPIB_PEER_CONN_ACCEPT:
-		if (!c || !c->offered || m->from == 0)
-			return !c || (m->from && c->their_id == m->from);
-		on_accepted(c, m);
-		return true;
-	default: /* CONN_REJECT */
-		if (!c || !c->offered)
-			return !c || c->sender; /* a repeated CONN_REJECT */
-		on_rejected(c, m);
-		return true;
-	}
+	return true;
 }

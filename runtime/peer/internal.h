@@ -410,6 +410,18 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
  * messages that protocol.h defines. The peer's link must be up. */
 void mpib_relink_lane(struct peer_lane *l);
 
+/* Handles a message of one type. Returns false if a correct peer would not send
+ * this message in the current state. */
+typedef bool peer_message_fn(struct mpib_peer *p,
+			     const struct mpib_peer_msg *m);
+
+peer_message_fn peer_lane_on_open, peer_lane_on_accept, peer_lane_on_reject,
+	peer_lane_on_close, peer_lane_on_kept, peer_lane_on_rail;
+peer_message_fn peer_conn_on_open, peer_conn_on_accept, peer_conn_on_reject,
+	peer_conn_on_cancel, peer_conn_on_close, peer_conn_on_closed,
+	peer_conn_on_wait;
+peer_message_fn peer_ask_on_ask, peer_ask_on_report;
+
 /* hello.c */
 /* Add a sent or received message of the handshake to the hash, without the
  * message's own proof. Proofs are computed from this hash. */
@@ -460,9 +472,6 @@ void mpib_call_failed(struct mpib_peer *p, int error);
 /* Attach the connection to a lane. If no suitable lane exists, open one. Return
  * 0, or -errno with a reason in `why`. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
-/* Handle a message about a lane. Return false if a correct peer would not send
- * this message in the current state. */
-bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
@@ -498,7 +507,6 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 /* conn.c */
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
-bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Tell the client the connection's state. */
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
 /* Set the connection's peer, NULL for none. */
@@ -558,8 +566,6 @@ int mpib_accept_proof(const struct mpib_broker *b,
 		      struct mpib_listener_entry **listener, const char **why);
 /* Return the name of the other end of a connection. */
 struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name);
-bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
-void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Drop the waiting CONN_OPENs of this lane. */
 void mpib_accept_lane_gone(struct peer_lane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);

@@ -675,7 +675,7 @@ static void setup_ended_there(struct peer_lane *l, const char *why)
 	peer_lane_lose(l, why);
 }
 
-static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	bool is_private = m->lane_info.imm_version == MPIB_IMM_V1;
 	struct peer_lane *mine = lane_find_shared(p, &m->key, false);
@@ -721,7 +721,7 @@ static bool lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 	char why[160];
@@ -751,7 +751,7 @@ static bool lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 /* A peer's messages about lanes. Each message can come twice, or refer to a
  * lane that this end no longer has. */
 
-static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct peer_lane *l = peer_lane_find(p, m->to);
 
@@ -799,7 +799,7 @@ static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 	}
 }
 
-static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
@@ -816,7 +816,7 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	/* `to` is 0 if the opener had not received the LANE_ACCEPT. */
 	struct peer_lane *l =
@@ -838,7 +838,7 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
@@ -847,22 +847,4 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	 * LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);
-}
-
-bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	switch (m->type) {
-	case MPIB_PEER_LANE_OPEN:
-		return lane_on_open(p, m);
-	case MPIB_PEER_LANE_ACCEPT:
-		return lane_on_accept(p, m);
-	case MPIB_PEER_LANE_REJECT:
-		return on_reject(p, m);
-	case MPIB_PEER_LANE_KEPT:
-		return on_kept(p, m);
-	case MPIB_PEER_LANE_RAIL:
-		return on_rail(p, m);
-	default:
-		return on_close(p, m);
-	}
 }

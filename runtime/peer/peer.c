@@ -229,46 +229,34 @@ static void peer_broke(struct mpib_peer *p, const char *what)
 	mpib_peer_cut(p, "it broke the protocol");
 }
 
+/* NULL: a message of the handshake, which is over, or of link.c. */
+static peer_message_fn *const handlers[] = {
+	[MPIB_PEER_LANE_OPEN] = peer_lane_on_open,
+	[MPIB_PEER_LANE_ACCEPT] = peer_lane_on_accept,
+	[MPIB_PEER_LANE_REJECT] = peer_lane_on_reject,
+	[MPIB_PEER_LANE_CLOSE] = peer_lane_on_close,
+	[MPIB_PEER_LANE_KEPT] = peer_lane_on_kept,
+	[MPIB_PEER_LANE_RAIL] = peer_lane_on_rail,
+	[MPIB_PEER_CONN_OPEN] = peer_conn_on_open,
+	[MPIB_PEER_CONN_ACCEPT] = peer_conn_on_accept,
+	[MPIB_PEER_CONN_REJECT] = peer_conn_on_reject,
+	[MPIB_PEER_CONN_CANCEL] = peer_conn_on_cancel,
+	[MPIB_PEER_CONN_CLOSE] = peer_conn_on_close,
+	[MPIB_PEER_CONN_CLOSED] = peer_conn_on_closed,
+	[MPIB_PEER_CONN_WAIT] = peer_conn_on_wait,
+	[MPIB_PEER_ASK] = peer_ask_on_ask,
+	[MPIB_PEER_REPORT] = peer_ask_on_report,
+};
+
 static void peer_on_message(void *ctx, struct mpib_link *link,
 			    const struct mpib_peer_msg *m)
 {
 	struct mpib_peer *p = ctx;
-	bool sound = false;
+	peer_message_fn *handle = handlers[m->type];
 	char what[64];
 
 	(void)link;
-	switch (m->type) {
-	case MPIB_PEER_LANE_OPEN:
-	case MPIB_PEER_LANE_ACCEPT:
-	case MPIB_PEER_LANE_REJECT:
-	case MPIB_PEER_LANE_CLOSE:
-	case MPIB_PEER_LANE_KEPT:
-	case MPIB_PEER_LANE_RAIL:
-		sound = peer_lane_message(p, m);
-		break;
-	case MPIB_PEER_CONN_OPEN:
-	case MPIB_PEER_CONN_ACCEPT:
-	case MPIB_PEER_CONN_REJECT:
-	case MPIB_PEER_CONN_CANCEL:
-	case MPIB_PEER_CONN_CLOSE:
-	case MPIB_PEER_CONN_CLOSED:
-	case MPIB_PEER_CONN_WAIT:
-		sound = peer_conn_message(p, m);
-		break;
-	case MPIB_PEER_ASK:
-	case MPIB_PEER_REPORT:
-		peer_ask_message(p, m);
-		sound = true;
-		break;
-	case MPIB_PEER_HELLO:
-	case MPIB_PEER_WELCOME:
-	case MPIB_PEER_REFUSED:
-	case MPIB_PEER_READY:
-	case MPIB_PEER_PING:
-	case MPIB_PEER_PONG:
-		break;
-	}
-	if (!sound) {
+	if (!handle || !handle(p, m)) {
 		snprintf(what, sizeof(what), "%s out of turn",
 			 mpib_peer_type_name(m->type));
 		peer_broke(p, what);
