@@ -378,11 +378,6 @@ bool mpib_engine_dmabuf(const struct mpib_engine *engine)
 	return engine->dmabuf;
 }
 
-uint8_t mpib_engine_mode(const struct mpib_engine *engine)
-{
-	return engine->cfg.mode;
-}
-
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints)
 {

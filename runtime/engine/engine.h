@@ -348,23 +348,15 @@ struct mpib_lane_info {
  * to be in the same island. In vanilla mode a lane to another island has no QPs
  * on SUP, and both ends must agree on the path. If an end has lost a rail's
  * device, the rail gets its QPs only after the proxy at that end is replaced.
- * Returns 0 or -errno. -ENOTSUP: this end cannot create the lane that `want`
- * describes. -EPROTO: the ends differ in path or in mpib_engine_spread().
- * -ENETDOWN: a rail's device is lost, and there is no other rail or no
- * failover.
+ * Returns 0 or -errno, and mpib_engine_last_error() says why. -ENOTSUP: this end
+ * cannot create the lane that `want` describes. -EPROTO: the ends differ in
+ * mode, path or spread. -ENETDOWN: a rail's device is lost, and there is no
+ * other rail or no failover.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
-/* Return the configured spread. With adaptive routing, spray replaces dqplb,
- * because dqplb's IMMs carry payload. Any thread. */
-enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 const char *mpib_spread_name(enum mpib_spread spread);
-/* Write a text such as "vanilla, inter-island", to explain an -EPROTO of
- * mpib_lane_create(). Return buf. */
-char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
-/* Return the mode of this engine. Any thread. */
-uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
 /* Set the traffic class of the lane's packets; 0: the configured one. On
  * InfiniBand the class may also determine the service level. Both ends must set

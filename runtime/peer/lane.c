@@ -543,45 +543,17 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return lane_quota(p, m->key.uid, false, why, why_len);
 }
 
-/* Write to `why` how the two ends differ: in their spread, or in their mode and
- * path. Each end derives the path from its own islands, and reads the spread
- * from its own configuration. */
-static void say_views(const struct mpib_peer *p,
-		      const struct mpib_lane_info *theirs, char *why,
-		      size_t why_len)
-{
-	uint8_t mode = mpib_engine_mode(p->broker->engine);
-	enum mpib_spread spread = mpib_engine_spread(p->broker->engine);
-	char ours[48], other[48];
-
-	if (theirs->spread != spread) {
-		snprintf(why, why_len,
-			 "it spreads lanes by %s, and the other end by %s "
-			 "(give both nodes the same lane.spread)",
-			 mpib_spread_name(spread),
-			 mpib_spread_name((enum mpib_spread)theirs->spread));
-		return;
-	}
-	snprintf(why, why_len,
-		 "its mode and path are %s, those of the other end are %s "
-		 "(give both nodes the same mode and islands)",
-		 mpib_lane_view(mode, (uint8_t)mpib_peer_path(p), ours,
-				sizeof(ours)),
-		 mpib_lane_view(theirs->mode, theirs->path, other,
-				sizeof(other)));
-}
-
 static int setup_make(struct peer_lane *l, const struct mpib_peer_msg *m,
 		      char *why, size_t why_len)
 {
+	struct mpib_engine *engine = l->peer->broker->engine;
 	struct mpib_tenant *tenant;
 	int rc;
 
-	rc = mpib_tenant_get(l->peer->broker->engine, m->key.to_shard,
-			     m->key.uid, &tenant);
+	rc = mpib_tenant_get(engine, m->key.to_shard, m->key.uid, &tenant);
 	if (rc < 0) {
 		snprintf(why, why_len, "it has no protection domain: %s",
-			 mpib_engine_last_error(l->peer->broker->engine, rc));
+			 mpib_engine_last_error(engine, rc));
 		return rc;
 	}
 	rc = mpib_lane_create(tenant, m->lane_info.imm_version,
@@ -589,22 +561,12 @@ static int setup_make(struct peer_lane *l, const struct mpib_peer_msg *m,
 	mpib_tenant_put(tenant);
 	if (rc < 0) {
 		l->lane = NULL;
-		if (rc == -EPROTO)
-			say_views(l->peer, &m->lane_info, why, why_len);
-		else if (rc == -ENOTSUP)
-			snprintf(why, why_len,
-				 "it cannot match a lane of %u rail%s (give "
-				 "both nodes the same rails)",
-				 m->lane_info.rails,
-				 m->lane_info.rails == 1 ? "" : "s");
-		else if (rc == -ENETDOWN)
+		if (rc == -EPROTO || rc == -ENOTSUP || rc == -ENETDOWN)
 			snprintf(why, why_len, "%s",
-				 mpib_engine_last_error(l->peer->broker->engine,
-							rc));
+				 mpib_engine_last_error(engine, rc));
 		else
 			snprintf(why, why_len, "it cannot make the QPs: %s",
-				 mpib_engine_last_error(l->peer->broker->engine,
-							rc));
+				 mpib_engine_last_error(engine, rc));
 		return rc;
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);

@@ -134,29 +134,6 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 	return strerror(-rc);
 }
 
-uint8_t mpib_engine_mode(const struct mpib_engine *engine)
-{
-	(void)engine;
-	return 0;
-}
-
-enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine)
-{
-	(void)engine;
-	return MPIB_SPREAD_SPLIT;
-}
-
-const char *mpib_spread_name(enum mpib_spread spread)
-{
-	return spread == MPIB_SPREAD_SPLIT ? "split" : "spray";
-}
-
-char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
-{
-	snprintf(buf, len, "mode %u, path %u", mode, path);
-	return buf;
-}
-
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints)
 {

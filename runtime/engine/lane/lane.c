@@ -40,35 +40,46 @@ static uint8_t rails_of(const struct mpib_engine_config *cfg,
 	return isolated && path != MPIB_PATH_INTRA ? 1 : (uint8_t)cfg->rails;
 }
 
-char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
-{
-	snprintf(buf, len, "%s, %s", mpib_mode_name((enum mpib_mode)mode),
-		 mpib_path_name((enum mpib_path)path));
-	return buf;
-}
-
-/* Check whether this end can create the lane that the opener wants. -EPROTO:
- * the ends are configured differently. -ENOTSUP: this end cannot create such a
- * lane. Either both ends must be in vanilla mode, or neither. In vanilla mode
- * the ends must agree on whether the lane leaves the island. */
-static int check_want(const struct mpib_engine *engine, enum mpib_path path,
+/* Check whether this end can create the lane that the opener wants. If it
+ * cannot, set the last error. -EPROTO: the ends are configured differently.
+ * -ENOTSUP: this end cannot create such a lane. Either both ends must be in
+ * vanilla mode, or neither. In vanilla mode the ends must agree on whether the
+ * lane leaves the island. */
+static int check_want(struct mpib_engine *e, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
-	const struct mpib_engine_config *cfg = &engine->cfg;
-	bool isolated = cfg->mode == MPIB_MODE_VANILLA;
+	enum mpib_spread spread = mpib_engine_spread(e);
+	bool isolated = e->cfg.mode == MPIB_MODE_VANILLA;
+	bool known = want->imm_version == MPIB_IMM_V1 ||
+		     want->imm_version == MPIB_IMM_V2;
 
+	if (want->spread != spread)
+		return mpib_last_error_set(
+			e, -EPROTO,
+			"it spreads lanes by %s, and the other end by %s (give "
+			"both nodes the same lane.spread)",
+			mpib_spread_name(spread),
+			mpib_spread_name((enum mpib_spread)want->spread));
 	if (isolated != (want->mode == MPIB_MODE_VANILLA) ||
-	    (isolated && want->path != path) ||
-	    want->spread != mpib_engine_spread(engine))
-		return -EPROTO;
-	if (want->rails != rails_of(cfg, path) ||
-	    (want->imm_version != MPIB_IMM_V1 &&
-	     want->imm_version != MPIB_IMM_V2))
-		return -ENOTSUP;
-	for (unsigned r = 0; r < want->rails; r++) {
-		if (want->rail[r].qps < 1 || want->rail[r].qps > MPIB_QPS_MAX)
-			return -ENOTSUP;
-	}
+	    (isolated && want->path != path))
+		return mpib_last_error_set(
+			e, -EPROTO,
+			"its mode and path are %s, %s, those of the other end "
+			"are %s, %s (give both nodes the same mode and "
+			"islands)",
+			mpib_mode_name((enum mpib_mode)e->cfg.mode),
+			mpib_path_name(path),
+			mpib_mode_name((enum mpib_mode)want->mode),
+			mpib_path_name((enum mpib_path)want->path));
+	for (unsigned r = 0; r < want->rails; r++)
+		known = known && want->rail[r].qps >= 1 &&
+			want->rail[r].qps <= MPIB_QPS_MAX;
+	if (!known || want->rails != rails_of(&e->cfg, path))
+		return mpib_last_error_set(
+			e, -ENOTSUP,
+			"it cannot match a lane of %u rail%s (give both nodes "
+			"the same rails)",
+			want->rails, want->rails == 1 ? "" : "s");
 	return 0;
 }
 

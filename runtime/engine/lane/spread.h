@@ -40,6 +40,9 @@
 
 #include "engine/lane/lane.h"
 
+/* Return the configured spread. With adaptive routing, spray replaces dqplb,
+ * because dqplb's IMMs carry payload. Any thread. */
+enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 /* Create the lane's virtual QPs. Control thread. -ENOMEM. */
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
