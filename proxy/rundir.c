@@ -302,16 +302,6 @@ int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
 	return fd;
 }
 
-/* Return whether another directory has replaced this one. Then the proxy that
- * made the other directory also owns the paths beside it. */
-static bool rundir_replaced(const struct mpib_rundir *rd)
-{
-	struct stat ours, there;
-
-	return fstat(rd->dir, &ours) == 0 && stat(rd->path, &there) == 0 &&
-	       (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
-}
-
 /* Return whether `name`, relative to `dir`, is the file of fd. */
 static bool is_same(int fd, int dir, const char *name)
 {
@@ -344,41 +334,31 @@ static int rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
 	return 0;
 }
 
-bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name)
+#define ADMIN_SOCK_MAX (MPIB_ADMIN_PATH_MAX + 16)
+
+/* Write the paths of the admin directory and of its socket. Returns false if
+ * the run directory is gone. */
+static bool admin_paths(const struct mpib_rundir *rd, char *dir, char *sock)
 {
-	struct stat st;
-
-	return fstatat(rd->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static bool rundir_has_admin(const struct mpib_rundir *rd)
-{
-	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
-
-	if (!mpib_admin_dir(rd->path, path, sizeof(path)))
+	if (!mpib_admin_dir(rd->path, dir, MPIB_ADMIN_PATH_MAX))
 		return false;
-	snprintf(sock, sizeof(sock), "%s/" MPIB_ADMIN_SOCK, path);
-	return access(sock, F_OK) == 0;
-}
-
-/* Remove the admin socket and, if that is permitted, its directory. */
-static void clear_admin(const struct mpib_rundir *rd)
-{
-	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
-
-	if (!mpib_admin_dir(rd->path, path, sizeof(path)))
-		return;
-	snprintf(sock, sizeof(sock), "%s/" MPIB_ADMIN_SOCK, path);
-	unlink(sock);
-	rmdir(path);
+	snprintf(sock, ADMIN_SOCK_MAX, "%s/" MPIB_ADMIN_SOCK, dir);
+	return true;
 }
 
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 {
+	char dir[MPIB_ADMIN_PATH_MAX], sock[ADMIN_SOCK_MAX];
+
 	if (rd->dir < 0)
 		return;
-	if (!rundir_replaced(rd))
-		clear_admin(rd);
+	/* If another directory has replaced this one, the proxy that made it
+	 * also owns the admin directory. */
+	if (is_same(rd->dir, AT_FDCWD, rd->path) &&
+	    admin_paths(rd, dir, sock)) {
+		unlink(sock);
+		rmdir(dir);
+	}
 	rundir_clear(rd, keep);
 	rundir_release(rd);
 }
@@ -425,13 +405,23 @@ static int socket_renew(struct mpib_proxy *p, const struct proxy_socket *s,
 	return fd < 0 ? fd : mpib_acceptor_renew(s->acceptor, fd);
 }
 
+static bool socket_exists(const struct mpib_rundir *rd,
+			  const struct proxy_socket *s)
+{
+	char dir[MPIB_ADMIN_PATH_MAX], sock[ADMIN_SOCK_MAX];
+	struct stat st;
+
+	if (s->admin)
+		return admin_paths(rd, dir, sock) && access(sock, F_OK) == 0;
+	return fstatat(rd->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void socket_check(struct mpib_proxy *p, const struct proxy_socket *s)
 {
 	char why[MPIB_WHY_MAX];
 	int rc;
 
-	if (!s->acceptor || (s->admin ? rundir_has_admin(&p->rundir)
-				      : mpib_rundir_has(&p->rundir, s->name)))
+	if (!s->acceptor || socket_exists(&p->rundir, s))
 		return;
 	rc = socket_renew(p, s, why);
 	if (rc < 0)

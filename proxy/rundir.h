@@ -9,7 +9,6 @@
 #ifndef MPIB_PROXY_RUNDIR_H
 #define MPIB_PROXY_RUNDIR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -39,8 +38,6 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 int mpib_rundir_holder(const struct mpib_rundir *rd);
 /* Write the pid of the serving process into proxy.pid. Returns 0 or -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
-/* Return whether the socket of that name still exists. */
-bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name);
 /* Make a listening socket of type SOCK_SEQPACKET or SOCK_STREAM with mode 0660.
  * It replaces the socket that a dead proxy left. Returns the fd or -errno. */
 int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
