@@ -15,7 +15,7 @@ static void accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
 	w->listener->waiting++;
-	HASH_ADD(hh, w->peer->broker->offers, name, sizeof(w->name), w);
+	HASH_ADD(hh, w->lane->peer->broker->offers, name, sizeof(w->name), w);
 	LIST_INSERT_HEAD(&w->lane->offers, w, lane_entry);
 	TAILQ_INSERT_TAIL(&w->listener->backlog, w, entry);
 }
@@ -23,7 +23,7 @@ static void accept_wait(struct mpib_pending_connect *w)
 static void pending_connect_drop(struct mpib_pending_connect *w)
 {
 	TAILQ_REMOVE(&w->listener->backlog, w, entry);
-	HASH_DELETE(hh, w->peer->broker->offers, w);
+	HASH_DELETE(hh, w->lane->peer->broker->offers, w);
 	LIST_REMOVE(w, lane_entry);
 	mpib_sum_less(&w->listener->waiting);
 	peer_lane_put(w->lane);
@@ -142,8 +142,7 @@ static bool accepted_from(const struct peer_conn *c, uint32_t from)
 static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  struct peer_conn *c, const char **why)
 {
-	struct mpib_pending_connect w = { .peer = p,
-					  .name = c->name,
+	struct mpib_pending_connect w = { .name = c->name,
 					  .number = m->number,
 					  .from = m->from,
 					  .conn = m->conn };
@@ -182,7 +181,7 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	*why = "the connection belongs to another node, or the sender's "
 	       "mpib-proxy has changed its address (restart it with the old "
 	       "address, or restart the job)";
-	if ((c && c->peer != p) || (w && w->peer != p))
+	if ((c && c->peer != p) || (w && w->lane->peer != p))
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
 		return accept_resumed(p, m, c, why);
@@ -231,7 +230,6 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->peer = p;
 	w->lane = lane;
 	w->listener = l;
 	w->name = mpib_other_end(&m->name);
@@ -273,7 +271,7 @@ bool peer_conn_on_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	}
 	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from, -ECANCELED,
 			 "the connect was cancelled");
-	if (w && w->peer == p && w->from == m->from)
+	if (w && w->lane->peer == p && w->from == m->from)
 		pending_connect_drop(w);
 	return true;
 }
@@ -296,7 +294,7 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 	mpib_broker_del_listener(b, l);
 	mpib_timer_disarm(b->loop, &l->match);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
-		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
+		mpib_peer_refuse(w->lane->peer, MPIB_PEER_CONN_REJECT, w->from,
 				 -ECONNREFUSED, "the listener is gone");
 		pending_connect_drop(w);
 	}

@@ -184,7 +184,6 @@ static void on_called(void *ctx, struct mpib_link *link)
 /* Give up the call, for the reason `why`. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
-	snprintf(p->told, sizeof(p->told), "%s", why);
 	mpib_refusal_note(p->broker, &p->node.addr, p->node.port, why);
 	mpib_peer_cut(p, why);
 }
@@ -234,7 +233,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		if (m->error != -EALREADY)
 			no_use(p, m->why);
 		else /* the peer's own call wins: keep the earlier reason */
-			mpib_peer_cut(p, p->told[0] ? p->told : m->why);
+			mpib_peer_cut(p, p->last_error[0] ? p->last_error
+							  : m->why);
 		return;
 	}
 	if (m->type != MPIB_PEER_WELCOME) {

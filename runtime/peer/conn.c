@@ -384,7 +384,7 @@ void mpib_accept_begin(struct peer_conn *c,
 
 	if (c->name.key == 0) {
 		set_name(c, &w->name);
-		peer_conn_set_peer(c, w->peer);
+		peer_conn_set_peer(c, w->lane->peer);
 		c->number = 1;
 	}
 	c->peer_number = w->number;

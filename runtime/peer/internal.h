@@ -116,10 +116,8 @@ struct mpib_peer {
 	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[150]; /* why the last link failed */
-	char told[200]; /* why the last call was refused; "": no call was */
 	struct peer_lane_list lanes;
-	/* numbers of lanes and connections to this peer */
-	unsigned lane_count, conns;
+	unsigned conns; /* number of connections to this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */
 	TAILQ_ENTRY(mpib_peer) entry;
 	struct mpib_peer_key {
@@ -264,7 +262,6 @@ struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 
 /* A peer's CONN_OPEN that waits for an accept. */
 struct mpib_pending_connect {
-	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct mpib_listener_entry *listener;
 	struct mpib_conn_name name; /* name of the accepting end */

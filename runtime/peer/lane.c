@@ -94,53 +94,64 @@ static struct peer_lane *lane_new(struct mpib_peer *p,
 	TAILQ_INIT(&l->waiting);
 	LIST_INIT(&l->offers);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
-	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);
 	return l;
 }
 
-/* Count lanes of the user. If `ours` is true, count the lanes that the user
- * opened, otherwise the lanes that peers opened for the user. Set *here to the
- * number of lanes to this peer, and *all to the number of lanes to all
- * peers. */
-static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
-			uint64_t *here, uint64_t *all)
-{
-	const struct peer_lane *l;
+struct lane_counts {
+	uint64_t peer; /* of all users, to the peer */
+	uint64_t here, all; /* of the user, to the peer and to all peers */
+};
 
-	*here = *all = 0;
-	for (l = p->broker->lanes; l; l = l->hh.next) {
+/* Count the lanes. `here` and `all` are the lanes that the user opened if `ours`
+ * is true, otherwise the lanes that peers opened for the user. */
+static struct lane_counts count_lanes(const struct mpib_broker *b,
+				      const struct mpib_peer *p, uid_t uid,
+				      bool ours)
+{
+	struct lane_counts n = { 0 };
+
+	for (const struct peer_lane *l = b->lanes; l; l = l->hh.next) {
 		bool counts = l->key.uid == uid && l->ours == ours;
 
-		*all += counts;
-		*here += counts && l->peer == p;
+		n.peer += l->peer == p;
+		n.here += counts && l->peer == p;
+		n.all += counts;
 	}
+	return n;
 }
 
 /* Check whether the quotas allow another lane to the peer. If `ours` is true,
  * the user opens the lane. Otherwise the peer opens the lane for a listener of
- * the user. Return 0, or -EDQUOT with a reason in `why`. */
+ * the user. Return 0, or -errno with a reason in `why`. */
 static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 		      char *why, size_t why_len)
 {
-	uint64_t most = p->broker->lanes_of_one, here, all;
+	struct lane_counts n = count_lanes(p->broker, p, uid, ours);
+	uint64_t most = p->broker->lanes_of_one;
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
-	count_lanes(p, uid, ours, &here, &all);
+	if (!ours && n.peer >= mpib_places_for(MPIB_LANES_MAX, uid)) {
+		snprintf(why, why_len,
+			 "it holds %" PRIu64 " lanes for this node already (no "
+			 "more are possible)",
+			 n.peer);
+		return -ENOSPC;
+	}
 	/* The limit for one peer is a quarter of the limit for all peers
 	 * together. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
-	if (most && all >= most)
+	if (most && n.all >= most)
 		snprintf(why, why_len,
 			 "uid %u has %" PRIu64 " lanes%s and quota.lanes = "
 			 "%" PRIu64 " (close some, or raise it)",
-			 (unsigned)uid, all, ours ? "" : " of peers", most);
-	else if (here >= of_peer)
+			 (unsigned)uid, n.all, ours ? "" : " of peers", most);
+	else if (n.here >= of_peer)
 		snprintf(why, why_len,
 			 "uid %u has %" PRIu64 " lanes %s, a quarter of what "
 			 "is possible (close some)",
-			 (unsigned)uid, here,
+			 (unsigned)uid, n.here,
 			 ours ? "to one peer" : "that this peer opened");
 	else
 		return 0;
@@ -149,12 +160,7 @@ static int lane_quota(const struct mpib_peer *p, uid_t uid, bool ours,
 
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid)
 {
-	const struct peer_lane *l;
-	uint64_t n = 0;
-
-	for (l = broker->lanes; l; l = l->hh.next)
-		n += l->ours && l->key.uid == uid;
-	return n;
+	return count_lanes(broker, NULL, uid, true).all;
 }
 
 static void on_idle_end(void *arg)
@@ -180,7 +186,6 @@ static void free_entry(struct peer_lane *l)
 {
 	mpib_timer_disarm(l->peer->broker->loop, &l->idle);
 	TAILQ_REMOVE(&l->peer->lanes, l, entry);
-	mpib_sum_less(&l->peer->lane_count);
 	HASH_DELETE(hh, l->peer->broker->lanes, l);
 	free(l);
 }
@@ -532,13 +537,6 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		snprintf(why, why_len,
 			 "the lane belongs to another user or shard");
 		return -EACCES;
-	}
-	if (p->lane_count >= mpib_places_for(MPIB_LANES_MAX, m->key.uid)) {
-		snprintf(why, why_len,
-			 "it holds %u lanes for this node "
-			 "already (no more are possible)",
-			 p->lane_count);
-		return -ENOSPC;
 	}
 	return lane_quota(p, m->key.uid, false, why, why_len);
 }

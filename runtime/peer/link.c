@@ -139,9 +139,6 @@ static void free_link(struct mpib_link *l)
 
 static void link_fail(struct mpib_link *l, const char *why)
 {
-	if (l->closing)
-		return;
-	l->closing = true;
 	l->events->down(l->ctx, l, why);
 	free_link(l);
 }

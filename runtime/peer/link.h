@@ -88,7 +88,7 @@ struct mpib_link {
 	/* -errno if the TCP connect failed. -EPROTO if the peer broke the
 	 * protocol, so a new link would not help. Otherwise 0. */
 	int error;
-	bool connecting, closing, writing;
+	bool connecting, writing;
 	bool up; /* the handshake is complete */
 	bool *gone; /* *gone is set if a handler frees the link */
 	const struct mpib_link_events *events;

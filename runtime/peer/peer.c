@@ -113,18 +113,14 @@ static void relink_end(struct mpib_peer *p)
 
 static void peer_forget(struct mpib_peer *p, int error, const char *why)
 {
-	char text[200];
-
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	peer_ask_forget(p);
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
-	/* `why` can be part of an object that is freed below. */
-	snprintf(text, sizeof(text), "%s", why);
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
-		   "peer %s: its lanes are lost: %s", p->label, text);
-	peer_lanes_end(p, error, text);
+		   "peer %s: its lanes are lost: %s", p->label, why);
+	peer_lanes_end(p, error, why);
 }
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
@@ -184,7 +180,8 @@ void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
 	p->held = false;
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;
-	snprintf(p->last_error, sizeof(p->last_error), "%s", why);
+	if (why != p->last_error)
+		snprintf(p->last_error, sizeof(p->last_error), "%s", why);
 	if (!was_up) {
 		mpib_call_failed(p, link->error);
 		return;
@@ -293,7 +290,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	p->state = MPIB_PEER_UP;
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
-	p->last_error[0] = p->told[0] = 0;
+	p->last_error[0] = 0;
 	mpib_refusal_forget(p->broker, &node->addr);
 	mpib_refusal_forget(p->broker, &link->addr);
 	mpib_timer_disarm(p->broker->loop, &p->retry);
