@@ -132,14 +132,6 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 	return NCCL_SUCCESS;
 }
 
-enum nccl_result mpib_net_no_vdevice(void)
-{
-	/* Not a warning: NCCL continues with the devices unchanged. */
-	net_say(true, "makeVDevice: devices are not fused in a rank "
-		      "(mpib-proxy fuses HCAs: set device.layout = fused)");
-	return NCCL_INVALID_USAGE;
-}
-
 /* Registration, isend, irecv and test. NCCL's Progress thread calls the last
  * three; they are the plugin's hot path. */
 

@@ -35,7 +35,6 @@ enum nccl_result mpib_net_finalize(void *ctx);
 
 enum nccl_result mpib_net_devices(int *ndev);
 enum nccl_result mpib_net_properties(int dev, mpib_net_props *props);
-enum nccl_result mpib_net_no_vdevice(void);
 
 enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 				 void **listen_comm);

@@ -152,22 +152,6 @@ static enum nccl_result irecv_v9(void *recv_comm, int n, void **data,
 			      request);
 }
 
-static enum nccl_result no_vdevice_v9(int *dev,
-				      struct nccl_net_vdevice_props_v9 *props)
-{
-	(void)dev;
-	(void)props;
-	return mpib_net_no_vdevice();
-}
-
-static enum nccl_result no_vdevice_v12(int *dev,
-				       struct nccl_net_vdevice_props_v12 *props)
-{
-	(void)dev;
-	(void)props;
-	return mpib_net_no_vdevice();
-}
-
 /* Functions with the same name and type in every version. */
 #define COMMON                                                                 \
 	.name = NAME, .devices = mpib_net_devices, .accept = mpib_net_accept,  \
@@ -194,7 +178,6 @@ MPIB_EXPORT const struct nccl_net_v9 ncclNetPlugin_v9 = {
 	.connect = connect_v8,
 	.isend = isend_v9,
 	.irecv = irecv_v9,
-	.makeVDevice = no_vdevice_v9,
 };
 
 MPIB_EXPORT const struct nccl_net_v10 ncclNetPlugin_v10 = {
@@ -205,7 +188,6 @@ MPIB_EXPORT const struct nccl_net_v10 ncclNetPlugin_v10 = {
 	.connect = connect_v10,
 	.isend = mpib_net_isend,
 	.irecv = mpib_net_irecv,
-	.makeVDevice = no_vdevice_v9,
 };
 
 MPIB_EXPORT const struct nccl_net_v11 ncclNetPlugin_v11 = {
@@ -216,7 +198,6 @@ MPIB_EXPORT const struct nccl_net_v11 ncclNetPlugin_v11 = {
 	.connect = connect_v11,
 	.isend = mpib_net_isend,
 	.irecv = mpib_net_irecv,
-	.makeVDevice = no_vdevice_v9,
 	.finalize = mpib_net_finalize,
 };
 
@@ -228,6 +209,5 @@ MPIB_EXPORT const struct nccl_net_v12 ncclNetPlugin_v12 = {
 	.connect = connect_v11,
 	.isend = mpib_net_isend,
 	.irecv = mpib_net_irecv,
-	.makeVDevice = no_vdevice_v12,
 	.finalize = mpib_net_finalize,
 };

@@ -123,18 +123,22 @@ CASE(each_device_of_the_proxy_is_a_device_of_nccl)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-CASE(the_plugin_has_one_device_and_refuses_to_fuse_it)
+/* With NULL, NCCL leaves the devices as they are, whatever
+ * NCCL_NET_FORCE_MERGE says. */
+CASE(the_plugin_has_one_device_and_does_not_fuse)
 {
+	const struct nccl_net_v11 *v11 = rig_table(11);
+	const struct nccl_net_v10 *v10 = rig_table(10);
 	const struct nccl_net_v9 *v9 = rig_table(9);
-	struct nccl_net_vdevice_props_v12 v = { .ndevs = 1 };
-	struct nccl_net_vdevice_props_v9 old = { .ndevs = 1 };
 	int n;
 
 	assert_string_equal(r->net->name, "MPIB");
 	assert_int_equal(r->net->devices(&n), NCCL_SUCCESS);
 	assert_int_equal(n, 1);
-	assert_int_equal(r->net->makeVDevice(&n, &v), NCCL_INVALID_USAGE);
-	assert_int_equal(v9->makeVDevice(&n, &old), NCCL_INVALID_USAGE);
+	assert_null(r->net->makeVDevice);
+	assert_null(v11->makeVDevice);
+	assert_null(v10->makeVDevice);
+	assert_null(v9->makeVDevice);
 }
 
 /* integration/traffic tests messages with each version of the ABI. */
