@@ -232,9 +232,9 @@ void mpib_close(struct mpib_conn *conn);
  * Register memory for sends and receives. mpib_reg() accepts any memory of the
  * process. Memory from mpib_mem_alloc() is sent and received without a copy.
  * All other memory is "ordinary memory": mpib_isend(), mpib_irecv() and
- * mpib_test() copy it through the connection's staging window. Registering the
- * same range again is cheap: the library only counts the registrations. Each
- * registration needs its own mpib_dereg().
+ * mpib_test() copy it through the connection's staging window. The call is
+ * cheap, because it does not ask the proxy. Each call returns a new region,
+ * which needs its own mpib_dereg().
  *
  *   -EINVAL  `addr` is NULL, `size` is 0, or the range ends beyond the address
  *            space
@@ -271,11 +271,11 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region);
 /*
- * Deregister a region. If the region was registered several times, only the
- * last mpib_dereg() has an effect. After the call, neither the proxy nor a peer
- * accesses the memory any more. The exception is memory from mpib_mem_alloc():
- * it stays accessible until mpib_mem_free(), and requests that use it continue.
- * `region` may be NULL.
+ * Deregister a region. If mpib_reg_fd() returned the region several times, only
+ * the last mpib_dereg() has an effect. After the call, neither the proxy nor a
+ * peer accesses the memory any more. The exception is memory from
+ * mpib_mem_alloc(): it stays accessible until mpib_mem_free(), and requests
+ * that use it continue. `region` may be NULL.
  *
  * If an outstanding request uses the region, the request's connection fails
  * with -ECANCELED. The exception is ordinary memory, because the proxy never

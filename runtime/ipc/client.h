@@ -126,7 +126,7 @@ struct mpib_region {
 	ino_t ino;
 	_Atomic uint32_t mr; /* id of the MR at the current proxy */
 	uint64_t off; /* offset of `addr` in the MR, in bytes */
-	/* How often the program registered this region. Used under the client's
+	/* How often mpib_reg_fd() returned this region. Used under the client's
 	 * lock. */
 	unsigned regs;
 	/* Number of requests that hold a reference on this region. Requests of

@@ -96,14 +96,8 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * `like` describes a new region. Return whether the existing region `r` can be
- * used instead.
- *
- * With mpib_reg(), both must have the same addresses and the same MR. The
- * addresses alone do not suffice: after the pool of `r` is freed, another pool
- * may be mapped at the same addresses.
- *
- * With mpib_reg_fd(), `r` must contain all memory of `like`. A dma-buf is
+ * `like` describes a new region of mpib_reg_fd(). Return whether the region `r`
+ * can be used instead: it must contain all memory of `like`. A dma-buf is
  * identified by its addresses only, because each export of the same dma-buf has
  * its own inode. A memfd is identified by its addresses and its file, because
  * another memfd may have been mapped at the same addresses before.
@@ -111,14 +105,8 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
 {
-	if (r->own_mr != like->own_mr ||
-	    !mpib_region_holds(r, like->addr, like->size))
-		return false;
-	if (!r->own_mr)
-		return r->size == like->size && r->staged == like->staged &&
-		       mpib_region_mr(r) == mpib_region_mr(like) &&
-		       r->off == like->off;
-	return r->memory.flags == like->memory.flags &&
+	return r->own_mr && mpib_region_holds(r, like->addr, like->size) &&
+	       r->memory.flags == like->memory.flags &&
 	       (r->memory.flags & MPIB_REG_DMABUF ||
 		(r->dev == like->dev && r->ino == like->ino &&
 		 r->memory.offset + (uint64_t)(like->addr - r->addr) ==
@@ -228,7 +216,7 @@ static int no_region(const void *addr, size_t size)
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region)
 {
-	struct mpib_region *r, *there;
+	struct mpib_region *r;
 	int rc = mpib_client_check(client);
 
 	if (rc < 0)
@@ -241,13 +229,9 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	mpib_client_hold(client);
 	region_bury(client);
 	region_place(r);
-	there = region_again(r);
-	if (there)
-		free(r);
-	else
-		LIST_INSERT_HEAD(&client->regions, r, link);
+	LIST_INSERT_HEAD(&client->regions, r, link);
 	mpib_client_unlock(client);
-	*region = there ? there : r;
+	*region = r;
 	return 0;
 }
 

@@ -94,7 +94,7 @@ CASE(allocated_memory_is_sent_without_a_copy)
 	assert_non_null(mem);
 	assert_int_equal(mpib_reg(c, mem + 4096, 8192, &region), 0);
 	assert_int_equal(mpib_reg(c, mem + 4096, 8192, &again), 0);
-	assert_ptr_equal(region, again);
+	/* This does not end the other registration of the same range. */
 	assert_int_equal(mpib_dereg(again), 0);
 
 	assert_int_equal(mpib_isend(conn, mem + 5000, 700, 3, region, &r), 0);
