@@ -54,16 +54,18 @@ static int proxy_attach(uint64_t job, struct net_proxy **out)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts), .job = job };
 	struct net_proxy *s = calloc(1, sizeof(*s));
+	struct mpib_client *client = NULL;
 	int rc;
 
 	if (!s)
 		return -ENOMEM;
 	s->job = job;
-	rc = mpib_attach(&opts, &s->client[0]);
+	rc = mpib_attach(&opts, &client);
+	s->client[0] = client;
 	if (rc == 0)
 		rc = ask_devices(s);
 	if (rc < 0) {
-		mpib_detach(s->client[0]);
+		mpib_detach(client);
 		free(s);
 		return rc;
 	}
@@ -102,16 +104,6 @@ static int net_proxy_get(uint64_t job, struct net_proxy **out)
 	return rc;
 }
 
-static struct mpib_client *client_of(struct net_proxy *s, unsigned dev)
-{
-	struct mpib_client *client;
-
-	pthread_mutex_lock(&lock);
-	client = s->client[dev];
-	pthread_mutex_unlock(&lock);
-	return client;
-}
-
 /* Attach to one more device of the proxy of `s`. Fail if that proxy is gone,
  * because the next proxy does not have the comms of `s`. */
 static int attach_to(struct net_proxy *s, unsigned dev)
@@ -121,23 +113,18 @@ static int attach_to(struct net_proxy *s, unsigned dev)
 					 .device = dev };
 	struct mpib_device_info info;
 	struct mpib_client *client;
-	int rc = mpib_alive(s->client[0]);
+	int rc, tries = 0;
 
-	if (rc == 0)
-		rc = mpib_attach(&opts, &client);
-	/* The proxy has ended, and the next one does not listen yet. The query
-	 * waits until the first client has continued at the next proxy. */
-	if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -EPIPE) {
+	/* The proxy may end before the attach. Then the query waits until the
+	 * first client has continued at the next proxy. */
+	do {
 		rc = mpib_query_device(s->client[0], dev, &info);
 		if (rc == 0)
 			rc = mpib_attach(&opts, &client);
-	}
-	if (rc < 0)
-		return rc;
-	pthread_mutex_lock(&lock);
-	s->client[dev] = client;
-	pthread_mutex_unlock(&lock);
-	return 0;
+	} while ((rc == -ENOENT || rc == -ECONNREFUSED) && ++tries < 2);
+	if (rc == 0)
+		s->client[dev] = client;
+	return rc;
 }
 
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client)
@@ -147,14 +134,14 @@ int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client)
 
 	if (d >= s->node.devices)
 		return -ENODEV;
-	*client = client_of(s, d);
+	*client = s->client[d];
 	if (*client)
 		return 0;
 	pthread_mutex_lock(&attaching);
-	if (!client_of(s, d))
+	if (!s->client[d])
 		rc = attach_to(s, d);
+	*client = s->client[d];
 	pthread_mutex_unlock(&attaching);
-	*client = client_of(s, d);
 	return rc;
 }
 

@@ -76,7 +76,7 @@ struct net_proxy {
 	/* Indexed by device. Device 0 has a client from the start, which also
 	 * asks the proxy about the other devices. Any other device gets its
 	 * client when its first comm is made. */
-	struct mpib_client *client[MPIB_DEVICES];
+	_Atomic(struct mpib_client *) client[MPIB_DEVICES];
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
 	uint64_t job;
