@@ -37,15 +37,14 @@
  * effect as any other number above 1024: all payload goes over SUP. Agents and
  * proxies that do not support MPIB_HINT_OWN must give it this effect, too.
  *
- * If the proxy's requests have the flag MPIB_AGENT_HEARS, the agent may send
- * struct mpib_agent_summary and struct mpib_agent_reason, one per packet, at
- * any time and any number of times. The size of a packet tells the proxy
- * whether the packet is a response, a summary or a reason. The proxy drains the
- * rails that the last summary calls sick: both ends of each lane of this node
- * avoid them. The drain ends with the next summary that does not call the rail
- * sick, when the agent closes the socket, or when the summary is no longer
- * valid. A device's last rail is never drained. The proxy's statistics show the
- * summary and the reasons.
+ * The agent may send struct mpib_agent_summary and struct mpib_agent_reason, one
+ * per packet, at any time and any number of times. The size of a packet tells
+ * the proxy whether the packet is a response, a summary or a reason. The proxy
+ * drains the rails that the last summary calls sick: both ends of each lane of
+ * this node avoid them. The drain ends with the next summary that does not call
+ * the rail sick, when the agent closes the socket, or when the summary is no
+ * longer valid. A device's last rail is never drained. The proxy's statistics
+ * show the summary and the reasons.
  *
  * Integers, including magic numbers, are in native byte order. IPv4 addresses
  * are in network byte order.
@@ -111,13 +110,13 @@ enum mpib_agent_type {
 /* Flag of a request: the proxy is in adaptive mode and supports
  * MPIB_HINT_OWN. */
 #define MPIB_AGENT_ADAPTIVE 1u
-/* Flag of a request: the proxy accepts summaries and reasons. */
-#define MPIB_AGENT_HEARS 2u
 
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
-	uint32_t flags; /* MPIB_AGENT_ADAPTIVE, MPIB_AGENT_HEARS */
-	uint64_t conn_id; /* the proxy's pid << 16 | a counter */
+	uint32_t flags; /* 0 or MPIB_AGENT_ADAPTIVE */
+	/* the proxy's pid << 16, plus a counter; no two connections of the
+	 * proxy have the same id */
+	uint64_t conn_id;
 	/* addresses of the rails at this node and at the peer */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip; /* 0: the connection has no SUP */

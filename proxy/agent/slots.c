@@ -29,7 +29,6 @@ struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
 	struct mpib_io watch;
-	bool hears; /* the proxy reads summaries */
 	/* For each slot, the number of the last reason that was sent. */
 	unsigned reason[MPIB_HINT_SLOTS_MAX];
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
@@ -158,7 +157,6 @@ static bool slots_serve(struct mpib_agent_proxy *p,
 	}
 	if (r->type != MPIB_AGENT_REGISTER)
 		return false;
-	p->hears |= (r->flags & MPIB_AGENT_HEARS) != 0;
 	slot = slots_take(p, r);
 	if (slot < 0)
 		answer.status = slot;
@@ -195,7 +193,7 @@ void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
 
 	TAILQ_FOREACH(p, &a->proxies, entry)
 	{
-		if (!p->hears || !slots_send(p, s, sizeof(*s)))
+		if (!slots_send(p, s, sizeof(*s)))
 			continue;
 		for (uint32_t i = 0; i < MPIB_HINT_SLOTS_MAX; i++) {
 			if (a->slot[i].users)

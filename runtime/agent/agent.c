@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/closer.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/users.h"
@@ -48,7 +47,6 @@ struct mpib_agent_conn {
 	struct mpib_agent_route route;
 	enum conn_state state;
 	TAILQ_ENTRY(mpib_agent_conn) entry, asked_entry;
-	UT_hash_handle hh;
 };
 
 struct mpib_agent_link {
@@ -70,14 +68,13 @@ struct mpib_agent_link {
 	struct mpib_timer timer;
 	/* the last error logged, so that no error is logged twice in a row */
 	int told;
-	uint16_t counter;
+	uint64_t counter; /* connections that were added so far */
 	struct conn_list conns;
 	struct conn_list asked; /* in CONN_ASKED, in the order of the answers */
 	struct mpib_agent_summary summary;
 	uint64_t heard_ns; /* time of the summary; 0: none */
 	pid_t pid; /* pid of the agent that sent the summary */
 	struct mpib_agent_reason *reason; /* by slot; NULL: none received */
-	struct mpib_agent_conn *by_id;
 };
 
 static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
@@ -89,7 +86,6 @@ static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
 static void agent_free_conn(struct mpib_agent_conn *c)
 {
 	TAILQ_REMOVE(&c->link->conns, c, entry);
-	HASH_DELETE(hh, c->link->by_id, c);
 	free(c);
 }
 
@@ -163,8 +159,7 @@ static int agent_request(struct mpib_agent_link *l,
 {
 	struct mpib_agent_request r = {
 		.type = type,
-		.flags = MPIB_AGENT_HEARS |
-			 (l->adaptive ? MPIB_AGENT_ADAPTIVE : 0),
+		.flags = l->adaptive ? MPIB_AGENT_ADAPTIVE : 0,
 		.conn_id = c->id,
 		.sout_src_ip = c->route.sout_src,
 		.sout_dst_ip = c->route.sout_dst,
@@ -438,39 +433,22 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	free(link);
 }
 
-/* Make a connection id that no other connection uses: PID << 16 | counter.
- * Return false if all ids are in use. */
-static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
-{
-	struct mpib_agent_conn *c;
-
-	if (HASH_COUNT(l->by_id) > UINT16_MAX)
-		return false;
-	do {
-		*id = (uint64_t)getpid() << 16 | l->counter++;
-		HASH_FIND(hh, l->by_id, id, sizeof(*id), c);
-	} while (c);
-	return true;
-}
-
 struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
 				       struct engine_conn *conn,
 				       const struct mpib_agent_route *route)
 {
 	struct mpib_agent_conn *c;
-	uint64_t id;
 
-	if (!link || !agent_new_id(link, &id))
+	if (!link)
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	c->link = link;
 	c->conn = conn;
-	c->id = id;
+	c->id = ((uint64_t)getpid() << 16) + link->counter++;
 	c->route = *route;
 	TAILQ_INSERT_TAIL(&link->conns, c, entry);
-	HASH_ADD(hh, link->by_id, id, sizeof(c->id), c);
 	agent_pump(link);
 	return c;
 }

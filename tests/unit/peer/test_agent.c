@@ -71,7 +71,7 @@ CASE(a_proxy_reports_that_it_can_split_by_itself)
 	rig_connect(rig, e.a, 3, e.b, 4);
 	assert_true(agent_rig_take_call());
 	assert_true(agent_rig_next(&r));
-	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE | MPIB_AGENT_HEARS);
+	assert_int_equal(r.flags, MPIB_AGENT_ADAPTIVE);
 }
 
 /* A receiving connection has nothing to split, and must not take one of the few
