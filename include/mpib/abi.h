@@ -13,7 +13,7 @@
 
 /* Increase this number when the layout of a shared structure or of a control
  * message changes. */
-#define MPIB_ABI_VERSION 9u
+#define MPIB_ABI_VERSION 10u
 
 #define MPIB_CACHELINE 64 /* bytes */
 

@@ -61,7 +61,6 @@ enum mpib_control_type {
 	MPIB_CTL_CONNECT, /* make a sending end, or resume one */
 	MPIB_CTL_ACCEPT, /* make a receiving end */
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
-	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask for a device's properties */
 	MPIB_CTL_RESUME, /* resume a receiving end */
 	/* From the proxy, with id 0, never answered: some of the client's
@@ -203,10 +202,9 @@ struct mpib_ctl_reg_fd {
 	uint32_t rsvd;
 };
 
-/* The messages DEREG, CLOSE_LISTEN, CLOSE, WHY, DEVICE and RESUMED, and the
- * answers to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT, RESUME and CLOSE. The proxy
- * answers DEREG when neither the proxy nor a peer can access the memory any
- * more. */
+/* The messages DEREG, CLOSE_LISTEN, CLOSE, DEVICE and RESUMED, and the answers
+ * to DEREG, CLOSE_LISTEN, CONNECT, ACCEPT, RESUME and CLOSE. The proxy answers
+ * DEREG when neither the proxy nor a peer can access the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
 	uint32_t id; /* id of the region, listener or thread, or index of the
@@ -269,12 +267,6 @@ struct mpib_ctl_accept {
 	uint32_t listen_id; /* from struct mpib_ctl_listening */
 	/* index of the connection: any index in the state FREE */
 	uint32_t conn;
-};
-
-/* Answer to WHY. */
-struct mpib_ctl_text {
-	struct mpib_ctl_header h;
-	char text[240];
 };
 
 /* Answer to DEVICE. */

@@ -186,7 +186,9 @@ enum mpib_conn_state {
 	MPIB_CONN_FREE,
 	MPIB_CONN_PENDING, /* the two ends are not connected yet */
 	MPIB_CONN_READY,
-	MPIB_CONN_FAILED, /* `error` says why; closing frees the index */
+	/* `error` and `why` of the reply segment have the reason; closing frees
+	 * the index. */
+	MPIB_CONN_FAILED,
 	/* The client closed the connection. The index becomes FREE when no peer
 	 * can access the connection's memory any more. */
 	MPIB_CONN_CLOSING,
@@ -276,6 +278,9 @@ struct mpib_reply {
 	 * cache line with words that clients poll. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
 		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
+	/* Why the connection failed; valid if its state is MPIB_CONN_FAILED.
+	 * The control thread writes this text before the state. */
+	char why[MPIB_INDEXES_MAX][240];
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1088);
@@ -283,7 +288,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 320);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 384 + 16384 + 8388608);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) ==
-		64 + 262144 + 262144 + 4194304 + 2097152 + 524288);
+		64 + 262144 + 262144 + 4194304 + 2097152 + 524288 + 491520);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, want) == 80);

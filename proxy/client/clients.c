@@ -180,7 +180,6 @@ static const struct {
 			    proxy_client_next },
 	[MPIB_CTL_RESUMED] = { sizeof(struct mpib_ctl_id), 0,
 			       proxy_client_resumed },
-	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
 };
 
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
@@ -530,25 +529,6 @@ void proxy_client_close(struct proxy_client *s, struct mpib_message *m)
 				    ask->id);
 	else
 		proxy_client_ok(s, &m->h, ask->id);
-}
-
-void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
-{
-	const struct mpib_ctl_id *ask = (const void *)m->bytes;
-	struct mpib_ctl_text answer = {
-		.h = { .type = m->h.type,
-		       .id = m->h.id,
-		       .len = sizeof(answer) },
-	};
-
-	if (ask->id >= MPIB_INDEXES_MAX) {
-		proxy_client_refuse(s, &m->h, -EINVAL,
-				    "there is no connection %u", ask->id);
-		return;
-	}
-	snprintf(answer.text, sizeof(answer.text), "%s",
-		 mpib_broker_why(&s->peer_client, ask->id));
-	proxy_client_send(s, &answer.h, NULL, 0);
 }
 
 /*

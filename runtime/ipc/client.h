@@ -157,25 +157,6 @@ struct mpib_instance {
 	uint64_t no_window;
 };
 
-/* The reason for a connection's failure. The proxy or the helper reports this
- * reason. */
-struct mpib_reason {
-	/* time, in ms, until which the client waits for the reason; 0: the
-	 * client does not need the reason yet */
-	uint64_t until;
-	/* Used under the client's lock. */
-	uint32_t asked; /* id of the client's WHY request; 0: not sent yet */
-	/* value of client->heard when the WHY request was sent */
-	uint32_t heard;
-	/* number of answers that contained no reason, because the proxy's
-	 * control thread had not received it from the shard yet */
-	uint8_t early;
-	/* The text of the reason; an empty string if the reason is unknown. The
-	 * text does not change once `told` is true. */
-	char text[240];
-	_Atomic bool told;
-};
-
 enum mpib_next {
 	MPIB_NEXT_NONE,
 	/* the client has requested the instance `next` from the proxy */
@@ -280,16 +261,19 @@ struct mpib_conn {
 	 * read without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state;
-	/* -errno: the connection cannot continue, and reason.text says why; 0
-	 * otherwise */
+	/* -errno: the connection cannot continue, and `lost_why` says why; 0
+	 * otherwise. The helper sets both once, `lost_why` first. */
 	_Atomic int lost;
+	char lost_why[240];
 	enum mpib_closing closing;
 	/* placed[i] is the request that has completion entry i */
 	struct mpib_request *placed[MPIB_REQUESTS];
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
-	struct mpib_reason reason;
+	/* The connection has failed: time, in ms, until which the client waits
+	 * for the proxy's reason. 0: it has not failed. */
+	uint64_t why_until;
 	char why[256];
 };
 
@@ -444,7 +428,6 @@ struct mpib_client {
 	/* The proxy did not answer a request within `answer_ms`. Until the
 	 * proxy sends a message, further calls fail with -ETIMEDOUT at once. */
 	bool deaf;
-	uint32_t heard; /* number of messages received from the proxy */
 	/* time, in ms, when mpib_windows_sweep() last released idle windows */
 	uint64_t swept;
 	/* how often mpib_windows_sweep() has released idle windows */
@@ -739,15 +722,9 @@ bool mpib_conn_was_ready(const struct mpib_conn *conn,
 			 const struct mpib_attached *at, uint32_t index);
 /* Under the lock. Free the connection's memory in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
-/* Under the lock. Store `text` as the reason why the connection failed. An
- * empty text means that the reason is unknown. If a reason is already stored,
- * do nothing. */
-void mpib_why_tell(struct mpib_conn *conn, const char *text);
-/* Under the lock. Handle an answer to a WHY request. */
-void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
 /* On the connection's thread. Copy the arrived bytes out of the staging window.
  * Then mark the connection as failed, so that this end pushes and copies
- * nothing more. If `why` is NULL, ask the proxy for the reason. Never waits.
+ * nothing more. If `why` is NULL, the reason is the proxy's. Never waits.
  * Returns 0 if the reason is not known yet: then call again. Otherwise sets the
  * error text and returns `rc`. */
 #define MPIB_BAD_HEAD "the ring head from the proxy has an impossible value"
@@ -772,6 +749,12 @@ static inline int mpib_conn_broken(const struct mpib_conn *conn)
 	 * thread sees the error, it also sees all completions that the shard
 	 * wrote before. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
+}
+/* Return conn->lost. If it is not 0, conn->lost_why may be read. */
+static inline int mpib_conn_lost(const struct mpib_conn *conn)
+{
+	/* Acquire pairs with the release in conn_lose(). */
+	return atomic_load_explicit(&conn->lost, memory_order_acquire);
 }
 /* Return whether the result `res` of a request means only that the send was
  * larger than the receive. In this case nothing was sent, and the connection

@@ -424,111 +424,27 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 	return rc;
 }
 
-/*
- * The proxy knows why a connection failed. Posts, tests and mpib_ready() ask
- * the proxy with a WHY request, but do not wait for the answer. Until the
- * answer has arrived or the time limit has passed, these functions return as if
- * the request or the connection were still in progress.
- */
-
-/* Maximum number of repeated WHY requests. The control thread may answer more
- * than one of them before it reads the messages of its shards. */
-#define WHY_AGAIN 4
-
-void mpib_why_tell(struct mpib_conn *conn, const char *text)
-{
-	struct mpib_reason *r = &conn->reason;
-
-	if (atomic_load_explicit(&r->told, memory_order_relaxed))
-		/* keep the first reason, because the connection's thread may be
-		 * reading it */
-		return;
-	snprintf(r->text, sizeof(r->text), "%s", text);
-	/* Release pairs with the acquire in reason_told(). */
-	atomic_store_explicit(&r->told, true, memory_order_release);
-}
-
-void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
-{
-	const struct mpib_ctl_text *got = (const void *)m->bytes;
-	struct mpib_conn *conn;
-	char text[sizeof(got->text)];
-
-	LIST_FOREACH(conn, &c->conns, link)
-	{
-		struct mpib_reason *r = &conn->reason;
-
-		if (r->asked != m->h.id)
-			continue;
-		text[0] = '\0';
-		if (m->h.status == 0 && m->len >= sizeof(*got))
-			snprintf(text, sizeof(text), "%.*s",
-				 (int)sizeof(got->text) - 1, got->text);
-		/* The shard sends the reason to the proxy's control thread,
-		 * which may answer the WHY request before it has read the
-		 * shard's message. So if an answer contains no reason, ask
-		 * again. */
-		if (m->h.status == 0 && !text[0] && r->early < WHY_AGAIN) {
-			r->early++;
-			r->asked = 0;
-			continue;
-		}
-		mpib_why_tell(conn, text);
-	}
-}
-
-/* Under the lock. Read late answers, and send the WHY request if it was not
- * sent yet. Returns false if no answer will come. */
-static bool why_ask(struct mpib_conn *conn)
-{
-	struct mpib_client *c = conn->client;
-	struct mpib_reason *r = &conn->reason;
-	int rc = 0;
-
-	mpib_rpc_settle(c);
-	if (!mpib_client_ok(c) || conn->at != c->at)
-		return false; /* the proxy that knows the reason has ended */
-	if (r->asked && mpib_now_ms() < r->until)
-		return true;
-	if (r->asked) {
-		c->deaf |= c->heard == r->heard;
-		return false;
-	}
-	if (c->deaf)
-		return false;
-	rc = mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, conn->index, &r->asked);
-	r->heard = c->heard;
-	return rc == 0 || rc == -EAGAIN;
-}
-
-static bool reason_told(const struct mpib_reason *r)
-{
-	/* Acquire pairs with the release in mpib_why_tell(). */
-	return atomic_load_explicit(&r->told, memory_order_acquire);
-}
-
 /* Get the reason why the connection has failed with the error `rc`. Returns
- * true if conn->why contains the reason. If it returns false, the answer has
- * not arrived yet, and the caller must call again. Never waits. */
+ * true if conn->why contains the reason. Returns false if the proxy has not
+ * published the reason yet, because the shard reports a failure earlier than
+ * the control thread: then the caller must call again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
-	struct mpib_reason *r = &conn->reason;
-	bool hope = true;
+	const char *why = "";
 
-	if (r->until == 0)
-		r->until = mpib_now_ms() + c->answer_ms;
-	/* A thread that holds the lock for a long time is waiting for an answer
-	 * from the proxy. That thread also receives the answer to this WHY
-	 * request. */
-	if (!reason_told(r) && mpib_client_try(c)) {
-		hope = why_ask(conn);
-		mpib_client_unlock(c);
-	}
-	if (!reason_told(r) && hope && mpib_now_ms() < r->until)
+	if (conn->why_until == 0)
+		conn->why_until = mpib_now_ms() + c->answer_ms;
+	if (mpib_conn_lost(conn))
+		why = conn->lost_why;
+	else if (mpib_index_state(conn->at, conn->index) == MPIB_CONN_FAILED)
+		why = conn->at->reply->why[conn->index];
+	else if (mpib_conn_lives(conn, c) && mpib_client_look(c) == 0 &&
+		 mpib_now_ms() < conn->why_until)
 		return false;
-	if (reason_told(r) && r->text[0])
-		memcpy(conn->why, r->text, sizeof(r->text));
+	if (why[0])
+		snprintf(conn->why, sizeof(conn->why), "%.*s",
+			 (int)sizeof(conn->lost_why) - 1, why);
 	else
 		snprintf(conn->why, sizeof(conn->why),
 			 "connection %u is broken: %s (see mpib-proxy's log)",
@@ -628,7 +544,7 @@ static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 	unsigned state = mpib_index_state(conn->at, conn->index);
 
 	mpib_conn_learn(conn, conn->at, conn->index);
-	if (!mpib_client_again(c) || atomic_load(&conn->lost) ||
+	if (!mpib_client_again(c) || mpib_conn_lost(conn) ||
 	    (!conn->is_sender && !conn->end.key) ||
 	    (state != MPIB_CONN_READY && state != MPIB_CONN_LOST))
 		return false;

@@ -34,8 +34,13 @@ static void next_set(struct mpib_conn *conn, enum mpib_next state)
 
 static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 {
-	mpib_why_tell(conn, why);
-	/* Release pairs with the acquire in mpib_conn_goes_on(). */
+	/* Keep the first reason, because the connection's thread may be reading
+	 * it. */
+	if (mpib_conn_lost(conn))
+		return;
+	snprintf(conn->lost_why, sizeof(conn->lost_why), "%.*s",
+		 (int)sizeof(conn->lost_why) - 1, why);
+	/* Release pairs with the acquire in mpib_conn_lost(). */
 	atomic_store_explicit(&conn->lost, rc, memory_order_release);
 }
 
@@ -149,28 +154,17 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 }
 
-/* The connection has failed at `index` of the current proxy. Get the reason,
- * and give the connection up. */
+/* The connection has failed at `index` of the current proxy: give it up. */
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {
-	const struct mpib_ctl_text *got;
-	struct mpib_message m;
-	char why[240] = "";
-	int error = c->at->reply->conn[index].error;
-	int rc = mpib_rpc_of(c, MPIB_CTL_WHY, index, &m, sizeof(*got));
+	const struct mpib_reply *reply = c->at->reply;
+	int error = reply->conn[index].error;
 
-	if (rc == -EPIPE)
-		/* the client will request the connection from the next proxy */
-		return;
-	if (rc == 0) {
-		got = (const void *)m.bytes;
-		snprintf(why, sizeof(why), "%.*s", (int)sizeof(got->text) - 1,
-			 got->text);
-		mpib_message_close_fds(&m);
-	}
 	error = error < 0 ? error : -EIO;
-	conn_lose(conn, error, why[0] ? why : mpib_errtext(error));
+	conn_lose(conn, error,
+		  reply->why[index][0] ? reply->why[index]
+				       : mpib_errtext(error));
 	mpib_next_drop(c, conn);
 }
 
@@ -246,8 +240,7 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = mpib_index_state(c->at, conn->index);
 
-	if (atomic_load_explicit(&conn->lost, memory_order_relaxed) ||
-	    conn->closing == MPIB_CLOSING_TOLD)
+	if (mpib_conn_lost(conn) || conn->closing == MPIB_CLOSING_TOLD)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
@@ -269,7 +262,7 @@ static bool closed_is_over(const struct mpib_client *c,
 {
 	const struct mpib_instance *next = &conn->next;
 
-	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
+	if (mpib_conn_lost(conn))
 		return true;
 	if (conn->closing == MPIB_CLOSING_TOLD)
 		return mpib_index_state(conn->at, conn->index) ==
@@ -315,8 +308,7 @@ static int conns_again(struct mpib_client *c, bool accepts)
 		bool is_accept = !conn->is_sender && !conn->end.key;
 
 		if (is_accept != accepts || was_asked(c, conn) ||
-		    conn->closing == MPIB_CLOSING_TOLD ||
-		    atomic_load_explicit(&conn->lost, memory_order_relaxed))
+		    conn->closing == MPIB_CLOSING_TOLD || mpib_conn_lost(conn))
 			continue;
 		rc = conn_ask(c, conn);
 		if (rc < 0)
@@ -538,8 +530,7 @@ static void resumed_tell(struct mpib_client *c)
 
 	LIST_FOREACH(conn, &c->conns, link)
 	{
-		if (!was_asked(c, conn) &&
-		    !atomic_load_explicit(&conn->lost, memory_order_relaxed))
+		if (!was_asked(c, conn) && !mpib_conn_lost(conn))
 			return;
 	}
 	thread_tell(c);

@@ -309,8 +309,7 @@ int mpib_conn_goes_on(struct mpib_conn *conn)
 		return 1;
 	if (is_ready(conn))
 		return mpib_conn_resume(conn);
-	/* Acquire pairs with the release in conn_lose(). */
-	rc = atomic_load_explicit(&conn->lost, memory_order_acquire);
+	rc = mpib_conn_lost(conn);
 	if (rc < 0)
 		return mpib_conn_fail(conn, rc, NULL);
 	if (!mpib_client_again(c)) {

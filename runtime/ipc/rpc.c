@@ -303,13 +303,6 @@ void mpib_debts_forget(struct mpib_client *c)
 		debt_pay(LIST_FIRST(&c->debts));
 }
 
-/* Record that a message from the proxy has arrived. */
-static void rpc_heard(struct mpib_client *c)
-{
-	c->deaf = false;
-	c->heard++;
-}
-
 /* Handle a message that no caller waits for. */
 static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
@@ -318,8 +311,6 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 	if (m->h.type == MPIB_CTL_NEXT &&
 	    m->len >= sizeof(struct mpib_ctl_next))
 		mpib_helper_upgrade(c, (const void *)m->bytes);
-	if (m->h.type == MPIB_CTL_WHY)
-		mpib_why_answered(c, m);
 	mpib_helper_answered(c, m);
 	debt_answered(c, m);
 }
@@ -341,7 +332,7 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		int rc = mpib_message_recv(c->at->sock, m);
 
 		if (rc == 1 || rc == -EMFILE) {
-			rpc_heard(c);
+			c->deaf = false;
 			if (m->h.id == id) {
 				c->asked = MPIB_ASKED_ANSWERED;
 				return rc == 1 ? 0 : rc;
@@ -354,9 +345,10 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 		rc = mpib_wait_socket(c, c->at->sock, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
-			/* The probe is a WHY request. The proxy answers it at
-			 * once, even while another request takes long. */
-			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, 0, &probe);
+			/* The proxy answers this request at once, even while
+			 * another request takes long. */
+			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_DEVICE, 0,
+					    &probe);
 		} else if (rc < 0) {
 			return rc;
 		}
@@ -370,7 +362,7 @@ void mpib_rpc_settle(struct mpib_client *c)
 
 	while ((rc = mpib_message_recv(c->at->sock, &m)) == 1 ||
 	       rc == -EMFILE) {
-		rpc_heard(c);
+		c->deaf = false;
 		rpc_late(c, &m);
 	}
 	if (rc != -EAGAIN)

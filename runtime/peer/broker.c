@@ -234,14 +234,6 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 	return 0;
 }
 
-const char *mpib_broker_why(const struct peer_client *client, uint32_t index)
-{
-	const struct peer_conn *c =
-		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
-
-	return c ? c->why : "";
-}
-
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg)
 {

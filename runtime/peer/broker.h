@@ -162,8 +162,6 @@ int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
  * index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);
-/* Return why the connection failed, or "" if it did not fail. */
-const char *mpib_broker_why(const struct peer_client *client, uint32_t index);
 
 /* A connection that a client requested and that is not ready yet. */
 struct mpib_pending {

@@ -236,14 +236,18 @@ bool peer_conn_is_same_loss(const struct peer_conn *c)
 			       mpib_engine_grace_ns(b->engine);
 }
 
-/* Give up resuming the connection. */
+/* The connection failed for the reason in c->why, and will not be resumed. */
 static void conn_end_give_up(struct peer_conn *c, int error)
 {
+	struct mpib_reply *reply = c->client->reply;
+
 	c->state = PEER_CONN_OVER;
 	c->error = error;
 	mpib_timer_disarm(c->broker->loop, &c->timer);
-	c->client->reply->conn[c->index].error = error;
-	peer_conn_set_state(c, MPIB_CONN_FAILED);
+	reply->conn[c->index].error = error;
+	mpib_peer_text(reply->why[c->index], sizeof(reply->why[0]), c->why);
+	if (!c->dropped)
+		peer_conn_set_state(c, MPIB_CONN_FAILED);
 }
 
 static void conn_end_on_grace(void *arg)
@@ -318,12 +322,7 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 		return;
 	}
 	peer_conn_unlist(c);
-	mpib_timer_disarm(c->broker->loop, &c->timer);
-	c->state = PEER_CONN_OVER;
-	c->error = error;
-	c->client->reply->conn[c->index].error = error;
-	if (!c->dropped)
-		peer_conn_set_state(c, MPIB_CONN_FAILED);
+	conn_end_give_up(c, error);
 	peer_conn_step(c);
 }
 

@@ -113,7 +113,8 @@ static int offer_a_file(void *arg)
  * files to close. */
 static int offer_files_without_end(void *arg)
 {
-	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE,
+				     .len = sizeof(h) };
 	int fd[4], sock = -1;
 
 	(void)arg;
@@ -137,7 +138,8 @@ static int offer_files_without_end(void *arg)
  * with an out-of-band byte. */
 static int send_sockets(void *arg)
 {
-	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE,
+				     .len = sizeof(h) };
 	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
 	int one = tenant_hello_again(node[0].dir),
 	    two = tenant_hello_again(node[0].dir);
@@ -167,7 +169,8 @@ static int send_sockets(void *arg)
  * takes the proxy a long time. */
 static int come_and_go(void *arg)
 {
-	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE,
+				     .len = sizeof(h) };
 	int to[2] = { tenant_hello_again(node[0].dir),
 		      tenant_hello_again(node[0].dir) };
 	int fd[LAST], sock;

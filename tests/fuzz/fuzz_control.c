@@ -82,7 +82,7 @@ static int say(int sock, struct fuzz_input *in)
 static void hear_all(int sock)
 {
 	struct mpib_ctl_id last = {
-		.h = { .type = MPIB_CTL_WHY,
+		.h = { .type = MPIB_CTL_DEVICE,
 		       .id = 0xfeed,
 		       .len = sizeof(last) },
 	};
@@ -94,7 +94,7 @@ static void hear_all(int sock)
 	while (TEMP_FAILURE_RETRY(recv(sock, &byte, 1, MSG_PEEK)) > 0 &&
 	       mpib_message_recv(sock, &m) > 0) {
 		mpib_message_close_fds(&m);
-		if (m.h.id == 0xfeed && m.h.type == MPIB_CTL_WHY)
+		if (m.h.id == 0xfeed && m.h.type == MPIB_CTL_DEVICE)
 			return;
 	}
 }

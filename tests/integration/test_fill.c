@@ -160,10 +160,10 @@ static void ask_pool(int sock, uint64_t size)
 	inner_tell(sock, &ask.h);
 }
 
-static void ask_why(int sock)
+static void ask_device(int sock)
 {
 	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
+		.h = { .type = MPIB_CTL_DEVICE, .len = sizeof(ask) },
 	};
 
 	inner_tell(sock, &ask.h);
@@ -227,7 +227,7 @@ FILL_TEST(other_clients_are_answered_between_two_steps)
 	for (unsigned i = 0; i < 8; i++) {
 		size_t had = filling(s)->filled;
 
-		ask_why(b);
+		ask_device(b);
 		inner_turn();
 		assert_int_equal(mpib_message_recv(b, &m), 1);
 		assert_true(filling(s)->filled <= had + MPIB_FILL_PIECE);

@@ -80,13 +80,13 @@ static void get_connection(uint32_t listener)
 
 static void use_up_the_quota(void)
 {
-	const struct mpib_ctl_id why = {
-		.h = { .type = MPIB_CTL_WHY, .len = sizeof(why) },
+	const struct mpib_ctl_id device = {
+		.h = { .type = MPIB_CTL_DEVICE, .len = sizeof(device) },
 	};
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)m.bytes;
 
-	while (ask(&why.h, &m) == 0)
+	while (ask(&device.h, &m) == 0)
 		;
 	assert_int_equal(m.h.status, -EDQUOT);
 	assert_in(e->why, "quota.messages = 10");

@@ -253,10 +253,10 @@ TALK_TEST(indices_out_of_range_are_refused)
 		talk_tell(sock, &id, sizeof(id));
 		assert_int_equal(talk_hear_status(sock, MPIB_CTL_DEREG, 0),
 				 -ENOENT);
-		id.h.type = MPIB_CTL_WHY;
+		id.h.type = MPIB_CTL_DEVICE;
 		talk_tell(sock, &id, sizeof(id));
-		assert_int_equal(talk_hear_status(sock, MPIB_CTL_WHY, 0),
-				 -EINVAL);
+		assert_int_equal(talk_hear_status(sock, MPIB_CTL_DEVICE, 0),
+				 -ENODEV);
 	}
 	close(sock);
 }

@@ -153,7 +153,8 @@ CASE(the_control_messages_of_a_user_are_limited)
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
 		.version = MPIB_ABI_VERSION,
 	};
-	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE,
+				     .len = sizeof(h) };
 	unsigned refused = 0, other = 0;
 	struct mpib_message m;
 	int sock, rc = 1;

@@ -198,8 +198,7 @@ void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 	while (atomic_load(&tx->reply->conn[index].state) != MPIB_CONN_READY ||
 	       atomic_load(&rx->reply->conn[index].state) != MPIB_CONN_READY) {
 		if (now_ns() > end)
-			die("connection %u: %s", index,
-			    mpib_broker_why(&tx->client, index));
+			die("connection %u: %s", index, tx->reply->why[index]);
 		turn(n);
 	}
 	mpib_broker_close_listen(rx->broker, &rx->client, id);

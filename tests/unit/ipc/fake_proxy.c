@@ -21,7 +21,16 @@ void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
 		    int32_t error)
 {
 	f->reply->conn[index].error = error;
+	if (state == MPIB_CONN_FAILED)
+		snprintf(f->reply->why[index], sizeof(f->reply->why[0]),
+			 "the peer has no such listener");
 	atomic_store(&f->reply->conn[index].state, state);
+}
+
+void fake_break(struct fake_proxy *f, unsigned index, int32_t error)
+{
+	atomic_store(&f->reply->conn[index].broken, error);
+	fake_set_state(f, index, MPIB_CONN_FAILED, error);
 }
 
 static int answer(struct fake_proxy *f, const struct mpib_message *ask,
@@ -156,13 +165,6 @@ static int begin(struct fake_proxy *f, const struct mpib_message *ask,
 	return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 }
 
-static int why(struct fake_proxy *f, const struct mpib_message *ask)
-{
-	struct mpib_ctl_text text = { .text = "the peer has no such listener" };
-
-	return answer(f, ask, &text, sizeof(text), NULL, 0);
-}
-
 static int refusal(const struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_accept *accept = (const void *)ask->bytes;
@@ -225,8 +227,6 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 							     : MPIB_CONN_FREE,
 			       0);
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
-	case MPIB_CTL_WHY:
-		return why(f, ask);
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	}

@@ -122,5 +122,7 @@ void fake_end_slow(struct fake_proxy *f);
 
 void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
 		    int32_t error);
+/* Let the connection fail, as its shard and the control thread report it. */
+void fake_break(struct fake_proxy *f, unsigned index, int32_t error);
 
 #endif

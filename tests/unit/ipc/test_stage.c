@@ -37,7 +37,7 @@ CASE(a_send_too_large_for_its_group_fails_with_the_proxys_reason)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
 
-	atomic_store(&f->reply->conn[0].broken, -EMSGSIZE);
+	fake_break(f, 0, -EMSGSIZE);
 	end_as(0, s, -EMSGSIZE);
 	assert_int_equal(finish(s, NULL, NULL), -EMSGSIZE);
 	assert_string_equal(mpib_strerror(), "the peer has no such listener");

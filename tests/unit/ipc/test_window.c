@@ -65,7 +65,7 @@ CASE(the_window_of_a_failed_connection_is_kept)
 {
 	struct mpib_request *r = recv_at(0, 100000);
 
-	atomic_store(&f->reply->conn[1].broken, -ETIMEDOUT);
+	fake_break(f, 1, -ETIMEDOUT);
 	end_as(1, r, -ETIMEDOUT);
 	assert_int_equal(finish(r, NULL, NULL), -ETIMEDOUT);
 	sweep(LATER);

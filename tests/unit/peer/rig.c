@@ -167,6 +167,11 @@ int rig_error(const struct client *c, uint32_t index)
 	return c->client.reply->conn[index].error;
 }
 
+const char *rig_why(const struct client *c, uint32_t index)
+{
+	return c->client.reply->why[index];
+}
+
 /* With more objects, checking all sums in each turn takes too long. */
 #define OBJECTS_LOOKED_AT 500
 

@@ -84,6 +84,7 @@ void rig_both_up(struct rig *rig, struct client **a, struct client **b,
 		 unsigned b_shard);
 uint32_t rig_state(const struct client *c, uint32_t index);
 int rig_error(const struct client *c, uint32_t index);
+const char *rig_why(const struct client *c, uint32_t index);
 /* Check that connection `index` of each client is READY. */
 void rig_assert_ready(const struct client *a, const struct client *b,
 		      uint32_t index);

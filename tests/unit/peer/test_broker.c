@@ -42,7 +42,7 @@ rig_test(a_silent_peer_is_dropped_after_the_timeout)
 		pass_alone(rig, 2);
 		assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 		snprintf(text, sizeof(text), "no sign of life for %u s", limit);
-		assert_non_null(strstr(mpib_broker_why(&a->client, 0), text));
+		assert_non_null(strstr(rig_why(a, 0), text));
 		rig_kill(rig, 0);
 		rig_settle(rig);
 	}

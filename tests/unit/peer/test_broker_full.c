@@ -130,7 +130,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 	rig_settle(rig);
 	assert_int_equal(rig_state(from, 0), MPIB_CONN_FAILED);
 	rc = rig_error(from, 0);
-	assert_in(mpib_broker_why(&from->client, 0), why);
+	assert_in(rig_why(from, 0), why);
 	mpib_broker_drop(from->node->broker, &from->client, 0);
 	mpib_broker_close_listen(to->node->broker, &to->client, id);
 	rig_settle(rig);

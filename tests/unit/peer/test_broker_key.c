@@ -49,7 +49,7 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	rig_call(a, 0, -1, &handle);
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-	assert_in(mpib_broker_why(&a->client, 0), why);
+	assert_in(rig_why(a, 0), why);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 	mpib_broker_each_told(a->node->broker, keep_refusal, &told);
 	assert_non_null(told);
@@ -76,10 +76,8 @@ rig_test(a_key_changed_at_one_end_ends_lanes_when_their_link_breaks)
 		assert_int_equal(rig_state(a, i), MPIB_CONN_FAILED);
 		assert_int_equal(rig_state(b, i), MPIB_CONN_FAILED);
 	}
-	assert_in(mpib_broker_why(&a->client, 0),
-		  "does not know the cluster's key");
-	assert_in(mpib_broker_why(&b->client, 0),
-		  "does not know the cluster's key");
+	assert_in(rig_why(a, 0), "does not know the cluster's key");
+	assert_in(rig_why(b, 0), "does not know the cluster's key");
 }
 
 /* Return the number of events about refused links after number `since`. */

@@ -207,8 +207,7 @@ rig_test(a_users_lanes_are_limited_and_others_keep_theirs)
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 9), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(a, 9), -EDQUOT);
-	assert_non_null(
-		strstr(mpib_broker_why(&a->client, 9), "quota.lanes = 3"));
+	assert_non_null(strstr(rig_why(a, 9), "quota.lanes = 3"));
 	rig_connect(rig, c, 1, d, 1);
 }
 

@@ -19,7 +19,7 @@ static void assert_refused(struct rig *rig, struct client *from,
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 	assert_int_equal(rig_state(from, 0), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(from, 0), error);
-	assert_non_null(strstr(mpib_broker_why(&from->client, 0), why));
+	assert_non_null(strstr(rig_why(from, 0), why));
 	mpib_broker_drop(from->node->broker, &from->client, 0);
 	rig_settle(rig);
 }

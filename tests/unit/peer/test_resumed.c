@@ -202,8 +202,7 @@ rig_test(a_client_that_resumes_too_late_gets_an_error)
 	assert_int_equal(rig_error(r.to, 0), -ETIMEDOUT);
 	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_FAILED);
 	assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FAILED);
-	assert_non_null(strstr(mpib_broker_why(&r.to->client, 0),
-			       "not resumed in time"));
+	assert_non_null(strstr(rig_why(r.to, 0), "not resumed in time"));
 }
 
 /* Lose the lane. If `old` is the last number, ask for ends `old` + 1. */
@@ -235,8 +234,7 @@ rig_test(new_lanes_that_move_nothing_share_one_grace_period)
 	assert_int_equal(rig_state(r.from, 4), MPIB_CONN_FAILED);
 	assert_int_equal(rig_state(r.to, 4), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(r.from, 4), -ETIMEDOUT);
-	assert_non_null(
-		strstr(mpib_broker_why(&r.to->client, 4), "no rail works"));
+	assert_non_null(strstr(rig_why(r.to, 4), "no rail works"));
 }
 
 rig_test(data_that_moves_and_a_new_proxy_of_the_peer_end_the_grace_period)
@@ -302,7 +300,7 @@ static void assert_closed_there(const struct client *c, uint32_t index)
 {
 	assert_int_equal(rig_state(c, index), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(c, index), -ECONNRESET);
-	assert_non_null(strstr(mpib_broker_why(&c->client, index), "closed"));
+	assert_non_null(strstr(rig_why(c, index), "closed"));
 }
 
 /* Lose the lane of a connection and close one end, before or after the client

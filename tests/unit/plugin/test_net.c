@@ -249,7 +249,7 @@ CASE(a_lost_peer_is_a_remote_error_with_one_warning)
 	mr = registered(r->tx, from, sizeof(from));
 	assert_int_equal(r->net->isend(r->tx, from, 300, 0, mr, NULL, &s),
 			 NCCL_SUCCESS);
-	atomic_store(&r->f->reply->conn[0].broken, -ECONNRESET);
+	fake_break(r->f, 0, -ECONNRESET);
 	assert_int_equal(finish(s, &size), NCCL_REMOTE_ERROR);
 	assert_non_null(strstr(rig_warning, "the peer has no such listener"));
 	rig_warnings = 0;
