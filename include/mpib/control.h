@@ -115,15 +115,14 @@ struct mpib_ctl_error {
 struct mpib_ctl_hello {
 	struct mpib_ctl_header h;
 	uint32_t version; /* MPIB_ABI_VERSION of the client */
-	/* The proxy does not trust `pid`, `job`, `name` and `label`. They only
-	 * describe the client to users. */
-	uint32_t pid; /* in the client's pid namespace */
-	uint64_t job; /* NCCL's commId; 0: none */
-	char name[64]; /* the client's name in tools */
 	/* index of the device whose shards and rails the client will use */
 	uint32_t device;
-	uint32_t flags; /* MPIB_HELLO_PROBE */
+	/* The proxy does not trust `job`, `name` and `label`. They only
+	 * describe the client to users. */
+	uint64_t job; /* NCCL's commId; 0: none */
+	char name[64]; /* the client's name in tools */
 	char label[64]; /* "slurm 1234.0", "pod NAME" */
+	uint32_t flags; /* MPIB_HELLO_PROBE */
 	/* If the process was attached to an earlier proxy: `shard` of that
 	 * proxy's WELCOME, plus 1. The process needs the same shard again,
 	 * because the handles of its listeners contain the shard. 0: any
@@ -131,6 +130,7 @@ struct mpib_ctl_hello {
 	uint32_t shard;
 	/* `id` that the client will send in MPIB_CTL_RESUMED; 0: none */
 	uint32_t thread;
+	uint32_t rsvd;
 };
 
 struct mpib_ctl_rail {
@@ -155,7 +155,7 @@ struct mpib_ctl_welcome {
 	uint32_t window; /* bytes of a connection's staging window */
 	/* maximum bytes of a part in the staging window, a multiple of 128 */
 	uint32_t part;
-	/* how long the client waits for an answer, in ms; 0 means 10000 */
+	/* how long the client waits for an answer, in ms */
 	uint32_t answer_ms;
 	uint32_t devices; /* number of the node's devices */
 	uint32_t device; /* index of the client's device */
@@ -180,7 +180,6 @@ struct mpib_ctl_pool {
  * the seals F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL. */
 struct mpib_ctl_region {
 	struct mpib_ctl_header h;
-	uint64_t size; /* bytes of the region */
 	uint32_t mr; /* id of the region in ring descriptors and DEREG */
 	uint32_t rsvd;
 };

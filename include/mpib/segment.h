@@ -21,10 +21,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MPIB_STATUS_MAGIC 0x5350424d4950424dull
-#define MPIB_SUBMIT_MAGIC 0x4253424d4950424dull
-#define MPIB_REPLY_MAGIC 0x5052424d4950424dull
-
 #define MPIB_SHARDS_MAX 16 /* maximum number of shards of a proxy */
 /* Maximum number of connections of one client. */
 #define MPIB_CONNS_MAX 1024
@@ -39,11 +35,6 @@ struct mpib_status_shard {
 };
 
 struct mpib_status {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t pid; /* the proxy's pid, in the proxy's pid namespace */
-	uint32_t shards; /* number of entries of `shard` in use */
-	uint32_t rsvd;
 	struct mpib_status_shard shard[MPIB_SHARDS_MAX];
 };
 
@@ -121,10 +112,7 @@ struct mpib_client_counts {
 };
 
 struct mpib_submit {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t conns; /* MPIB_INDEXES_MAX */
-	struct mpib_client_counts counts; /* fills the rest of the cache line */
+	struct mpib_client_counts counts;
 	struct mpib_summary summary;
 	/* For each connection: when mpib_isend() first found no unused request,
 	 * as a time of CLOCK_MONOTONIC in ns. 0: the latest call found one. The
@@ -261,9 +249,6 @@ struct mpib_reply_end {
 };
 
 struct mpib_reply {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t conns; /* MPIB_INDEXES_MAX */
 	/* 1: the proxy ended this client's session. The client must not attach
 	 * to another proxy. */
 	_Atomic uint32_t ended;
@@ -283,7 +268,7 @@ struct mpib_reply {
 	char why[MPIB_INDEXES_MAX][240];
 };
 
-MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1088);
+MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 1024);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 320);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 384 + 16384 + 8388608);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);

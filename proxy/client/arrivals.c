@@ -330,28 +330,18 @@ static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
 
 static int make_segments(struct proxy_client *s)
 {
-	struct mpib_submit *submit;
-	struct mpib_reply *reply;
-	int rc = mpib_memseg_create(&s->submit, "mpib-submit", sizeof(*submit),
-				    false);
+	int rc = mpib_memseg_create(&s->submit, "mpib-submit",
+				    sizeof(struct mpib_submit), false);
 
 	if (rc < 0)
 		return rc;
-	rc = mpib_memseg_create(&s->reply, "mpib-reply", sizeof(*reply), true);
+	rc = mpib_memseg_create(&s->reply, "mpib-reply",
+				sizeof(struct mpib_reply), true);
 	if (rc < 0) {
 		mpib_memseg_fini(&s->submit);
 		s->submit = (struct mpib_memseg){ .fd = -1 };
 		return rc;
 	}
-
-	submit = s->submit.addr;
-	submit->magic = MPIB_SUBMIT_MAGIC;
-	submit->version = MPIB_ABI_VERSION;
-	submit->conns = MPIB_INDEXES_MAX;
-	reply = s->reply.addr;
-	reply->magic = MPIB_REPLY_MAGIC;
-	reply->version = MPIB_ABI_VERSION;
-	reply->conns = MPIB_INDEXES_MAX;
 	s->segments = s->submit.size + s->reply.size;
 	s->all->usage.mapped += s->segments;
 	return 0;

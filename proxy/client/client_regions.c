@@ -114,7 +114,6 @@ static void on_added(void *arg, int status)
 		.h = { .type = r->ask.type,
 		       .id = r->ask.id,
 		       .len = sizeof(answer) },
-		.size = r->size,
 		.mr = r->handle,
 	};
 

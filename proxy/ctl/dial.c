@@ -263,7 +263,6 @@ int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
 		.version = MPIB_ABI_VERSION,
-		.pid = (uint32_t)getpid(),
 		.flags = MPIB_HELLO_PROBE,
 		.name = "mpibctl",
 	};

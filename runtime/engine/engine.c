@@ -53,10 +53,6 @@ static int make_status(struct mpib_engine *e)
 	if (rc < 0)
 		return rc;
 	e->status = e->status_seg.addr;
-	e->status->magic = MPIB_STATUS_MAGIC;
-	e->status->version = MPIB_ABI_VERSION;
-	e->status->pid = (uint32_t)getpid();
-	e->status->shards = e->cfg.devices * e->cfg.shards;
 	return 0;
 }
 

@@ -136,7 +136,6 @@ static void make_hello(struct mpib_ctl_hello *hello,
 	*hello = (struct mpib_ctl_hello){
 		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(*hello) },
 		.version = MPIB_ABI_VERSION,
-		.pid = (uint32_t)getpid(),
 		.job = opts->job,
 		.device = opts->device,
 	};
@@ -238,12 +237,6 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	at->status = at->seg[0].addr;
 	at->submit = at->seg[1].addr;
 	at->reply = at->seg[2].addr;
-	if (at->status->magic != MPIB_STATUS_MAGIC ||
-	    at->submit->magic != MPIB_SUBMIT_MAGIC ||
-	    at->reply->magic != MPIB_REPLY_MAGIC)
-		return mpib_fail(-EPROTO,
-				 "%s: a shared segment is of the wrong kind",
-				 c->path);
 	return 0;
 }
 
@@ -556,10 +549,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	c->at->number = c->attaches = 1;
 	c->at->state = MPIB_ATTACH_WHOLE;
 	c->hello.shard = c->at->welcome.shard + 1;
-	if (c->at->welcome.answer_ms)
-		c->answer_ms = c->at->welcome.answer_ms;
-	else
-		c->answer_ms = 10000;
+	c->answer_ms = c->at->welcome.answer_ms;
 	c->next_id = 1;
 	pthread_mutex_init(&c->lock, NULL);
 	mpib_helper_start(c);

@@ -91,7 +91,7 @@ static int device(struct fake_proxy *f, const struct mpib_message *ask,
 static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_pool *p = (const void *)ask->bytes;
-	struct mpib_ctl_region r = { .size = p->size };
+	struct mpib_ctl_region r = { 0 };
 	struct mpib_memseg *seg;
 
 	while (r.mr < FAKE_POOLS && f->pool[r.mr].addr)
@@ -300,9 +300,6 @@ static int make_segments(struct fake_proxy *f)
 	f->status = f->status_seg.addr;
 	f->submit = f->submit_seg.addr;
 	f->reply = f->reply_seg.addr;
-	f->status->magic = MPIB_STATUS_MAGIC;
-	f->submit->magic = MPIB_SUBMIT_MAGIC;
-	f->reply->magic = MPIB_REPLY_MAGIC;
 	return 0;
 }
 
@@ -382,6 +379,7 @@ struct fake_proxy *fake_proxy_start(void)
 		.devices = 1,
 		.window = 64 << 10,
 		.part = 16 << 10,
+		.answer_ms = 10000,
 	};
 	f->pidfd = -1;
 	f->accept_key = 777;

@@ -53,12 +53,12 @@ static int start(uint32_t grace_ms, uint32_t answer_ms)
 
 int loop_start(void **state)
 {
-	return start(0, 0);
+	return start(0, 10000);
 }
 
 int loop_start_mortal(void **state)
 {
-	return start(600000, 0);
+	return start(600000, 10000);
 }
 
 int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms)

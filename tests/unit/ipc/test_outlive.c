@@ -189,7 +189,7 @@ CASE(a_proxy_that_ends_just_after_the_helper_looked_is_noticed)
 
 static int start_short(void **state)
 {
-	return loop_start_with(state, 1000, 0);
+	return loop_start_with(state, 1000, 10000);
 }
 
 TEST_OF(after_the_grace_period_the_error_names_what_was_missing, start_short,
