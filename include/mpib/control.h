@@ -18,6 +18,7 @@
 #define MPIB_CONTROL_H
 
 #include <mpib/abi.h>
+#include <mpib/client.h>
 #include <stdint.h>
 
 /* Names of sockets in the run directory. */
@@ -131,13 +132,6 @@ struct mpib_ctl_hello {
 	/* `id` that the client will send in MPIB_CTL_RESUMED; 0: none */
 	uint32_t thread;
 	uint32_t rsvd;
-};
-
-struct mpib_ctl_rail {
-	char name[64]; /* "soft:127.0.0.1", "rdma:mlx5_0:1" */
-	char pci_path[128]; /* "": no PCI device */
-	uint32_t speed_mbps;
-	uint32_t up; /* 1: the rail is up, 0: it is down */
 };
 
 /* Answer to HELLO, with fds in this order: status segment, submit segment,
@@ -268,15 +262,10 @@ struct mpib_ctl_accept {
 	uint32_t conn;
 };
 
-/* Answer to DEVICE. */
+/* Answer to DEVICE. If struct mpib_device_info changes, the ABI changes. */
 struct mpib_ctl_device {
 	struct mpib_ctl_header h;
-	char name[32]; /* as tools show it */
-	uint32_t rails; /* number of entries of `rail` in use */
-	/* Mask of the rails that carry payload while all rails are up. Bit 0 is
-	 * rail[0]. */
-	uint32_t carries;
-	struct mpib_ctl_rail rail[MPIB_RAILS];
+	struct mpib_device_info info;
 };
 
 /* The maximum length of a message in bytes, in either direction. */
@@ -287,7 +276,6 @@ struct mpib_ctl_device {
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 176);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);

@@ -399,7 +399,7 @@ static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 /* Describe a rail to the client. i is its index among the rails of all
  * devices. */
 static void describe_rail(struct proxy_clients *all, unsigned i,
-			  struct mpib_ctl_rail *rail)
+			  struct mpib_rail_info *rail)
 {
 	const struct mpib_config *cfg = all->cfg;
 	struct mpib_port_info port;
@@ -488,18 +488,18 @@ void proxy_client_device(struct proxy_client *s, struct mpib_message *m)
 		.h = { .type = m->h.type,
 		       .id = m->h.id,
 		       .len = sizeof(answer) },
-		.rails = e->rails,
-		.carries = hello_carries(e),
+		.info = { .rails = (int)e->rails, .carries = hello_carries(e) },
 	};
 
 	if (ask->id >= e->devices) {
 		hello_no_device(s, &m->h, ask->id);
 		return;
 	}
-	snprintf(answer.name, sizeof(answer.name), "%s",
+	snprintf(answer.info.name, sizeof(answer.info.name), "%s",
 		 s->all->cfg->device[ask->id].name);
 	for (unsigned i = 0; i < e->rails; i++)
-		describe_rail(s->all, ask->id * e->rails + i, &answer.rail[i]);
+		describe_rail(s->all, ask->id * e->rails + i,
+			      &answer.info.rail[i]);
 	proxy_client_send(s, &answer.h, NULL, 0);
 }
 

@@ -635,17 +635,6 @@ int mpib_alive(struct mpib_client *client)
 	return rc < 0 ? rc : mpib_client_look_now(client);
 }
 
-static void device_take_rail(const struct mpib_ctl_rail *from,
-			     struct mpib_rail_info *to)
-{
-	snprintf(to->name, sizeof(to->name), "%.*s",
-		 (int)sizeof(from->name) - 1, from->name);
-	snprintf(to->pci_path, sizeof(to->pci_path), "%.*s",
-		 (int)sizeof(from->pci_path) - 1, from->pci_path);
-	to->speed_mbps = from->speed_mbps;
-	to->up = (int)from->up;
-}
-
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 {
 	const struct mpib_ctl_welcome *w;
@@ -665,8 +654,9 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 }
 
 static int device_ask(struct mpib_client *c, unsigned device,
-		      struct mpib_ctl_device *got)
+		      struct mpib_device_info *info)
 {
+	const struct mpib_ctl_device *got;
 	struct mpib_message m;
 	int rc = mpib_client_lock(c);
 
@@ -675,31 +665,31 @@ static int device_ask(struct mpib_client *c, unsigned device,
 	rc = mpib_rpc_of(c, MPIB_CTL_DEVICE, device, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
-		memcpy(got, m.bytes, sizeof(*got));
+		got = (const void *)m.bytes;
+		*info = got->info;
 	}
 	mpib_client_unlock(c);
-	return rc == -EPIPE && mpib_client_again(c) ? device_ask(c, device, got)
-						    : rc;
+	return rc == -EPIPE && mpib_client_again(c)
+		       ? device_ask(c, device, info)
+		       : rc;
 }
 
 int mpib_query_device(struct mpib_client *client, unsigned device,
 		      struct mpib_device_info *info)
 {
-	struct mpib_ctl_device got;
-	int rc = device_ask(client, device, &got);
+	int rc = device_ask(client, device, info);
 
 	if (rc < 0)
 		return rc;
-	if (got.rails < 1 || got.rails > MPIB_RAILS)
+	if (info->rails < 1 || info->rails > MPIB_RAILS)
 		return mpib_fail(-EPROTO, "%s: a device has invalid values",
 				 client->path);
-	*info = (struct mpib_device_info){
-		.rails = (int)got.rails,
-		.carries = got.carries,
-	};
-	snprintf(info->name, sizeof(info->name), "%.*s",
-		 (int)sizeof(got.name) - 1, got.name);
-	for (unsigned i = 0; i < got.rails; i++)
-		device_take_rail(&got.rail[i], &info->rail[i]);
+	info->name[sizeof(info->name) - 1] = '\0';
+	for (int i = 0; i < info->rails; i++) {
+		struct mpib_rail_info *r = &info->rail[i];
+
+		r->name[sizeof(r->name) - 1] = '\0';
+		r->pci_path[sizeof(r->pci_path) - 1] = '\0';
+	}
 	return 0;
 }

@@ -146,8 +146,8 @@ TALK_TEST(a_client_may_query_existing_devices)
 
 	talk_tell(sock, &ask, sizeof(ask));
 	assert_true(talk_hear(sock, &m) == sizeof(*d));
-	assert_int_equal(d->rails, 2);
-	assert_string_equal(d->rail[0].name, talk_node.sout);
+	assert_int_equal(d->info.rails, 2);
+	assert_string_equal(d->info.rail[0].name, talk_node.sout);
 	for (unsigned i = 0; i < 3; i++) {
 		ask.id = none[i];
 		talk_tell(sock, &ask, sizeof(ask));

@@ -74,17 +74,18 @@ static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
 	struct mpib_ctl_device got = {
-		.rails = 2,
-		.carries = d % 2 ? 1 : 3,
-		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
-			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
+		.info.rails = 2,
+		.info.carries = d % 2 ? 1 : 3,
+		.info.rail = { { .name = "soft:127.0.0.1", .up = 1 },
+			       { .name = "soft:127.0.0.2",
+				 .speed_mbps = 400000 } },
 	};
 
 	if (d >= f->welcome.devices)
 		return error(f, ask, -ENODEV, "there is no such device");
-	snprintf(got.name, sizeof(got.name), "dev-%u", d);
+	snprintf(got.info.name, sizeof(got.info.name), "dev-%u", d);
 	if (d > 0)
-		got.rail[0].name[0] = (char)('a' + d % 26);
+		got.info.rail[0].name[0] = (char)('a' + d % 26);
 	return answer(f, ask, &got, sizeof(got), NULL, 0);
 }
 
