@@ -266,7 +266,7 @@ static void call_clients(struct crowd *c)
 			};
 
 			crowd_must(mpib_broker_connect(n->broker, &n->client,
-						       &ask),
+						       &ask, true),
 				   "connect", "");
 		}
 	}

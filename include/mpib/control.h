@@ -220,39 +220,32 @@ struct mpib_ctl_listening {
 	struct mpib_handle handle;
 };
 
+/*
+ * The requests CONNECT and RESUME. RESUME resumes a receiving end that was made
+ * by an ACCEPT. The client copies the key and the address from struct
+ * mpib_reply_end. To resume a sending end, the client sends a CONNECT with a
+ * higher `number`.
+ */
 struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
 	/* index of the connection: any index in the state FREE */
 	uint32_t conn;
-	int32_t traffic_class; /* -1: the class in the proxy's settings */
+	/* CONNECT: traffic class; -1: the class in the proxy's settings */
+	int32_t traffic_class;
 	/* Random bits, not 0, that identify the connection at both ends for its
 	 * whole life. */
 	uint64_t key;
-	/* number of CONNECT requests for this end so far, including this one */
-	uint64_t number;
-	/* `peer_number` of struct mpib_reply_end from the last time the
-	 * connection was READY; 0: the connection was never READY */
-	uint64_t peer_number;
-	struct mpib_handle handle; /* address of the listener */
-};
-
-/* The request RESUME: resume a receiving end that was made by an ACCEPT. The
- * client copies the key, the addresses and the port from struct mpib_reply_end.
- * To resume a sending end, the client sends a CONNECT with a higher `number`
- * instead. */
-struct mpib_ctl_resume {
-	struct mpib_ctl_header h;
-	/* index of the connection: any index in the state FREE */
-	uint32_t conn;
-	uint32_t rsvd;
-	uint64_t key; /* as in the sending end's CONNECT */
-	/* number of requests for this end so far: its ACCEPT, and all RESUMEs
+	/* number of CONNECT, ACCEPT and RESUME requests for this end so far,
 	 * including this one */
 	uint64_t number;
-	uint64_t base; /* number of receives that have completed */
-	uint8_t addr[16], second[16]; /* addresses of the peer's proxy */
-	uint16_t port; /* TCP port of both addresses, host order */
-	uint16_t zero[3];
+	/* CONNECT: `peer_number` of struct mpib_reply_end from the last time
+	 * the connection was READY; 0: the connection was never READY */
+	uint64_t peer_number;
+	/* RESUME: number of receives that have completed */
+	uint64_t base;
+	/* CONNECT: address of the listener. RESUME: address of the peer's proxy
+	 * in `addr6`, `second` and `port`; `nonce` is 0. */
+	struct mpib_handle handle;
 };
 
 struct mpib_ctl_accept {
@@ -279,8 +272,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 176);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 176);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_resume) == 88);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 184);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_next) == 256);
 
 #endif

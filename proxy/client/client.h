@@ -253,8 +253,7 @@ typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
-	proxy_client_resume, proxy_client_device, proxy_client_next,
-	proxy_client_resumed;
+	proxy_client_device, proxy_client_next, proxy_client_resumed;
 
 /* Log that the client is attached, and record its process for the next
  * proxy. */

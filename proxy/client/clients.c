@@ -170,8 +170,8 @@ static const struct {
 			       proxy_client_connect },
 	[MPIB_CTL_ACCEPT] = { sizeof(struct mpib_ctl_accept), 0,
 			      proxy_client_accept },
-	[MPIB_CTL_RESUME] = { sizeof(struct mpib_ctl_resume), 0,
-			      proxy_client_resume },
+	[MPIB_CTL_RESUME] = { sizeof(struct mpib_ctl_connect), 0,
+			      proxy_client_connect },
 	[MPIB_CTL_CLOSE] = { sizeof(struct mpib_ctl_id), 0,
 			     proxy_client_close },
 	[MPIB_CTL_DEVICE] = { sizeof(struct mpib_ctl_id), 0,
@@ -475,7 +475,8 @@ void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
 	}
 	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_CONNECTIONS, 1))
 		return;
-	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask);
+	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask,
+				 m->h.type == MPIB_CTL_CONNECT);
 	conn_answer(s, &m->h, ask->conn, rc);
 }
 
@@ -494,16 +495,6 @@ void proxy_client_accept(struct proxy_client *s, struct mpib_message *m)
 				    ask->listen_id);
 	else
 		conn_answer(s, &m->h, ask->conn, rc);
-}
-
-void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
-{
-	const struct mpib_ctl_resume *ask = (const void *)m->bytes;
-
-	if (proxy_client_may(s, &m->h, MPIB_QUOTA_CONNECTIONS, 1))
-		conn_answer(s, &m->h, ask->conn,
-			    mpib_broker_resume(s->all->broker, &s->peer_client,
-					       ask));
 }
 
 /* A client that does not read this message finds the loss by polling. */

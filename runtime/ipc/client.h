@@ -247,15 +247,11 @@ struct mpib_conn {
 	LIST_ENTRY(mpib_conn) link;
 	/* The fields below are the arguments of the connection's next connect,
 	 * accept or resume message. Used under the client's lock. */
-	/* number of connect, accept and resume messages that were sent for this
-	 * connection */
-	uint64_t number;
-	struct mpib_ctl_connect ask; /* only in a sending end */
+	/* The latest CONNECT or RESUME. In a receiving end, ask.key is 0 until
+	 * a sender has connected. */
+	struct mpib_ctl_connect ask;
 	/* Only in a receiving end. NULL: the listener was closed. */
 	struct mpib_listener *listener;
-	/* Only in a receiving end. While end.key is 0, the other fields of
-	 * `end` are not known yet. */
-	struct mpib_reply_end end;
 	/* The instance in which the connection will continue, and its state
 	 * (enum mpib_next). `next_state` is written under the lock, but may be
 	 * read without it. */

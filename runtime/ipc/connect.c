@@ -281,8 +281,14 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		conn->ask.peer_number = end->peer_number;
 	/* If the key has not changed since the index was taken, the key belongs
 	 * to an earlier connection. */
-	if (!conn->is_sender && key && key != at->index[index].key)
-		conn->end = *end;
+	if (!conn->is_sender && key && key != at->index[index].key) {
+		struct mpib_handle *peer = &conn->ask.handle;
+
+		conn->ask.key = key;
+		memcpy(peer->addr6, end->addr, sizeof(peer->addr6));
+		memcpy(peer->second, end->second, sizeof(peer->second));
+		peer->port = end->port;
+	}
 }
 
 bool mpib_conn_was_ready(const struct mpib_conn *conn,
@@ -292,28 +298,7 @@ bool mpib_conn_was_ready(const struct mpib_conn *conn,
 	/* Acquire pairs with the release in the proxy's conn_tell_rank(). */
 	uint64_t key = atomic_load_explicit(&end->key, memory_order_acquire);
 
-	return key == (conn->is_sender ? conn->ask.key : conn->end.key) &&
-	       end->number == conn->number;
-}
-
-/* Ask the proxy to resume a receiving connection that was accepted earlier. */
-static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
-		      struct mpib_message *m)
-{
-	struct mpib_client *c = conn->client;
-	struct mpib_ctl_resume ask = {
-		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(ask) },
-		.conn = index,
-		.key = conn->end.key,
-		.number = ++conn->number,
-		.base = base,
-		.port = conn->end.port,
-	};
-
-	memcpy(ask.addr, conn->end.addr, sizeof(ask.addr));
-	memcpy(ask.second, conn->end.second, sizeof(ask.second));
-	return mpib_rpc_make(c, &ask.h, NULL, 0, &c->at->index[index].debt, m,
-			     sizeof(m->h));
+	return key == conn->ask.key && end->number == conn->ask.number;
 }
 
 static int ask_accept(struct mpib_conn *conn, uint32_t index,
@@ -326,18 +311,20 @@ static int ask_accept(struct mpib_conn *conn, uint32_t index,
 		.conn = index,
 	};
 
-	conn->number = 1;
+	conn->ask.number = 1;
 	return mpib_rpc_make(c, &ask.h, NULL, 0, &c->at->index[index].debt, m,
 			     sizeof(m->h));
 }
 
-static int ask_connect(struct mpib_conn *conn, uint32_t index,
+/* Send CONNECT or RESUME. */
+static int ask_connect(struct mpib_conn *conn, uint64_t base, uint32_t index,
 		       struct mpib_message *m)
 {
 	struct mpib_client *c = conn->client;
 
 	conn->ask.conn = index;
-	conn->ask.number = ++conn->number;
+	conn->ask.number++;
+	conn->ask.base = base;
 	return mpib_rpc_make(c, &conn->ask.h, NULL, 0,
 			     &c->at->index[index].debt, m, sizeof(m->h));
 }
@@ -347,7 +334,7 @@ bool mpib_accept_is_early(struct mpib_conn *conn)
 	const struct mpib_listener *listener = conn->listener;
 	struct mpib_client *c = conn->client;
 
-	if (conn->is_sender || conn->end.key || !listener)
+	if (conn->ask.key || !listener)
 		return false;
 	if (listener->debt.asked && mpib_client_ok(c))
 		mpib_rpc_settle(c);
@@ -363,16 +350,14 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 		conn->client->asked = MPIB_ASKED_NOT;
 		return mpib_rpc_too_late(conn->client);
 	}
-	rc = take_index(conn->client, conn->number > 0, index);
+	rc = take_index(conn->client, conn->ask.number > 0, index);
 	if (rc < 0)
 		return rc;
 	/* A closed connection that is still on client->conns may have the same
 	 * index. Free that connection while the state of the index is FREE. */
 	mpib_closed_sweep(conn->client);
-	if (conn->is_sender)
-		rc = ask_connect(conn, *index, &m);
-	else if (conn->end.key)
-		rc = ask_resume(conn, base, *index, &m);
+	if (conn->ask.key)
+		rc = ask_connect(conn, base, *index, &m);
 	else
 		rc = ask_accept(conn, *index, &m);
 	if (rc == 0)
@@ -418,6 +403,10 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 	if (!made)
 		return mpib_fail(-ENOMEM, "out of memory");
 	made->listener = listener;
+	made->ask = (struct mpib_ctl_connect){
+		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(made->ask) },
+		.handle.magic = MPIB_HANDLE_MAGIC,
+	};
 	rc = connect_begin(made);
 	if (rc == 0)
 		*conn = made;
@@ -544,8 +533,7 @@ static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 	unsigned state = mpib_index_state(conn->at, conn->index);
 
 	mpib_conn_learn(conn, conn->at, conn->index);
-	if (!mpib_client_again(c) || mpib_conn_lost(conn) ||
-	    (!conn->is_sender && !conn->end.key) ||
+	if (!mpib_client_again(c) || mpib_conn_lost(conn) || !conn->ask.key ||
 	    (state != MPIB_CONN_READY && state != MPIB_CONN_LOST))
 		return false;
 	conn->closing = conn->at == c->at && state == MPIB_CONN_READY

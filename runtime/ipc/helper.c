@@ -79,7 +79,7 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 
 	if (had)
 		mpib_conn_learn(conn, before.at, before.index);
-	if (!conn->is_sender && !conn->end.key && !conn->listener) {
+	if (!conn->ask.key && !conn->listener) {
 		mpib_next_drop(c, conn);
 		conn_lose(conn, -ECONNABORTED,
 			  "its listener was closed before the proxy ended");
@@ -305,7 +305,7 @@ static int conns_again(struct mpib_client *c, bool accepts)
 
 	LIST_FOREACH(conn, &c->conns, link)
 	{
-		bool is_accept = !conn->is_sender && !conn->end.key;
+		bool is_accept = !conn->ask.key;
 
 		if (is_accept != accepts || was_asked(c, conn) ||
 		    conn->closing == MPIB_CLOSING_TOLD || mpib_conn_lost(conn))

@@ -143,7 +143,9 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
 /*
- * Start a connection at a free index of the client. Return 0 on success.
+ * Start a connection at a free index of the client. mpib_broker_connect() makes
+ * or resumes a sending end if `sender`, else it resumes a receiving end that
+ * was accepted before. Return 0 on success.
  * -EINVAL: the index does not exist or is not free, or the key, number or
  * handle is invalid. -EEXIST: another connection of the user has the key.
  * -ENOENT: the client has no such listener. Other values of -errno are
@@ -151,13 +153,9 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
  * connections of the same traffic class share a lane.
  */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
-			const struct mpib_ctl_connect *ask);
+			const struct mpib_ctl_connect *ask, bool sender);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
-/* Resume a connection that was accepted before, see struct mpib_ctl_resume.
- * Return the same values as mpib_broker_connect(). */
-int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
-		       const struct mpib_ctl_resume *ask);
 /* Close a connection. Return -ENOENT if the client has no connection at the
  * index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,

@@ -168,77 +168,53 @@ static void conn_begin_after(struct peer_conn *c, const struct peer_conn *old)
 	peer_conn_begin(c);
 }
 
+/* Find the entry of the node on which the sender runs. If that is this node,
+ * return the entry of the called end, see struct mpib_peer. */
+static int conn_caller(struct mpib_broker *b, uid_t uid,
+		       const struct mpib_handle *handle, struct mpib_peer **p)
+{
+	struct in6_addr addr;
+
+	memcpy(&addr, handle->addr6, sizeof(addr));
+	if (!mpib_address_same(&addr, &b->self.addr) ||
+	    handle->port != b->self.port)
+		return mpib_peer_for(b, uid, handle, p);
+	*p = mpib_peer_find(b, uid, &addr, handle->port, true);
+	return *p ? 0 : -ENOSPC;
+}
+
 int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
-			const struct mpib_ctl_connect *ask)
+			const struct mpib_ctl_connect *ask, bool sender)
 {
 	const struct mpib_handle *handle = &ask->handle;
-	const struct mpib_conn_name name = { ask->key, client->uid, true };
-	struct peer_conn *c, *old;
+	const struct mpib_conn_name name = { ask->key, client->uid, sender };
+	struct peer_conn *c, *old = NULL;
 	struct mpib_peer *p;
 	int rc;
 
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
 	    handle->shard >= MPIB_SHARDS_MAX ||
-	    !index_free(client, ask->conn) || ask->key == 0 || ask->number == 0)
+	    !index_free(client, ask->conn) || ask->key == 0 ||
+	    ask->number < (sender ? 1 : 2))
 		return -EINVAL;
-	rc = mpib_peer_for(b, client->uid, handle, &p);
+	rc = sender ? mpib_peer_for(b, client->uid, handle, &p)
+		    : conn_caller(b, client->uid, handle, &p);
 	if (rc == 0)
 		rc = conn_free_name(b, client, &name, ask->number, &old);
-	if (rc < 0)
-		return rc;
-	rc = peer_conn_new(b, client, ask->conn, true, &c);
+	if (rc == 0)
+		rc = peer_conn_new(b, client, ask->conn, sender, &c);
 	if (rc < 0)
 		return rc;
 	set_name(c, &name);
 	c->number = ask->number;
-	c->met = ask->peer_number;
-	c->handle = *handle;
-	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX)
-		c->traffic_class = (uint8_t)ask->traffic_class;
-	peer_conn_set_peer(c, p);
-	conn_begin_after(c, old);
-	return 0;
-}
-
-/* Find the entry of the node on which the sender runs. If that is this node,
- * return the entry of the called end, see struct mpib_peer. */
-static int conn_caller(struct mpib_broker *b, uid_t uid,
-		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
-{
-	struct mpib_handle handle = { .port = ask->port };
-	struct in6_addr addr;
-
-	memcpy(&addr, ask->addr, sizeof(addr));
-	memcpy(handle.addr6, ask->addr, sizeof(handle.addr6));
-	memcpy(handle.second, ask->second, sizeof(handle.second));
-	if (!mpib_address_same(&addr, &b->self.addr) ||
-	    ask->port != b->self.port)
-		return mpib_peer_for(b, uid, &handle, p);
-	*p = mpib_peer_find(b, uid, &addr, ask->port, true);
-	return *p ? 0 : -ENOSPC;
-}
-
-int mpib_broker_resume(struct mpib_broker *b, struct peer_client *client,
-		       const struct mpib_ctl_resume *ask)
-{
-	const struct mpib_conn_name name = { ask->key, client->uid, false };
-	struct peer_conn *c, *old;
-	struct mpib_peer *p;
-	int rc;
-
-	if (!index_free(client, ask->conn) || ask->key == 0 ||
-	    ask->number < 2 || ask->port == 0)
-		return -EINVAL;
-	rc = conn_caller(b, client->uid, ask, &p);
-	if (rc == 0)
-		rc = conn_free_name(b, client, &name, ask->number, &old);
-	if (rc == 0)
-		rc = peer_conn_new(b, client, ask->conn, false, &c);
-	if (rc < 0)
-		return rc;
-	set_name(c, &name);
-	c->number = ask->number;
-	c->base = ask->base;
+	if (sender) {
+		c->met = ask->peer_number;
+		c->handle = *handle;
+		if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX)
+			c->traffic_class = (uint8_t)ask->traffic_class;
+	} else {
+		c->base = ask->base;
+	}
 	peer_conn_set_peer(c, p);
 	conn_begin_after(c, old);
 	return 0;

@@ -48,11 +48,12 @@ static int lie_about_its_own(void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct raw_client x;
-		struct mpib_ctl_resume resume = {
+		struct mpib_ctl_connect resume = {
 			.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
 			.conn = 2,
 			.number = i % 2 ? 2 : UINT64_MAX,
 			.base = i % 3 ? UINT64_MAX - i : 1ull << 31,
+			.handle.magic = MPIB_HANDLE_MAGIC,
 		};
 		const struct mpib_reply_end *end;
 
@@ -62,8 +63,9 @@ static int lie_about_its_own(void *arg)
 			return 1;
 		end = &x.reply->end[0];
 		resume.key = end->key;
-		resume.port = end->port;
-		memcpy(resume.addr, end->addr, sizeof(resume.addr));
+		resume.handle.port = end->port;
+		memcpy(resume.handle.addr6, end->addr,
+		       sizeof(resume.handle.addr6));
 		/* The connection still exists, so the proxy refuses. */
 		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
 		    tenant_answer(x.sock) != -EEXIST)
@@ -115,10 +117,11 @@ static int ask_again_for_the_closed(void *arg)
 		.number = 2,
 		.peer_number = 1,
 	};
-	struct mpib_ctl_resume resume = {
+	struct mpib_ctl_connect resume = {
 		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
 		.conn = 2,
 		.number = 2,
+		.handle.magic = MPIB_HANDLE_MAGIC,
 	};
 	struct mpib_ctl_id close = {
 		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
@@ -135,8 +138,9 @@ static int ask_again_for_the_closed(void *arg)
 	    !raw_pair(&from, 0, 1) || !raw_pair(&to, 0, 1))
 		return 1;
 	connect.handle = to.handle;
-	resume.port = from.reply->end[0].port;
-	memcpy(resume.addr, from.reply->end[0].addr, sizeof(resume.addr));
+	resume.handle.port = from.reply->end[0].port;
+	memcpy(resume.handle.addr6, from.reply->end[0].addr,
+	       sizeof(resume.handle.addr6));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		connect.conn = 2 + i;
 		connect.key = resume.key = random64();
@@ -172,12 +176,13 @@ static void some_address(uint8_t addr[16], uint16_t *port)
 /* Send RESUME number `i`, whose contents are plausible but wrong. */
 static void ask_wrongly(int sock, unsigned i)
 {
-	struct mpib_ctl_resume resume = {
+	struct mpib_ctl_connect resume = {
 		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
 		.conn = i % (MPIB_INDEXES_MAX + 8),
 		.key = i % 7 ? random64() : i % 2,
 		.number = i % 5 ? random64() : i % 3,
 		.base = random64(),
+		.handle.magic = MPIB_HANDLE_MAGIC,
 	};
 	struct mpib_ctl_connect connect = {
 		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(connect) },
@@ -201,7 +206,7 @@ static void ask_wrongly(int sock, unsigned i)
 	struct mpib_ctl_header *which[] = { &resume.h, &connect.h, &listen.h,
 					    &resume.h, &close.h };
 
-	some_address(resume.addr, &resume.port);
+	some_address(resume.handle.addr6, &resume.handle.port);
 	some_address(connect.handle.addr6, &connect.handle.port);
 	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
 }

@@ -192,7 +192,7 @@ void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 
 	if (mpib_broker_listen(rx->broker, &rx->client, 0, &id, &ask.handle) <
 		    0 ||
-	    mpib_broker_connect(tx->broker, &tx->client, &ask) < 0 ||
+	    mpib_broker_connect(tx->broker, &tx->client, &ask, true) < 0 ||
 	    mpib_broker_accept(rx->broker, &rx->client, id, index) < 0)
 		die("cannot connect");
 	while (atomic_load(&tx->reply->conn[index].state) != MPIB_CONN_READY ||

@@ -137,8 +137,8 @@ static void note(struct fake_proxy *f, const struct mpib_message *ask)
 		memcpy(&f->resume, ask->bytes, sizeof(f->resume));
 		end = &f->reply->end[f->resume.conn];
 		end->key = f->resume.key;
-		memcpy(end->addr, f->resume.addr, sizeof(end->addr));
-		end->port = f->resume.port;
+		memcpy(end->addr, f->resume.handle.addr6, sizeof(end->addr));
+		end->port = f->resume.handle.port;
 		break;
 	case MPIB_CTL_LISTEN:
 		memcpy(&f->relisten, ask->bytes, sizeof(f->relisten));

@@ -62,7 +62,7 @@ struct fake_proxy {
 	_Atomic uint64_t base;
 	/* The last request of each type. */
 	struct mpib_ctl_connect connect;
-	struct mpib_ctl_resume resume;
+	struct mpib_ctl_connect resume;
 	struct mpib_ctl_listen relisten;
 	struct mpib_ctl_next next;
 	_Atomic unsigned came, came_before[16];

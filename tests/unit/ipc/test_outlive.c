@@ -41,7 +41,7 @@ static void until_asked(struct mpib_conn *conn, uint64_t number)
 
 	while (!asked) {
 		mpib_client_hold(c);
-		asked = conn->number == number &&
+		asked = conn->ask.number == number &&
 			atomic_load(&conn->next_state) != MPIB_NEXT_NONE;
 		mpib_client_unlock(c);
 		sched_yield();
@@ -318,7 +318,7 @@ CASE(a_lost_connection_waits_for_an_index)
 		sched_yield();
 	}
 	mpib_client_hold(c);
-	assert_int_equal(tx->number, 1);
+	assert_int_equal(tx->ask.number, 1);
 	mpib_client_unlock(c);
 	fake_set_state(f, 7, MPIB_CONN_FREE, 0);
 	goes_on(tx);

@@ -268,7 +268,7 @@ int rig_try_call(struct client *c, uint32_t index, int traffic_class,
 		.handle = *handle,
 	};
 
-	return mpib_broker_connect(c->node->broker, &c->client, &ask);
+	return mpib_broker_connect(c->node->broker, &c->client, &ask, true);
 }
 
 void rig_call(struct client *c, uint32_t index, int traffic_class,

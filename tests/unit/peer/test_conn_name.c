@@ -202,15 +202,15 @@ rig_test(a_connections_key_is_unique)
 	pair_up(&pair, rig);
 	ask.handle = pair.handle;
 	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
-					     &pair.a->client, &ask),
+					     &pair.a->client, &ask, true),
 			 -EINVAL);
 	ask.key = pair.a->client.conn[0]->name.key;
 	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
-					     &pair.a->client, &ask),
+					     &pair.a->client, &ask, true),
 			 -EEXIST);
 	ask.key++;
 	ask.number = 0;
 	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
-					     &pair.a->client, &ask),
+					     &pair.a->client, &ask, true),
 			 -EINVAL);
 }

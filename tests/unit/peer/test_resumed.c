@@ -58,21 +58,25 @@ static int ask_sender(struct resumed *r, uint32_t index, uint64_t number)
 					      .handle = r->handle };
 
 	return mpib_broker_connect(r->from->node->broker, &r->from->client,
-				   &ask);
+				   &ask, true);
 }
 
 static int ask_receiver(struct resumed *r, uint32_t index, uint64_t number,
 			uint64_t base)
 {
-	struct mpib_ctl_resume ask = { .conn = index,
-				       .key = r->key,
-				       .number = number,
-				       .base = base,
-				       .port = r->receiver.port };
+	struct mpib_ctl_connect ask = { .conn = index,
+					.key = r->key,
+					.number = number,
+					.base = base,
+					.handle = {
+						.magic = MPIB_HANDLE_MAGIC,
+						.port = r->receiver.port } };
 
-	memcpy(ask.addr, r->receiver.addr, sizeof(ask.addr));
-	memcpy(ask.second, r->receiver.second, sizeof(ask.second));
-	return mpib_broker_resume(r->to->node->broker, &r->to->client, &ask);
+	memcpy(ask.handle.addr6, r->receiver.addr, sizeof(ask.handle.addr6));
+	memcpy(ask.handle.second, r->receiver.second,
+	       sizeof(ask.handle.second));
+	return mpib_broker_connect(r->to->node->broker, &r->to->client, &ask,
+				   false);
 }
 
 static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
